@@ -1,0 +1,153 @@
+"""The error tree: one base class, one subclass per kind of failure, one place that says what is worth a retry.
+
+A message is a complete sentence: what happened, where (configuration key or topic-partition@offset) and, in
+`suggestion`, what to do. Errors survive pickling because Spark carries them between processes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXIT_DONE = 0
+EXIT_RUN_FAILED = 1
+EXIT_CONFIG_WRONG = 2
+
+
+class ConnectError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Attributes:
+        message: complete sentence without secrets.
+        code: stable dotted identifier, `area.reason`, for documentation and `--json`.
+        suggestion: what the reader can do, a complete sentence, or "".
+        config_path: the configuration key that the error is about, or "".
+        retriable: whether running again, unchanged, may succeed.
+        exit_code: process exit code of the command line (design: 0 done, 1 run failed, 2 configuration wrong).
+    """
+
+    code = "connect.failed"
+    retriable = False
+    exit_code = EXIT_RUN_FAILED
+
+    def __init__(self, message: str, *, code: str = "", suggestion: str = "", config_path: str = "") -> None:
+        """Store the parts; `code` overrides the class's own."""
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.suggestion = suggestion
+        self.config_path = config_path
+
+    def __str__(self) -> str:
+        """Message, then suggestion."""
+        return f"{self.message} {self.suggestion}".rstrip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from all parts: the default would drop the keyword arguments."""
+        return _rebuild, (type(self), self.message, self.code, self.suggestion, self.config_path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The `error` member of the `--json` envelope."""
+        return {
+            "code": self.code,
+            "type": type(self).__name__,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "configPath": self.config_path,
+            "retriable": self.retriable,
+        }
+
+
+def _rebuild(kind: type[ConnectError], message: str, code: str, suggestion: str, config_path: str) -> ConnectError:
+    return kind(message, code=code, suggestion=suggestion, config_path=config_path)
+
+
+class ConfigError(ConnectError):
+    """The configuration is wrong; nothing was started. Running again unchanged fails again."""
+
+    code = "config.invalid"
+    exit_code = EXIT_CONFIG_WRONG
+
+
+class UnavailableError(ConnectError):
+    """A server did not answer, throttled, or answered 5xx until the retries were used up."""
+
+    code = "server.unavailable"
+    retriable = True
+
+
+class AccessError(ConnectError):
+    """A server answered, and refused: credentials, permission, missing bucket or topic."""
+
+    code = "access.denied"
+
+
+class DataError(ConnectError):
+    """A record cannot be converted or written; `errors.tolerance` decides what follows."""
+
+    code = "data.invalid"
+
+
+class SchemaError(DataError):
+    """A record's schema does not fit the schema it must be written with."""
+
+    code = "data.schema"
+
+
+class OffsetError(ConnectError):
+    """A committed offset cannot be used: the log no longer holds it, or the topic was recreated."""
+
+    code = "offset.out_of_range"
+
+
+class FencedError(ConnectError):
+    """A newer run of the same connector has taken over. Nothing of this run was committed."""
+
+    code = "run.fenced"
+
+
+class NotStoppedError(ConnectError):
+    """A live Kafka Connect worker still owns the connector's consumer group."""
+
+    code = "group.not_empty"
+
+
+class AuditError(ConnectError):
+    """Counts or positions do not add up; the run stops before anything is visible."""
+
+    code = "audit.mismatch"
+
+
+class PublishConflictError(ConnectError):
+    """An object that this run did not write already stands under the key of a staged file."""
+
+    code = "publish.conflict"
+
+
+class StagedFileLostError(ConnectError):
+    """A staged file has vanished before it was published and could not be copied again."""
+
+    code = "publish.lost"
+
+
+class StateError(ConnectError):
+    """A document in the runs topic cannot be read: unknown version or damaged."""
+
+    code = "state.unreadable"
+
+
+class TaskFailedError(ConnectError):
+    """A Spark task or the Spark cluster failed; another attempt may succeed."""
+
+    code = "task.failed"
+    retriable = True
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same run, started again, may succeed.
+
+    Retriable: servers that were away, Spark failures (a later run recovers from the manifest). Not retriable: wrong
+    configuration, refused access, data that cannot be converted, audit mismatches, and being fenced, because the run
+    that fenced this one has already done or will do the work. Errors that are not ours are taken as retriable: they
+    are mostly broken connections, and a retry is harmless (exactly-once does not depend on it).
+    """
+    return error.retriable if isinstance(error, ConnectError) else True

@@ -1,0 +1,58 @@
+"""Kafka coordinates: topic-partitions and half-open offset ranges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A Kafka partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """`topic-partition`, as Kafka's own tools print it."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Records `[start, end)` of a topic-partition: `start` inclusive, `end` exclusive.
+
+    The number of records may be smaller than `end - start`: transaction markers, aborted records and compaction leave
+    gaps in the offsets.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition of the range."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to read."""
+        return self.end <= self.start
+
+    def __len__(self) -> int:
+        """Upper bound of the number of records."""
+        return max(0, self.end - self.start)
+
+    def __str__(self) -> str:
+        """`topic-partition[start, end)`."""
+        return f"{self.topic}-{self.partition}[{self.start}, {self.end})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {"topic": self.topic, "partition": self.partition, "start": self.start, "end": self.end}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> OffsetRange:
+        """Inverse of `to_json`."""
+        return cls(data["topic"], int(data["partition"]), int(data["start"]), int(data["end"]))

@@ -1,0 +1,253 @@
+"""The documents of a run: frozen values that cross process borders as JSON.
+
+Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_once/manifest.py) -> RunReport.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file that is staged and that nobody can see yet.
+
+    Attributes:
+        key: final name inside the store (S3 key, path), without bucket.
+        topic, partition: Kafka partition whose records it holds.
+        start: offset of the first record inside.
+        end: offset of the last record inside plus one.
+        records: number of records inside.
+        size_bytes: encoded size.
+        token: what the store's publisher needs to publish or abort it; plain JSON, no secrets.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    records: int
+    size_bytes: int
+    token: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StagedFile:
+        """Inverse of `to_json`."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """What a task did with one topic-partition range.
+
+    Attributes:
+        range: the planned range.
+        position: the consumer's position when the task ended; the audit wants `>= range.end`.
+        commit_offset: next offset to read after this run is committed, `range.start <= commit_offset <= range.end`.
+        read: records delivered inside the range.
+        written: records in the value files of this report.
+        filtered: records that were dropped on purpose (ignored nulls, transformations).
+        dead_lettered: records that go to the dead letter queue.
+        left: records read but left for the next run (`flush.on.end=false`).
+    """
+
+    range: OffsetRange
+    position: int
+    commit_offset: int
+    read: int
+    written: int
+    filtered: int = 0
+    dead_lettered: int = 0
+    left: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> PartitionReport:
+        """Inverse of `to_json`."""
+        return cls(**{**data, "range": OffsetRange.from_json(data["range"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """The result row of one task attempt: what it staged and what it counted.
+
+    Attributes:
+        task: number of the Connect task, from 0.
+        attempt: Spark's attempt number, from 0.
+        partitions: one report per planned range of the task.
+        files: value, key and header files staged by the task, in the order in which they were closed.
+        timings_ms: phase name to milliseconds.
+        host: where the task ran.
+        peak_memory_bytes: highest resident set size of the task's process.
+    """
+
+    task: int
+    attempt: int
+    partitions: tuple[PartitionReport, ...]
+    files: tuple[StagedFile, ...]
+    timings_ms: dict[str, int] = field(default_factory=dict)
+    host: str = ""
+    peak_memory_bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "task": self.task,
+            "attempt": self.attempt,
+            "partitions": [p.to_json() for p in self.partitions],
+            "files": [f.to_json() for f in self.files],
+            "timings_ms": self.timings_ms,
+            "host": self.host,
+            "peak_memory_bytes": self.peak_memory_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TaskReport:
+        """Inverse of `to_json`."""
+        return cls(
+            task=data["task"],
+            attempt=data["attempt"],
+            partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
+            files=tuple(StagedFile.from_json(f) for f in data["files"]),
+            timings_ms=dict(data["timings_ms"]),
+            host=data["host"],
+            peak_memory_bytes=data["peak_memory_bytes"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """The ranges that one Connect task copies."""
+
+    task: int
+    ranges: tuple[OffsetRange, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {"task": self.task, "ranges": [r.to_json() for r in self.ranges]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TaskPlan:
+        """Inverse of `to_json`."""
+        return cls(data["task"], tuple(OffsetRange.from_json(r) for r in data["ranges"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The frozen input of a run.
+
+    Attributes:
+        connector: connector name.
+        run_id: identity of the run, unique for ever.
+        created_ms: wall clock at planning, milliseconds since the epoch. It is *the* clock of the run: wall-clock
+            partitioners use it, so that every attempt and every re-copy lays records out alike.
+        tasks: work, one entry per Connect task; empty when there is nothing to copy.
+        topic_ids: Kafka's topic ids at planning.
+        notes: sentences for people: what was narrowed, resumed or unusual.
+    """
+
+    connector: str
+    run_id: str
+    created_ms: int
+    tasks: tuple[TaskPlan, ...]
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """All ranges, by topic and partition."""
+        every = (r for t in self.tasks for r in t.ranges)
+        return tuple(sorted(every, key=lambda r: (r.topic, r.partition, r.start)))
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no range holds anything."""
+        return not self.tasks
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "connector": self.connector,
+            "run_id": self.run_id,
+            "created_ms": self.created_ms,
+            "tasks": [t.to_json() for t in self.tasks],
+            "topic_ids": self.topic_ids,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """Inverse of `to_json`."""
+        return cls(
+            connector=data["connector"],
+            run_id=data["run_id"],
+            created_ms=data["created_ms"],
+            tasks=tuple(TaskPlan.from_json(t) for t in data["tasks"]),
+            topic_ids=dict(data["topic_ids"]),
+            notes=tuple(data["notes"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The outcome of a run, as printed, kept in the runs topic and summed up in XCom.
+
+    Attributes:
+        status: `done`, `empty` (nothing to copy) or `failed`.
+        recovered_run_id: the earlier run whose open manifest this run rolled forward, or "".
+        records: records written and committed by this run.
+        files, size_bytes: published value, key and header files.
+        committed: topic-partition (`topic-partition`) to the committed next offset.
+        phases_ms: phase name to milliseconds.
+        ignored_keys: configuration keys that have no meaning here.
+        error: `ConnectError.to_json()` of a failure, else None.
+    """
+
+    connector: str
+    run_id: str
+    status: str
+    started_ms: int
+    ended_ms: int
+    delivery_guarantee: str = "exactly_once"
+    recovered_run_id: str = ""
+    records: int = 0
+    filtered: int = 0
+    dead_lettered: int = 0
+    left: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    tasks: int = 0
+    swept: int = 0
+    peak_memory_bytes: int = 0
+    committed: dict[str, int] = field(default_factory=dict)
+    phases_ms: dict[str, int] = field(default_factory=dict)
+    ignored_keys: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    error: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {**asdict(self), "ignored_keys": list(self.ignored_keys), "notes": list(self.notes)}
+
+
+__all__ = [
+    "OffsetRange",
+    "PartitionReport",
+    "Plan",
+    "RunReport",
+    "StagedFile",
+    "TaskPlan",
+    "TaskReport",
+    "TopicPartition",
+]
