@@ -1,0 +1,1 @@
+"""Floor 3: the only package that imports confluent_kafka."""

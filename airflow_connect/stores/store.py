@@ -1,0 +1,109 @@
+"""The two roles of a store that can stage: what executors may do, and what only the driver may do.
+
+A stager creates things that nobody can see (an unfinished multipart upload, a temporary file). Only a publisher makes
+them visible, and it is driven by a manifest (exactly_once/). Code on executors gets a `Stager` and has no way to
+publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from airflow_connect.api.run import StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """What a staged file is, known when it is opened or closed.
+
+    Attributes:
+        key: final name inside the store, without bucket.
+        topic, partition: Kafka partition whose records it holds.
+        start: offset of the first record inside.
+        content_type: MIME type, or "".
+        content_encoding: e.g. `gzip`, or "".
+    """
+
+    key: str
+    topic: str
+    partition: int
+    start: int
+    content_type: str = ""
+    content_encoding: str = ""
+
+
+class StagingFile(Protocol):
+    """An open staged file. Bytes are uploaded in parts while it grows; nothing is visible."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in memory by this file."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes. May upload a part in the background; an upload error is raised by a later call or by `close`."""
+
+    def spill(self) -> None:
+        """Move buffered bytes to the executor's disk; called when the task's memory budget is used up."""
+
+    def close(self, end: int, records: int) -> Future[StagedFile]:
+        """Finish staging. `end`: last offset inside plus one. The result is available when every byte is on the server."""
+
+    def abort(self) -> None:
+        """Discard the file and everything already uploaded; idempotent."""
+
+
+class Stager(Protocol):
+    """Executor role."""
+
+    def open(self, identity: FileIdentity) -> StagingFile:
+        """Start a file; costs no request until the first part is full or the file is closed."""
+
+    def close(self) -> None:
+        """Release threads and connections; open files must have been closed or aborted."""
+
+
+class Outcome(Enum):
+    """What `Publisher.publish` found or did."""
+
+    PUBLISHED = "published"
+    ALREADY_PUBLISHED = "already published"
+    LOST = "lost"
+    """The staged file is gone and the object is not there: it must be copied again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOver:
+    """A staged, unpublished file found in the store, of whatever origin."""
+
+    key: str
+    token: Mapping[str, str]
+    started_ms: int
+
+
+class Publisher(Protocol):
+    """Driver role."""
+
+    def preflight(self) -> None:
+        """Check reachability, bucket or directory, region and permissions before anything is copied.
+
+        Raises:
+            AccessError, UnavailableError, ConfigError: with what is missing.
+        """
+
+    def publish(self, files: Sequence[StagedFile], progress: Callable[[int], None]) -> dict[str, Outcome]:
+        """Make files visible, in parallel and idempotently; returns key -> outcome. `progress` gets the number done.
+
+        Raises:
+            PublishConflictError: an object that is not the one in the manifest stands under a key.
+            UnavailableError: after all retries; publishing again continues.
+        """
+
+    def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
+        """Discard staged files; idempotent; returns how many existed."""
+
+    def list_staged(self, prefixes: Iterable[str]) -> Iterable[LeftOver]:
+        """Everything staged and unpublished under the key prefixes, of whatever origin."""
