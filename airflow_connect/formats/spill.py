@@ -1,0 +1,211 @@
+"""Byte buffers that can move to the executor's local disk, so that thousands of open files fit into bounded memory.
+
+All buffers of a process share one temporary file that has no name (it is unlinked as soon as it is made): 5,000 spilled
+buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut into blocks that are used
+again once their buffer is closed; a block that is only half full is a hole on disk, not wasted space.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import IO
+
+from airflow_connect.api.errors import UnavailableError
+
+BLOCK_BYTES = 128 * 1024
+
+
+def local_directory() -> str:
+    """Directory on the executor's disk: one of Spark's (`SPARK_LOCAL_DIRS`, spread by process id), else TMPDIR."""
+    given = [d for d in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if d and os.access(d, os.W_OK)]
+    return given[os.getpid() % len(given)] if given else tempfile.gettempdir()
+
+
+class SpillArea:
+    """The nameless temporary file and the map of its blocks. Safe to use from several threads."""
+
+    def __init__(self, directory: str = "") -> None:
+        """Nothing is created before the first spill. `directory`: default is `local_directory()`."""
+        self._directory = directory
+        self._file: IO[bytes] | None = None
+        self._free: list[int] = []
+        self._blocks = 0
+        self._lock = threading.Lock()
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all blocks that belong to a buffer."""
+        return (self._blocks - len(self._free)) * BLOCK_BYTES
+
+    def allocate(self) -> int:
+        """Number of a block that nobody uses."""
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+            self._blocks += 1
+            return self._blocks - 1
+
+    def release(self, blocks: list[int]) -> None:
+        """Give blocks back; when the last one comes back the file's disk space is returned too."""
+        with self._lock:
+            self._free.extend(blocks)
+            if self._file is not None and len(self._free) == self._blocks:
+                self._free.clear()
+                self._blocks = 0
+                os.ftruncate(self._file.fileno(), 0)
+
+    def write(self, block: int, start: int, data: memoryview) -> None:
+        """Write inside a block, from byte `start` of it.
+
+        Raises:
+            UnavailableError: the disk is full or broken.
+        """
+        try:
+            while data:
+                written = os.pwrite(self._descriptor(), data, block * BLOCK_BYTES + start)
+                start += written
+                data = data[written:]
+        except OSError as error:
+            raise self._unusable("write to", error) from error
+
+    def read(self, block: int, start: int, size: int) -> bytes:
+        """Read `size` bytes that were written before.
+
+        Raises:
+            UnavailableError: the disk is broken.
+        """
+        try:
+            data = os.pread(self._descriptor(), size, block * BLOCK_BYTES + start)
+        except OSError as error:
+            raise self._unusable("read from", error) from error
+        if len(data) != size:
+            raise self._unusable("read from", OSError(0, "the file is shorter than what was written to it"))
+        return data
+
+    def close(self) -> None:
+        """Delete the file; idempotent. Buffers of this area are then lost."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+    def _descriptor(self) -> int:
+        with self._lock:
+            if self._file is None:
+                self._directory = self._directory or local_directory()
+                self._file = tempfile.TemporaryFile(prefix="airflow-connect-spill-", dir=self._directory)  # noqa: SIM115
+            return self._file.fileno()
+
+    def _unusable(self, verb: str, error: OSError) -> UnavailableError:
+        return UnavailableError(
+            f"The executor cannot {verb} its local disk at {self._directory}: {error.strerror or error}.",
+            code="disk.unusable",
+            suggestion="Free space there, or point spark.local.dir (or TMPDIR) to a larger disk.",
+        )
+
+
+_shared: dict[int, SpillArea] = {}
+
+
+def shared_area() -> SpillArea:
+    """The area of this process. By process id, because Spark forks its Python workers and a file must not be shared."""
+    area = _shared.get(os.getpid())
+    if area is None:
+        area = _shared.setdefault(os.getpid(), SpillArea())
+    return area
+
+
+class SpillBuffer:
+    """Bytes in the order they were appended: first what is on disk, then what is in memory. One thread at a time."""
+
+    def __init__(self, area: SpillArea | None = None) -> None:
+        """`area`: default is the process's own."""
+        self._area = area
+        self._memory = bytearray()
+        self._blocks: list[int] = []
+        self._spilled = 0
+
+    def __len__(self) -> int:
+        """All bytes held, on disk and in memory."""
+        return self._spilled + len(self._memory)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in memory."""
+        return len(self._memory)
+
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes held on disk."""
+        return self._spilled
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        """Copy `data` behind what is there."""
+        self._memory += data
+
+    def spill(self) -> None:
+        """Move the memory part to disk. On an error nothing is lost: the bytes stay in memory.
+
+        Raises:
+            UnavailableError: the disk is full or broken; the message names the directory.
+        """
+        if not self._memory:
+            return
+        area = self._area = self._area or shared_area()
+        position = self._spilled
+        with memoryview(self._memory) as rest:
+            done = 0
+            while done < len(rest):
+                index, start = divmod(position + done, BLOCK_BYTES)
+                if index == len(self._blocks):
+                    self._blocks.append(area.allocate())
+                part = rest[done : done + BLOCK_BYTES - start]
+                area.write(self._blocks[index], start, part)
+                done += len(part)
+        self._spilled += done
+        self._memory = bytearray()
+
+    def iter_chunks(self, size: int) -> Iterator[bytes]:
+        """All bytes in chunks of `size`, the last one smaller; needs memory for one chunk. Does not consume.
+
+        Raises:
+            UnavailableError: the disk is broken.
+        """
+        for start in range(0, len(self), size):
+            yield self._read(start, min(start + size, len(self)))
+
+    def read_all(self) -> bytes:
+        """All bytes. Does not consume.
+
+        Raises:
+            UnavailableError: the disk is broken.
+        """
+        return self._read(0, len(self))
+
+    def _read(self, start: int, end: int) -> bytes:
+        """Bytes [start, end)."""
+        parts = []
+        while start < min(end, self._spilled):
+            index, offset = divmod(start, BLOCK_BYTES)
+            size = min(BLOCK_BYTES - offset, min(end, self._spilled) - start)
+            assert self._area is not None
+            parts.append(self._area.read(self._blocks[index], offset, size))
+            start += size
+        if start < end:
+            parts.append(bytes(self._memory[start - self._spilled : end - self._spilled]))
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def clear(self) -> None:
+        """Forget all bytes and give the disk space back; the buffer can be filled again."""
+        self._memory = bytearray()
+        self._spilled = 0
+        if self._blocks and self._area is not None:
+            self._area.release(self._blocks)
+        self._blocks = []
+
+    def close(self) -> None:
+        """Forget all bytes and give the disk space back; idempotent."""
+        self.clear()
