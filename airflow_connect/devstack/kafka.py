@@ -1,0 +1,124 @@
+"""A real Apache Kafka: one KRaft node, broker and controller in one JVM."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from airflow_connect.devstack.java_server import JavaServer
+
+DEFAULT_HEAP_MB = 512
+
+# What `kafka-storage format` of 4.3.1 writes into bootstrap.checkpoint (metadata.version 30, transaction.version 2, group.version 1,
+# share.version 1). Writing the bytes saves the start of a second JVM, about a second. Without this file the broker starts too, but
+# silently with transaction.version 0 and group.version 0: no KIP-890, no KIP-848. Another version of Kafka needs other bytes.
+CHECKPOINT = (
+    "AAAAAAAAAAAAAABHAAAAAAKeQUVSACAAAAAAAAABoftcGPkAAAGh+1wY+f//////////////////AAAAASoAAAAIAAAAAxYAAAAA"
+    "AAAAAAAAAAAAAAAAAAAAAQAAAPEAAAAAAhYuohsAAAAAAAUAAAGh+1wZOwAAAaH7XBk7//////////////////8AAAAGOgAAAAEu"
+    "AQwAEW1ldGFkYXRhLnZlcnNpb24AHgAAWgAAAgFOAQwAIWVsaWdpYmxlLmxlYWRlci5yZXBsaWNhcy52ZXJzaW9uAAEAADQAAAQB"
+    "KAEMAA5ncm91cC52ZXJzaW9uAAEAADQAAAYBKAEMAA5zaGFyZS52ZXJzaW9uAAEAADgAAAgBLAEMABBzdHJlYW1zLnZlcnNpb24A"
+    "AQAAQAAACgE0AQwAFHRyYW5zYWN0aW9uLnZlcnNpb24AAgAAAAAAAAAAAAcAAAA/AAAAAAISjZ3DACAAAAAAAAABoftcGUEAAAGh"
+    "+1wZQf//////////////////AAAAARoAAAAIAAAABAYAAAAA"
+)
+META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
+
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "1",
+    # One node cannot replicate, and one partition of each internal topic loads in no time.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # Records with timestamps of the past would be deleted within a second by the retention of seven days.
+    "log.retention.ms": "-1",
+    "log.retention.check.interval.ms": "1000",
+    "log.initial.task.delay.ms": "1000",
+    # Compaction is seen within three seconds, with little memory.
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": str(8 << 20),
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # A node that comes back is let in only after the session of its earlier life has ended: at once after a controlled shutdown, after
+    # the session timeout (9 s by default) when it was killed.
+    "controlled.shutdown.enable": "true",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+    "queued.max.requests": "100",
+}
+
+
+class KafkaBroker(JavaServer):
+    """A running broker.
+
+    Attributes:
+        bootstrap: `127.0.0.1:<port>`, for `bootstrap.servers`.
+        pid: process id of the broker.
+        data_dir: folder with its log segments, its configuration and `server.log`.
+    """
+
+    name = "Kafka 4.3.1"
+    lock_name = "kafka-4.3.1"
+    port_count = 2
+
+    def __init__(self, data_dir: Path | None, properties: Mapping[str, str], heap_mb: int) -> None:
+        """Prepare a broker; use `start`."""
+        super().__init__(data_dir, heap_mb)
+        self._properties = dict(properties)
+
+    @classmethod
+    def start(
+        cls, data_dir: Path | None = None, properties: Mapping[str, str] | None = None, heap_mb: int = DEFAULT_HEAP_MB
+    ) -> Self:
+        """Start a broker on free ports and return when it answers.
+
+        Args:
+            data_dir: where its data goes and stays; a folder that a broker left behind is taken over. Without it a temporary folder
+                is used and removed by `stop()`.
+            properties: broker configuration, wins over PROPERTIES.
+            heap_mb: largest Java heap in MiB; 512 was enough for millions of records.
+
+        Raises:
+            DevStackError: no Java, no jars, or the broker did not come up (with the end of its log).
+        """
+        broker = cls(data_dir, properties or {}, heap_mb)
+        broker._start_on_free_ports()
+        return broker
+
+    @property
+    def bootstrap(self) -> str:
+        """Return `127.0.0.1:<port>`."""
+        return f"127.0.0.1:{self.ports[0]}"
+
+    def _program(self) -> Sequence[str]:
+        port, controller_port = self.ports
+        logs = self.data_dir / "log"
+        if not (logs / "meta.properties").exists():
+            logs.mkdir(exist_ok=True)
+            (logs / "bootstrap.checkpoint").write_bytes(base64.b64decode(CHECKPOINT))
+            (logs / "meta.properties").write_text(META_PROPERTIES)
+        merged = {
+            **PROPERTIES,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": str(logs),
+            **self._properties,
+        }
+        config = self.data_dir / "server.properties"
+        config.write_text("".join(f"{key}={value}\n" for key, value in merged.items()))
+        return ["kafka.Kafka", str(config)]

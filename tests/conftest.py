@@ -1,0 +1,64 @@
+"""Fixtures of all tests. The servers are real, start when a test first asks for one, and serve the whole session.
+
+Every test uses names of its own (`unique_name`, `make_topic`, `bucket`), so that one broker and one S3 server do for all.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.s3 import S3Server
+from tests.support.kafka_data import TopicProducer, create_topic
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaBroker]:
+    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Start your own one to restart or kill it."""
+    with KafkaBroker.start() as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.region`, `.client()`."""
+    with S3Server.start() as server:
+        yield server
+
+
+@pytest.fixture
+def unique_name() -> str:
+    """A name that nothing else has; fit for a topic, a bucket, a connector, a group."""
+    return f"t-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def bucket(s3: S3Server, unique_name: str) -> str:
+    """The name of a new, empty bucket."""
+    s3.client().create_bucket(Bucket=unique_name)
+    return unique_name
+
+
+@pytest.fixture
+def make_topic(kafka: KafkaBroker) -> MakeTopic:
+    """Make a topic: `make_topic(partitions=1, config=None, name=None) -> name`; clients see it when the call returns."""
+
+    def make(partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
+        topic = name or f"topic-{uuid.uuid4().hex[:12]}"
+        create_topic(kafka.bootstrap, topic, partitions, config)
+        return topic
+
+    return make
+
+
+@pytest.fixture
+def produce(kafka: KafkaBroker) -> Iterator[TopicProducer]:
+    """Write records `(partition, key, value, timestamp_ms, headers)`; `produce.transaction(..., outcome)` in a transaction."""
+    producer = TopicProducer(kafka.bootstrap)
+    yield producer
+    producer.close()
