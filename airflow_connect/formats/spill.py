@@ -1,8 +1,8 @@
-"""Byte buffers that can move to the executor's local disk, so that thousands of open files fit into bounded memory.
+"""Byte buffers that can move to the executor's disk, so that thousands of open files fit into bounded memory.
 
-All buffers of a process share one temporary file that has no name (it is unlinked as soon as it is made): 5,000 spilled
-buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut into blocks that are used
-again once their buffer is closed; a block that is only half full is a hole on disk, not wasted space.
+All buffers of a process share one temporary file that has no name (it is unlinked as soon as it is made):
+5,000 spilled buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut into
+blocks that are used again once their buffer is closed; the unused rest of a block is a hole and takes no space.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
-from typing import IO
 
 from airflow_connect.api.errors import UnavailableError
 
@@ -19,7 +19,7 @@ BLOCK_BYTES = 128 * 1024
 
 
 def local_directory() -> str:
-    """Directory on the executor's disk: one of Spark's (`SPARK_LOCAL_DIRS`, spread by process id), else TMPDIR."""
+    """A directory on the executor's disk: one of Spark's `SPARK_LOCAL_DIRS`, by process id, else TMPDIR."""
     given = [d for d in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if d and os.access(d, os.W_OK)]
     return given[os.getpid() % len(given)] if given else tempfile.gettempdir()
 
@@ -30,7 +30,8 @@ class SpillArea:
     def __init__(self, directory: str = "") -> None:
         """Nothing is created before the first spill. `directory`: default is `local_directory()`."""
         self._directory = directory
-        self._file: IO[bytes] | None = None
+        self._fd = -1
+        self._close_file: weakref.finalize[..., SpillArea] | None = None
         self._free: list[int] = []
         self._blocks = 0
         self._lock = threading.Lock()
@@ -52,10 +53,10 @@ class SpillArea:
         """Give blocks back; when the last one comes back the file's disk space is returned too."""
         with self._lock:
             self._free.extend(blocks)
-            if self._file is not None and len(self._free) == self._blocks:
+            if self._fd >= 0 and len(self._free) == self._blocks:
                 self._free.clear()
                 self._blocks = 0
-                os.ftruncate(self._file.fileno(), 0)
+                os.ftruncate(self._fd, 0)
 
     def write(self, block: int, start: int, data: memoryview) -> None:
         """Write inside a block, from byte `start` of it.
@@ -88,16 +89,18 @@ class SpillArea:
     def close(self) -> None:
         """Delete the file; idempotent. Buffers of this area are then lost."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            if self._close_file is not None:
+                self._close_file()
+                self._fd, self._close_file = -1, None
 
     def _descriptor(self) -> int:
         with self._lock:
-            if self._file is None:
+            if self._fd < 0:
                 self._directory = self._directory or local_directory()
-                self._file = tempfile.TemporaryFile(prefix="airflow-connect-spill-", dir=self._directory)  # noqa: SIM115
-            return self._file.fileno()
+                self._fd, path = tempfile.mkstemp(prefix="airflow-connect-spill-", dir=self._directory)
+                os.unlink(path)
+                self._close_file = weakref.finalize(self, os.close, self._fd)
+            return self._fd
 
     def _unusable(self, verb: str, error: OSError) -> UnavailableError:
         return UnavailableError(
@@ -111,7 +114,7 @@ _shared: dict[int, SpillArea] = {}
 
 
 def shared_area() -> SpillArea:
-    """The area of this process. By process id, because Spark forks its Python workers and a file must not be shared."""
+    """This process's area, found by process id: Spark forks its workers, and they must not share one."""
     area = _shared.get(os.getpid())
     if area is None:
         area = _shared.setdefault(os.getpid(), SpillArea())
@@ -119,7 +122,7 @@ def shared_area() -> SpillArea:
 
 
 class SpillBuffer:
-    """Bytes in the order they were appended: first what is on disk, then what is in memory. One thread at a time."""
+    """Bytes in the order of appending: the older ones on disk, the rest in memory. One thread at a time."""
 
     def __init__(self, area: SpillArea | None = None) -> None:
         """`area`: default is the process's own."""
