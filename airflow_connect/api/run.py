@@ -23,6 +23,7 @@ class StagedFile:
         records: number of records inside.
         size_bytes: encoded size.
         token: what the store's publisher needs to publish or abort it; plain JSON, no secrets.
+        role: `value`, `key` or `headers`.
     """
 
     key: str
@@ -33,6 +34,7 @@ class StagedFile:
     records: int
     size_bytes: int
     token: dict[str, Any] = field(default_factory=dict)
+    role: str = "value"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -49,7 +51,7 @@ class PartitionReport:
     """What a task did with one topic-partition range.
 
     Attributes:
-        range: the planned range.
+        range: the range that was copied: the planned one, or its beginning when a limit stopped the task.
         position: the consumer's position when the task ended; the audit wants `>= range.end`.
         commit_offset: next offset to read after this run is committed, `range.start <= commit_offset <= range.end`.
         read: records delivered inside the range.
@@ -57,6 +59,8 @@ class PartitionReport:
         filtered: records that were dropped on purpose (ignored nulls, transformations).
         dead_lettered: records that go to the dead letter queue.
         left: records read but left for the next run (`flush.on.end=false`).
+        size_bytes: encoded bytes of the partition's files.
+        stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`), or "".
     """
 
     range: OffsetRange
@@ -67,6 +71,8 @@ class PartitionReport:
     filtered: int = 0
     dead_lettered: int = 0
     left: int = 0
+    size_bytes: int = 0
+    stopped_early: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -87,6 +93,7 @@ class TaskReport:
         attempt: Spark's attempt number, from 0.
         partitions: one report per planned range of the task.
         files: value, key and header files staged by the task, in the order in which they were closed.
+        dead_letters: records for the dead letter queue, as plain JSON (errors.py of the executor).
         timings_ms: phase name to milliseconds.
         host: where the task ran.
         peak_memory_bytes: highest resident set size of the task's process.
@@ -96,6 +103,7 @@ class TaskReport:
     attempt: int
     partitions: tuple[PartitionReport, ...]
     files: tuple[StagedFile, ...]
+    dead_letters: tuple[dict[str, Any], ...] = ()
     timings_ms: dict[str, int] = field(default_factory=dict)
     host: str = ""
     peak_memory_bytes: int = 0
@@ -107,6 +115,7 @@ class TaskReport:
             "attempt": self.attempt,
             "partitions": [p.to_json() for p in self.partitions],
             "files": [f.to_json() for f in self.files],
+            "dead_letters": list(self.dead_letters),
             "timings_ms": self.timings_ms,
             "host": self.host,
             "peak_memory_bytes": self.peak_memory_bytes,
@@ -120,6 +129,7 @@ class TaskReport:
             attempt=data["attempt"],
             partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
             files=tuple(StagedFile.from_json(f) for f in data["files"]),
+            dead_letters=tuple(data["dead_letters"]),
             timings_ms=dict(data["timings_ms"]),
             host=data["host"],
             peak_memory_bytes=data["peak_memory_bytes"],
@@ -128,19 +138,28 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """The ranges that one Connect task copies."""
+    """The ranges that one Connect task copies.
+
+    Attributes:
+        max_bytes: the task stops reading once it has read this many bytes of keys and values; 0: no limit.
+        max_seconds: the task stops reading this long after it started; 0: no limit.
+    """
 
     task: int
     ranges: tuple[OffsetRange, ...]
+    max_bytes: int = 0
+    max_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return {"task": self.task, "ranges": [r.to_json() for r in self.ranges]}
+        ranges = [r.to_json() for r in self.ranges]
+        return {"task": self.task, "ranges": ranges, "max_bytes": self.max_bytes, "max_seconds": self.max_seconds}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TaskPlan:
         """Inverse of `to_json`."""
-        return cls(data["task"], tuple(OffsetRange.from_json(r) for r in data["ranges"]))
+        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
+        return cls(data["task"], ranges, data["max_bytes"], data["max_seconds"])
 
 
 @dataclass(frozen=True, slots=True)

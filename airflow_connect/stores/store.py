@@ -26,6 +26,7 @@ class FileIdentity:
         start: offset of the first record inside.
         content_type: MIME type, or "".
         content_encoding: e.g. `gzip`, or "".
+        role: `value`, `key` or `headers`.
     """
 
     key: str
@@ -34,6 +35,7 @@ class FileIdentity:
     start: int
     content_type: str = ""
     content_encoding: str = ""
+    role: str = "value"
 
 
 class StagingFile(Protocol):

@@ -1,0 +1,110 @@
+"""Publish, then commit: how a manifest comes true. The driver calls this for its own manifest and for a recovered one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_connect.api.errors import StagedFileLostError
+from airflow_connect.api.run import StagedFile
+from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
+from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.exactly_once.state import CLOSED, ConnectorState
+from airflow_connect.stores.store import Outcome, Publisher
+
+Recopy = Callable[[Manifest, Sequence[StagedFile]], Sequence[StagedFile]]
+"""Stage the given lost files of a manifest again: `(manifest, lost files) -> every file staged while doing so`."""
+
+StepHook = Callable[[str], None]
+"""Called with the name of each step boundary; crash tests kill the process there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What publishing a manifest did: files made visible now, files found visible, files copied again."""
+
+    published: int
+    already_published: int
+    copied_again: int
+
+
+def publish(
+    manifest: Manifest,
+    publisher: Publisher,
+    journal: Journal,
+    recopy: Recopy,
+    progress: Callable[[int], None],
+) -> Publication:
+    """Make every file of the manifest visible; idempotent (invariant 4).
+
+    Files that the store has lost (a lifecycle rule aborted their uploads) are staged again from the manifest's own
+    ranges under the same keys, and the manifest is rewritten before they are published, so that a crash in between is
+    rolled forward like any other.
+
+    Raises:
+        PublishConflictError: an object of somebody else stands under one of the keys; the manifest stays open.
+        StagedFileLostError: a lost file cannot be made again.
+        UnavailableError: the store did not answer; the manifest stays open and the next run continues.
+    """
+    outcomes = publisher.publish(manifest.files, progress)
+    lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
+    if lost:
+        replaced = _stage_again(manifest, lost, publisher, recopy)
+        journal.write_manifest(replaced)
+        again = publisher.publish([f for f in replaced.files if outcomes[f.key] is Outcome.LOST], progress)
+        outcomes = {**outcomes, **again}
+        still_lost = sorted(key for key, outcome in outcomes.items() if outcome is Outcome.LOST)
+        if still_lost:
+            raise _lost(still_lost, "was lost again before it could be published")
+    count = list(outcomes.values()).count
+    return Publication(count(Outcome.PUBLISHED), count(Outcome.ALREADY_PUBLISHED), len(lost))
+
+
+def _stage_again(
+    manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy
+) -> Manifest:
+    staged = recopy(manifest, lost)
+    by_key = {f.key: f for f in staged}
+    wanted = {f.key for f in lost}
+    publisher.abort([f for f in staged if f.key not in wanted])
+    different = [f.key for f in lost if _content(by_key.get(f.key)) != _content(f)]
+    if different:
+        raise _lost(
+            sorted(different), "could not be copied again: Kafka no longer gives the records that were in it"
+        )
+    return replace(manifest, files=tuple(by_key[f.key] if f.key in wanted else f for f in manifest.files))
+
+
+def _content(file: StagedFile | None) -> tuple[int, int, int] | None:
+    return (file.start, file.end, file.records) if file else None
+
+
+def _lost(keys: Sequence[str], what: str) -> StagedFileLostError:
+    shown = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+    return StagedFileLostError(
+        f"A staged file {what}: {shown}.",
+        suggestion="No offset was moved and the manifest stays open. Check the bucket's rule for incomplete multipart "
+        "uploads (it must be longer than a run may stay down) and the topic's retention.",
+    )
+
+
+def commit(
+    manifest: Manifest,
+    journal: Journal,
+    dead_letters: Sequence[TopicRecord],
+    summary: Mapping[str, Any],
+    state: ConnectorState,
+) -> None:
+    """Store the manifest's offsets, dead letters and summary and close it, in one transaction (invariant 5)."""
+    journal.commit(
+        Commit(
+            offsets=manifest.offsets,
+            state=replace(
+                state, phase=CLOSED, committed={**state.committed, **manifest.offsets}, topic_ids=manifest.topic_ids
+            ),
+            summary=summary,
+            dead_letters=dead_letters,
+            closes_manifest=True,
+        )
+    )

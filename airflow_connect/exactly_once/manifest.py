@@ -1,0 +1,123 @@
+"""The manifest: everything a run staged and the offsets that go with it. Its write is the point of no return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api.errors import StateError
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a run has staged and what will be true once it is published.
+
+    Attributes:
+        connector, run_id: whose manifest it is.
+        created_ms: the run's frozen clock, needed to lay out a lost file again.
+        files: staged files, in publishing order.
+        partitions: one report per planned range; `commit_offset` is what `commit` stores.
+        topic_ids: Kafka's topic ids at planning.
+        config: the connector's configuration without secrets, needed to lay out a lost file again.
+        counts: sums for the run history (`records`, `filtered`, ...).
+        dead_letters: records that `commit` writes to the dead letter queue: plain JSON made by the executors.
+    """
+
+    connector: str
+    run_id: str
+    created_ms: int
+    files: tuple[StagedFile, ...]
+    partitions: tuple[PartitionReport, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def offsets(self) -> dict[TopicPartition, int]:
+        """Next offset to read per topic-partition, once this manifest is published."""
+        return {p.range.topic_partition: p.commit_offset for p in self.partitions}
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """The ranges that were copied."""
+        return tuple(p.range for p in self.partitions)
+
+    def to_json(self) -> dict[str, Any]:
+        """Versioned JSON form, chunked by the runs topic."""
+        return {
+            "v": VERSION,
+            "connector": self.connector,
+            "run_id": self.run_id,
+            "created_ms": self.created_ms,
+            "files": [f.to_json() for f in self.files],
+            "partitions": [p.to_json() for p in self.partitions],
+            "topic_ids": dict(self.topic_ids),
+            "config": dict(self.config),
+            "counts": dict(self.counts),
+            "dead_letters": list(self.dead_letters),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Manifest:
+        """Inverse of `to_json`.
+
+        Raises:
+            StateError: written by a newer version, or damaged.
+        """
+        check_version(data, VERSION, "manifest")
+        return cls(
+            connector=data["connector"],
+            run_id=data["run_id"],
+            created_ms=data["created_ms"],
+            files=tuple(StagedFile.from_json(f) for f in data["files"]),
+            partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
+            topic_ids=dict(data["topic_ids"]),
+            config=dict(data["config"]),
+            counts=dict(data["counts"]),
+            dead_letters=tuple(data["dead_letters"]),
+        )
+
+
+def manifest_of(plan: Plan, reports: Sequence[TaskReport], config: Mapping[str, str]) -> Manifest:
+    """The manifest of a run whose tasks returned `reports`; `config` must not hold secrets."""
+    partitions = tuple(p for r in reports for p in r.partitions)
+    files = tuple(f for r in reports for f in r.files)
+    counts = {
+        "records": sum(p.written for p in partitions),
+        "filtered": sum(p.filtered for p in partitions),
+        "dead_lettered": sum(p.dead_lettered for p in partitions),
+        "left": sum(p.left for p in partitions),
+        "files": len(files),
+        "size_bytes": sum(f.size_bytes for f in files),
+    }
+    return Manifest(
+        connector=plan.connector,
+        run_id=plan.run_id,
+        created_ms=plan.created_ms,
+        files=files,
+        partitions=partitions,
+        topic_ids=dict(plan.topic_ids),
+        config=dict(config),
+        counts=counts,
+        dead_letters=tuple(d for r in reports for d in r.dead_letters),
+    )
+
+
+def check_version(data: Mapping[str, Any], newest: int, what: str) -> None:
+    """Refuse a document that a newer version of this package wrote.
+
+    Raises:
+        StateError: names both versions.
+    """
+    version = data.get("v")
+    if not isinstance(version, int) or not 1 <= version <= newest:
+        raise StateError(
+            f"The {what} in the runs topic has version {version!r}; this release reads versions 1 to {newest}.",
+            suggestion="Run the connector with the release that wrote it, or a newer one.",
+        )

@@ -1,0 +1,113 @@
+"""The connector's state record: what the last run planned and committed, and what it may have left behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.exactly_once.manifest import check_version
+
+VERSION = 1
+COPYING, CLOSED = "copying", "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverPattern:
+    """How to recognise files that runs of this connector staged and never published (invariant 8).
+
+    Attributes:
+        store: where they are, e.g. a bucket name; a sweep elsewhere would be wrong.
+        prefixes: key prefixes to list.
+        pattern: regular expression that a whole key matches, with the groups `topic`, `partition` and `start`.
+        ranges: ranges of the runs that may have left something.
+    """
+
+    store: str
+    prefixes: tuple[str, ...]
+    pattern: str
+    ranges: tuple[OffsetRange, ...]
+
+    def matches(self, key: str) -> bool:
+        """Whether `key` is the name of a file that such a run would have staged."""
+        found = re.fullmatch(self.pattern, key)
+        if found is None:
+            return False
+        topic, partition, start = found["topic"], int(found["partition"]), int(found["start"])
+        return any(
+            r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "store": self.store,
+            "prefixes": list(self.prefixes),
+            "pattern": self.pattern,
+            "ranges": [r.to_json() for r in self.ranges],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LeftoverPattern:
+        """Inverse of `to_json`."""
+        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
+        return cls(data["store"], tuple(data["prefixes"]), data["pattern"], ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """What is known of a connector between runs, beside its consumer group.
+
+    Attributes:
+        phase: `copying` from the start of a copy until its commit, else `closed`. A run that finds `copying` and no
+            open manifest knows that its predecessor died and may have left staged files.
+        committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
+        topic_ids: Kafka's topic ids at the last commit: a different id means that the topic was recreated.
+        leftovers: what to sweep, None when nothing can be there.
+        bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
+    """
+
+    connector: str
+    run_id: str
+    phase: str
+    at_ms: int
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    leftovers: LeftoverPattern | None = None
+    bytes_per_record: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Versioned JSON form."""
+        return {
+            "v": VERSION,
+            "connector": self.connector,
+            "run_id": self.run_id,
+            "phase": self.phase,
+            "at_ms": self.at_ms,
+            "committed": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.committed.items())],
+            "topic_ids": dict(self.topic_ids),
+            "leftovers": self.leftovers.to_json() if self.leftovers else None,
+            "bytes_per_record": dict(self.bytes_per_record),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ConnectorState:
+        """Inverse of `to_json`.
+
+        Raises:
+            StateError: written by a newer version, or damaged.
+        """
+        check_version(data, VERSION, "state record")
+        leftovers = data["leftovers"]
+        return cls(
+            connector=data["connector"],
+            run_id=data["run_id"],
+            phase=data["phase"],
+            at_ms=data["at_ms"],
+            committed={TopicPartition(t, p): offset for t, p, offset in data["committed"]},
+            topic_ids=dict(data["topic_ids"]),
+            leftovers=LeftoverPattern.from_json(leftovers) if leftovers else None,
+            bytes_per_record=dict(data["bytes_per_record"]),
+        )

@@ -1,0 +1,1 @@
+"""The engine: the only package that imports pyspark. One Spark job per run, one Spark task per Connect task."""
