@@ -1,8 +1,8 @@
 """Byte buffers that can move to the executor's disk, so that thousands of open files fit into bounded memory.
 
 All buffers of a process share one temporary file that has no name (it is unlinked as soon as it is made):
-5,000 spilled buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut into
-blocks that are used again once their buffer is closed; the unused rest of a block is a hole and takes no space.
+5,000 spilled buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut
+into blocks that are used again once their buffer is gone; the unused rest of a block is a hole on disk.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator
 
 from airflow_connect.api.errors import UnavailableError
@@ -33,6 +34,7 @@ class SpillArea:
         self._fd = -1
         self._close_file: weakref.finalize[..., SpillArea] | None = None
         self._free: list[int] = []
+        self._dropped: deque[list[int]] = deque()
         self._blocks = 0
         self._lock = threading.Lock()
 
@@ -44,6 +46,8 @@ class SpillArea:
     def allocate(self) -> int:
         """Number of a block that nobody uses."""
         with self._lock:
+            while self._dropped:
+                self._free.extend(self._dropped.popleft())
             if self._free:
                 return self._free.pop()
             self._blocks += 1
@@ -57,6 +61,10 @@ class SpillArea:
                 self._free.clear()
                 self._blocks = 0
                 os.ftruncate(self._fd, 0)
+
+    def drop(self, blocks: list[int]) -> None:
+        """Give blocks back without taking the lock, because the garbage collector may call this anywhere."""
+        self._dropped.append(blocks)
 
     def write(self, block: int, start: int, data: memoryview) -> None:
         """Write inside a block, from byte `start` of it.
@@ -212,3 +220,8 @@ class SpillBuffer:
     def close(self) -> None:
         """Forget all bytes and give the disk space back; idempotent."""
         self.clear()
+
+    def __del__(self) -> None:
+        """The buffer of an aborted file is just dropped; its disk space is then free for others."""
+        if self._blocks and self._area is not None:
+            self._area.drop(self._blocks)

