@@ -1,6 +1,7 @@
-"""Fixtures of all tests. The servers are real, start when a test first asks for one, and serve the whole session.
+"""Fixtures of all tests. The servers are real, start when first asked for, and serve a whole session.
 
-Every test uses names of its own (`unique_name`, `make_topic`, `bucket`), so that one broker and one S3 server do for all.
+Every test uses names of its own (`unique_name`, `make_topic`, `bucket`), so that one broker and one S3 server
+do for all.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Start your own one to restart or kill it."""
+    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Restart or kill only one of your own."""
     with KafkaBroker.start() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
-    """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.region`, `.client()`."""
+    """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."""
     with S3Server.start() as server:
         yield server
 
@@ -46,7 +47,7 @@ def bucket(s3: S3Server, unique_name: str) -> str:
 
 @pytest.fixture
 def make_topic(kafka: KafkaBroker) -> MakeTopic:
-    """Make a topic: `make_topic(partitions=1, config=None, name=None) -> name`; clients see it when the call returns."""
+    """Make a topic that clients see: `make_topic(partitions=1, config=None, name=None) -> name`."""
 
     def make(partitions: int = 1, config: Mapping[str, str] | None = None, name: str | None = None) -> str:
         topic = name or f"topic-{uuid.uuid4().hex[:12]}"
@@ -58,7 +59,7 @@ def make_topic(kafka: KafkaBroker) -> MakeTopic:
 
 @pytest.fixture
 def produce(kafka: KafkaBroker) -> Iterator[TopicProducer]:
-    """Write records `(partition, key, value, timestamp_ms, headers)`; `produce.transaction(..., outcome)` in a transaction."""
+    """Write `(partition, key, value, timestamp_ms, headers)` rows; `.transaction(...)` for a transaction."""
     producer = TopicProducer(kafka.bootstrap)
     yield producer
     producer.close()

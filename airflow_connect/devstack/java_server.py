@@ -1,4 +1,4 @@
-"""What the servers written in Java have in common: a data folder, a command line, an archive of classes, start and restart."""
+"""What the servers written in Java have in common: data folder, ports, command line, start and restart."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from typing import Self
 
 from airflow_connect.devstack.class_data import ClassDataArchive
 from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.java import find_java
 from airflow_connect.devstack.jars import fetch_jars
+from airflow_connect.devstack.java import find_java
 from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports, log_tail
 
-# The first compiler only and the serial collector: both servers are up in half the time and use a third of the memory.
+# The first compiler only and the serial collector: both servers are up in half the time and use a third of
+# the memory.
 START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 PORT_ATTEMPTS = 3
 
@@ -25,7 +26,8 @@ PORT_ATTEMPTS = 3
 class JavaServer(ABC):
     """A Java program that listens on ports of 127.0.0.1 and keeps its data in one folder.
 
-    A subclass gives `name`, `lock_name`, `port_count` and `_program()`. The ports and the data stay the same over `restart()`.
+    A subclass gives `name`, `lock_name`, `port_count` and `_program()`. The ports and the data stay the same
+    over `restart()`.
     """
 
     name: str
@@ -52,7 +54,9 @@ class JavaServer(ABC):
     def pid(self) -> int:
         """Return the process id of the running server."""
         if self._process is None:
-            raise DevStackError(f"{self.name} does not run.", code="devstack.stopped", suggestion="Call restart() first.")
+            raise DevStackError(
+                f"{self.name} does not run.", code="devstack.stopped", suggestion="Call restart() first."
+            )
         return self._process.pid
 
     @property
@@ -73,7 +77,7 @@ class JavaServer(ABC):
             self._process = None
 
     def restart(self) -> None:
-        """End the server, if it runs, and start it again on the same ports and data; ready when this returns."""
+        """End the server, if it runs, and start it again with its ports and data; ready when this returns."""
         self._end()
         self._launch()
 
@@ -81,7 +85,9 @@ class JavaServer(ABC):
         """Return the running server."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Stop the server."""
         self.stop()
 
@@ -113,7 +119,8 @@ class JavaServer(ABC):
         jars = fetch_jars(self.lock_name)
         flags = [*START_FLAGS, f"-Xmx{self._heap_mb}m"]
         archive = ClassDataArchive(java, jars, flags)
-        # The class path is spelled out, always in the same order: with a wildcard the archive would not be accepted.
+        # The class path is spelled out, always in the same order: with a wildcard the archive would not be
+        # accepted.
         class_path = os.pathsep.join(map(str, jars))
         command = Command(
             name=self.name,

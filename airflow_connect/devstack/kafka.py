@@ -11,9 +11,10 @@ from airflow_connect.devstack.java_server import JavaServer
 
 DEFAULT_HEAP_MB = 512
 
-# What `kafka-storage format` of 4.3.1 writes into bootstrap.checkpoint (metadata.version 30, transaction.version 2, group.version 1,
-# share.version 1). Writing the bytes saves the start of a second JVM, about a second. Without this file the broker starts too, but
-# silently with transaction.version 0 and group.version 0: no KIP-890, no KIP-848. Another version of Kafka needs other bytes.
+# What `kafka-storage format` of 4.3.1 writes into bootstrap.checkpoint (metadata.version 30,
+# transaction.version 2, group.version 1, share.version 1). Writing the bytes saves the start of a second JVM,
+# about a second. Without this file the broker starts too, but silently with transaction.version 0 and
+# group.version 0: no KIP-890, no KIP-848. Another version of Kafka needs other bytes.
 CHECKPOINT = (
     "AAAAAAAAAAAAAABHAAAAAAKeQUVSACAAAAAAAAABoftcGPkAAAGh+1wY+f//////////////////AAAAASoAAAAIAAAAAxYAAAAA"
     "AAAAAAAAAAAAAAAAAAAAAQAAAPEAAAAAAhYuohsAAAAAAAUAAAGh+1wZOwAAAaH7XBk7//////////////////8AAAAGOgAAAAEu"
@@ -22,7 +23,9 @@ CHECKPOINT = (
     "AQAAQAAACgE0AQwAFHRyYW5zYWN0aW9uLnZlcnNpb24AAgAAAAAAAAAAAAcAAAA/AAAAAAISjZ3DACAAAAAAAAABoftcGUEAAAGh"
     "+1wZQf//////////////////AAAAARoAAAAIAAAABAYAAAAA"
 )
-META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
+META_PROPERTIES = (
+    "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
+)
 
 PROPERTIES = {
     "process.roles": "broker,controller",
@@ -50,8 +53,8 @@ PROPERTIES = {
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": str(8 << 20),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # A node that comes back is let in only after the session of its earlier life has ended: at once after a controlled shutdown, after
-    # the session timeout (9 s by default) when it was killed.
+    # A node that comes back is let in only after the session of its earlier life has ended: at once after a
+    # controlled shutdown, after the session timeout (9 s by default) when it was killed.
     "controlled.shutdown.enable": "true",
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
@@ -82,13 +85,16 @@ class KafkaBroker(JavaServer):
 
     @classmethod
     def start(
-        cls, data_dir: Path | None = None, properties: Mapping[str, str] | None = None, heap_mb: int = DEFAULT_HEAP_MB
+        cls,
+        data_dir: Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        heap_mb: int = DEFAULT_HEAP_MB,
     ) -> Self:
         """Start a broker on free ports and return when it answers.
 
         Args:
-            data_dir: where its data goes and stays; a folder that a broker left behind is taken over. Without it a temporary folder
-                is used and removed by `stop()`.
+            data_dir: where its data goes and stays; a folder that a broker left behind is taken over. Without
+                it a temporary folder is used and removed by `stop()`.
             properties: broker configuration, wins over PROPERTIES.
             heap_mb: largest Java heap in MiB; 512 was enough for millions of records.
 

@@ -18,8 +18,9 @@ from airflow_connect.devstack.errors import DevStackError
 
 LOG_TAIL_BYTES = 3000
 POLL_S = 0.02
-# Below the ephemeral range of Linux (32768) and macOS (49152): a port in that range may be taken at any time as the source port of
-# somebody's outgoing connection, and a restart on the same port would fail now and then.
+# Below the ephemeral range of Linux (32768) and macOS (49152): a port in that range may be taken at any time
+# as the source port of somebody's outgoing connection, and a restart on the same port would fail now and
+# then.
 PORT_RANGE = range(20_000, 32_000)
 
 
@@ -59,7 +60,8 @@ class ServerProcess:
         """Start the server and return when `is_ready()` says so.
 
         Raises:
-            DevStackError: `devstack.start` when the server ends early or is not ready in time, with the end of its log.
+            DevStackError: `devstack.start` when the server ends early or is not ready in time, with the end
+                of its log.
         """
         guard_file = Path(__file__).with_name("guard.py")
         cleanup = json.dumps([str(path) for path in command.cleanup])
@@ -70,7 +72,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**os.environ, **command.env},
-                start_new_session=True,  # Ctrl-C in a terminal must not end the server before the program that uses it
+                start_new_session=True,  # Ctrl-C must not end the server before the program that uses it
             )
         assert guard.stdout is not None
         with guard.stdout as stdout:
@@ -90,7 +92,9 @@ class ServerProcess:
         deadline = time.monotonic() + self._command.start_s
         while not is_ready():
             if self._guard.poll() is not None:
-                raise _start_error(self._command, f"ended with exit code {self._guard.returncode} while starting")
+                raise _start_error(
+                    self._command, f"ended with exit code {self._guard.returncode} while starting"
+                )
             if time.monotonic() > deadline:
                 raise _start_error(self._command, f"was not ready within {self._command.start_s:.0f} s")
             time.sleep(POLL_S)
@@ -111,7 +115,7 @@ class ServerProcess:
         self._order(b"K")
 
     def _order(self, letter: bytes) -> None:
-        """Let the guard do it: it owns the child, so the pid cannot have gone to another process meanwhile."""
+        """Let the guard do it: it owns the child, so the pid cannot belong to another process by now."""
         stdin = self._guard.stdin
         assert stdin is not None
         if not stdin.closed:

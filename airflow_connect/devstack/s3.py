@@ -15,7 +15,7 @@ DEFAULT_HEAP_MB = 768
 
 
 class S3Server(JavaServer):
-    """A running S3 server with the answers that exactly-once stands on: conditional writes, checksums, signatures.
+    """A running S3 server with what exactly-once stands on: conditional writes, checksums, signatures.
 
     Differences from Amazon S3 that callers must know:
     - A key that is a prefix folder of another one (`x` beside `x/y`) is refused, because keys are files.
@@ -40,8 +40,8 @@ class S3Server(JavaServer):
         """Start a server on a free port and return when it answers.
 
         Args:
-            data_dir: where objects go and stay; give a folder of /dev/shm for speed. Without it a temporary folder is used and removed
-                by `stop()`.
+            data_dir: where objects go and stay; give a folder of /dev/shm for speed. Without it a temporary
+                folder is used and removed by `stop()`.
             heap_mb: largest Java heap in MiB.
 
         Raises:

@@ -39,7 +39,10 @@ def read(broker: KafkaBroker, topic: str, partition: int, isolation: str = "read
 
 def test_produce_with_all_fields_is_read_back_unchanged(kafka, make_topic, produce):
     topic = make_topic(partitions=2)
-    produce(topic, [(0, b"k", b"v", 1_700_000_000_123, [("h", b"x"), ("n", None)]), (1, None, None), (0, "k2", "v2", 5)])
+    produce(
+        topic,
+        [(0, b"k", b"v", 1_700_000_000_123, [("h", b"x"), ("n", None)]), (1, None, None), (0, "k2", "v2", 5)],
+    )
     first, second = read(kafka, topic, 0)
     assert (first.key(), first.value(), first.timestamp()[1]) == (b"k", b"v", 1_700_000_000_123)
     assert first.headers() == [("h", b"x"), ("n", None)]
