@@ -259,6 +259,11 @@ class RunReport:
         """Plain JSON form."""
         return {**asdict(self), "ignored_keys": list(self.ignored_keys), "notes": list(self.notes)}
 
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> RunReport:
+        """Inverse of `to_json`."""
+        return cls(**{**data, "ignored_keys": tuple(data["ignored_keys"]), "notes": tuple(data["notes"])})
+
 
 __all__ = [
     "OffsetRange",
