@@ -20,7 +20,7 @@ MakeTopic = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
-    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Restart or kill only one of your own."""
+    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Restart only one of your own."""
     with KafkaBroker.start() as broker:
         yield broker
 

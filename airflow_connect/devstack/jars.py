@@ -73,7 +73,7 @@ def _check(path: Path, artifact: ivy.Artifact, lock_name: str) -> None:
         found = hashlib.file_digest(data, "sha256").hexdigest()
     if found != artifact.sha256:
         raise DevStackError(
-            f"{lock_name}: {path.name} has sha256 {found}, not the lock's {artifact.sha256}; nothing was kept.",
+            f"{lock_name}: {path.name} has sha256 {found}, not {artifact.sha256}; nothing was kept.",
             code="devstack.checksum",
             suggestion="Something on the way changed the file: find out what before you try again.",
         )

@@ -1,0 +1,81 @@
+# The targets of the project. Each first makes the environment in .venv, if it is missing or older than the lock.
+#   PYTHON=python3.12   the Python that .venv is made with (3.11 or newer)
+#   ARGS='...'          more arguments for the command of a target
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.matches-lock
+UV := $(BIN)/uv
+comma := ,
+space := $(subst ,, )
+
+# uv does not read pip's settings; it gets those of the caller, unless uv has its own.
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
+ifdef PIP_EXTRA_INDEX_URL
+export UV_INDEX ?= $(PIP_EXTRA_INDEX_URL)
+endif
+ifdef PIP_FIND_LINKS
+export UV_FIND_LINKS ?= $(subst $(space),$(comma),$(strip $(PIP_FIND_LINKS)))
+endif
+ifdef PIP_CERT
+export SSL_CERT_FILE ?= $(PIP_CERT)
+endif
+# pip trusts the certificates of the system, so uv has to.
+export UV_SYSTEM_CERTS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test soak bench lint format lock clean
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## make .venv as requirements.lock says
+
+demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S3 server started for it
+	@$(BIN)/airflow-connect demo $(ARGS)
+
+test: lint ## lint, then all tests on real servers, with 10 kill rounds
+	@$(BIN)/python -m pytest $(ARGS)
+
+soak: $(STAMP) ## the crash tests with 1,000 kill rounds; takes hours
+	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m crash --timeout=0 $(ARGS)
+
+bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
+	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+lint: $(STAMP) ## ruff, mypy --strict on the package, direction of imports
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@found=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$found"; exit 1; }
+
+format: $(STAMP) ## write the code as ruff formats it
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+lock: $(STAMP) ## write requirements.lock anew; ARGS=--upgrade takes newer versions
+	@$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" --quiet -o requirements.lock $(ARGS)
+
+clean: ## remove .venv and everything else that was made here
+	rm -rf $(VENV) dist build .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find airflow_connect tests dags -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# uv installs the 250 packages in a quarter of pip's time; pip brings uv itself, in the version and with the hashes of the lock.
+# The project is installed editable by the build backend that is in the lock, so nothing is fetched that the lock does not name.
+$(STAMP): requirements.lock pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "There is no $(PYTHON): install Python 3.11 or newer, or say which one: make PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"$(PYTHON) is Python {v}; 3.11 or newer is needed: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import importlib.util as u, sys; v = "python%d.%d-venv" % sys.version_info[:2]; sys.exit(0 if u.find_spec("ensurepip") else f"$(PYTHON) cannot make an environment, it lacks ensurepip: install the package {v} (Debian, Ubuntu: apt-get install {v})")'
+	@test -x $(BIN)/python || { echo "Making $(VENV) (once, about a minute)" >&2; $(PYTHON) -m venv $(VENV); }
+	@awk '/^uv==/ { on = 1 } on { print } on && !/\\$$/ { exit }' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.lock
+	@export VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
+	&& export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
+	&& $(UV) pip sync --quiet --require-hashes requirements.lock \
+	&& $(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
