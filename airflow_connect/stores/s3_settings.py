@@ -1,0 +1,220 @@
+"""Everything that the S3 store needs to know, validated once, safe to print and to pickle to executors."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from airflow_connect.api.errors import ConfigError
+
+MIN_PART_BYTES = 5 * 1024 * 1024
+"""Smallest part that S3 accepts anywhere but at the end (S3 API: EntityTooSmall)."""
+
+DEFAULT_PART_BYTES = 26_214_400
+SSE_CUSTOMER_KEY_BYTES = 32
+CANNED_ACLS = (
+    "private",
+    "public-read",
+    "public-read-write",
+    "authenticated-read",
+    "log-delivery-write",
+    "bucket-owner-read",
+    "bucket-owner-full-control",
+    "aws-exec-read",
+)
+SSE_NAMES = ("AES256", "aws:kms", "aws:kms:dsse")
+
+
+@dataclass(frozen=True, slots=True)
+class S3Credentials:
+    """Where signatures come from. All empty: the default chain (environment, profile, container, machine).
+
+    With `role_arn` the keys (or the default chain) only call STS, and the role's short-lived keys sign; they
+    are renewed before they expire. The fields are also what an Airflow `aws` connection holds.
+
+    Attributes:
+        access_key_id, secret_access_key: static keys; both or none.
+        session_token: token of temporary keys; such keys cannot be renewed and end with their lifetime.
+        profile: profile of the shared credentials file, for the default chain.
+        role_arn: role to assume, or "".
+        role_session_name: name of the session in CloudTrail.
+        role_external_id: external id that the role's trust policy wants, or "".
+        sts_endpoint: STS address, or "" for the region's.
+        sts_region: region of STS, or "" for the bucket's.
+    """
+
+    access_key_id: str = ""
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
+    profile: str = ""
+    role_arn: str = ""
+    role_session_name: str = "airflow-connect"
+    role_external_id: str = field(default="", repr=False)
+    sts_endpoint: str = ""
+    sts_region: str = ""
+
+    def __post_init__(self) -> None:
+        """Half a pair of keys is a mistake that the default chain would hide."""
+        if bool(self.access_key_id) != bool(self.secret_access_key):
+            given, missing = "aws.access.key.id", "aws.secret.access.key"
+            if self.secret_access_key:
+                given, missing = missing, given
+            raise ConfigError(
+                f"{given} is set but {missing} is not.",
+                code="s3.credentials",
+                config_path=missing,
+                suggestion="Set both, or neither to use the default credentials chain.",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """One bucket, how to reach it, and what every object in it gets.
+
+    Attributes:
+        bucket: `s3.bucket.name`.
+        region: `s3.region`; the region that requests are signed for.
+        endpoint: `store.url` of an S3 look-alike, or "" for Amazon's; `https://` is added where the scheme is
+            missing.
+        path_style: `s3.path.style.access.enabled`: the bucket is the first path segment instead of a host
+            name.
+        wan_mode: `s3.wan.mode`: transfer acceleration; excludes `path_style`.
+        part_size_bytes: `s3.part.size`.
+        part_retries: `s3.part.retries`: tries after the first one.
+        retry_backoff_ms: `s3.retry.backoff.ms`: first pause; doubles, with full jitter.
+        sse_name: `s3.ssea.name`: `AES256`, `aws:kms`, `aws:kms:dsse` or "".
+        sse_customer_key: `s3.sse.customer.key`: base64 of 32 bytes; used only with `AES256`.
+        sse_kms_key_id: `s3.sse.kms.key.id`.
+        acl: `s3.acl.canned`.
+        object_tagging: `s3.object.tagging`: tags startOffset, endOffset and recordCount on every object.
+        extra_tags: `s3.object.tagging.key.value.pairs`.
+        fail_on_tagging_error: `s3.object.behavior.on.tagging.error` is `fail`.
+        proxy_url, proxy_user, proxy_password: `s3.proxy.*`; "" follows the environment (`HTTPS_PROXY`,
+            `NO_PROXY`).
+        send_digest: `s3.send.digest`: Content-MD5 with every part.
+        conditional_writes: `enable.conditional.writes`: never replace an object that is already there.
+        credentials: who signs.
+        connect_timeout_ms, read_timeout_ms: of one try of one request.
+        upload_threads: requests in flight for one stager.
+        upload_buffer_bytes: bytes of full parts and closed files that may wait for upload in one stager.
+        publish_threads: requests in flight for one publisher.
+    """
+
+    bucket: str
+    region: str = "us-west-2"
+    endpoint: str = ""
+    path_style: bool = True
+    wan_mode: bool = False
+    part_size_bytes: int = DEFAULT_PART_BYTES
+    part_retries: int = 3
+    retry_backoff_ms: int = 200
+    sse_name: str = ""
+    sse_customer_key: str = field(default="", repr=False)
+    sse_kms_key_id: str = ""
+    acl: str = ""
+    object_tagging: bool = False
+    extra_tags: tuple[tuple[str, str], ...] = ()
+    fail_on_tagging_error: bool = False
+    proxy_url: str = field(default="", repr=False)
+    proxy_user: str = ""
+    proxy_password: str = field(default="", repr=False)
+    send_digest: bool = False
+    conditional_writes: bool = True
+    credentials: S3Credentials = field(default_factory=S3Credentials)
+    connect_timeout_ms: int = 10_000
+    read_timeout_ms: int = 60_000
+    upload_threads: int = 4
+    upload_buffer_bytes: int = 64 * 1024 * 1024
+    publish_threads: int = 16
+
+    def __post_init__(self) -> None:
+        """Reject what could only fail later, in the middle of a copy."""
+        self._check_address()
+        self._check_encryption()
+        if self.part_size_bytes < MIN_PART_BYTES:
+            message = (
+                f"s3.part.size is {self.part_size_bytes} bytes, but S3 takes no part below {MIN_PART_BYTES}."
+            )
+            raise ConfigError(message, code="s3.part_size", config_path="s3.part.size")
+        for key, value in (
+            ("s3.part.retries", self.part_retries),
+            ("s3.retry.backoff.ms", self.retry_backoff_ms),
+        ):
+            if value < 0:
+                raise ConfigError(
+                    f"{key} is {value}, but must be 0 or more.", code="s3.retries", config_path=key
+                )
+        if self.acl and self.acl not in CANNED_ACLS:
+            message = f"s3.acl.canned is {self.acl!r}, which is no canned ACL of S3."
+            accepts = f"Use one of {', '.join(CANNED_ACLS)}."
+            raise ConfigError(message, code="s3.acl", config_path="s3.acl.canned", suggestion=accepts)
+
+    @property
+    def base_url(self) -> str:
+        """Scheme and host of every request, followed by the bucket where it is addressed by path."""
+        if self.endpoint:
+            address = self.endpoint if "://" in self.endpoint else f"https://{self.endpoint}"
+            parts = urlsplit(address.rstrip("/"))
+            if self.path_style:
+                return f"{parts.scheme}://{parts.netloc}{parts.path}/{self.bucket}"
+            return f"{parts.scheme}://{self.bucket}.{parts.netloc}{parts.path}"
+        domain = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+        if self.wan_mode:
+            return f"https://{self.bucket}.s3-accelerate.{domain}"
+        if self.path_style:
+            return f"https://s3.{self.region}.{domain}/{self.bucket}"
+        return f"https://{self.bucket}.s3.{self.region}.{domain}"
+
+    @property
+    def is_encrypted_by_customer_key(self) -> bool:
+        """Whether every request must carry the customer's key (SSE-C)."""
+        return bool(self.sse_customer_key) and self.sse_name in ("", "AES256")
+
+    def customer_key_bytes(self) -> bytes:
+        """The SSE-C key: base64 as Confluent's connector takes it, or 32 characters verbatim."""
+        try:
+            raw = base64.b64decode(self.sse_customer_key, validate=True)
+        except (binascii.Error, ValueError):
+            raw = b""
+        if len(raw) != SSE_CUSTOMER_KEY_BYTES:
+            raw = self.sse_customer_key.encode()
+        if len(raw) != SSE_CUSTOMER_KEY_BYTES:
+            raise ConfigError(
+                "s3.sse.customer.key is neither 32 bytes in base64 nor 32 characters.",
+                code="s3.sse",
+                config_path="s3.sse.customer.key",
+                suggestion="Make one with `openssl rand -base64 32`.",
+            )
+        return raw
+
+    def _check_address(self) -> None:
+        if not self.bucket or "/" in self.bucket:
+            message = f"s3.bucket.name is {self.bucket!r}, which is no bucket name."
+            raise ConfigError(message, code="s3.bucket", config_path="s3.bucket.name")
+        if self.wan_mode and self.path_style:
+            raise ConfigError(
+                "s3.wan.mode needs the bucket in the host name, but s3.path.style.access.enabled is true.",
+                code="s3.wan_mode",
+                config_path="s3.wan.mode",
+                suggestion="Set s3.path.style.access.enabled=false.",
+            )
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            message = "store.url is not an http or https address."
+            raise ConfigError(message, code="s3.endpoint", config_path="store.url")
+        if parts.username or parts.password:
+            raise ConfigError(
+                "store.url contains a user or a password.",
+                code="s3.endpoint",
+                config_path="store.url",
+                suggestion="Give credentials as aws.access.key.id and aws.secret.access.key.",
+            )
+
+    def _check_encryption(self) -> None:
+        if self.sse_name and self.sse_name not in SSE_NAMES:
+            message = f"s3.ssea.name is {self.sse_name!r}; S3 knows {', '.join(SSE_NAMES)}."
+            raise ConfigError(message, code="s3.sse", config_path="s3.ssea.name")
+        if self.is_encrypted_by_customer_key:
+            self.customer_key_bytes()

@@ -1,0 +1,306 @@
+"""Executor side of the S3 store: files that grow in unfinished multipart uploads. Nothing here can publish.
+
+Two threads' worth of state is kept apart: `S3StagingFile` belongs to the task's thread and holds what is not
+yet handed over; `_Upload` is shared with the pool's threads and guarded by its lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.api.run import StagedFile
+from airflow_connect.formats.spill import SpillBuffer
+from airflow_connect.stores.s3_etag import object_metadata
+from airflow_connect.stores.s3_requests import S3Requests
+from airflow_connect.stores.s3_settings import S3Settings
+from airflow_connect.stores.s3_transport import Body, S3Transport
+from airflow_connect.stores.store import FileIdentity
+
+log = logging.getLogger(__name__)
+
+MAX_PARTS = 10_000
+"""S3's limit of parts in one object."""
+
+
+class _ByteGate:
+    """Bounds the bytes that wait for upload: the producer is held back, the pool's threads never are."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._used = 0
+        self._changed = threading.Condition()
+
+    def enter(self, size: int) -> None:
+        """Wait for room. A part larger than the limit enters alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._used == 0 or self._used + size <= self._limit)
+            self._used += size
+
+    def leave(self, size: int) -> None:
+        """Make room."""
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()
+
+
+class _Upload:
+    """The server's side of one staged file: upload id, parts, and the first failure."""
+
+    def __init__(self, requests: S3Requests, identity: FileIdentity, run_id: str) -> None:
+        self._requests = requests
+        self._identity = identity
+        self._run_id = run_id
+        self._file_id = uuid.uuid4().hex[:16]
+        self._lock = threading.Lock()
+        self._creation = threading.Lock()
+        self._upload_id = ""
+        self._etags: dict[int, str] = {}
+        self._pending = 0
+        self._size = 0
+        self._end: int | None = None
+        self._records: int | None = None
+        self._is_aborted = False
+        self.failure: BaseException | None = None
+        self.result: Future[StagedFile] = Future()
+
+    def expect_part(self, size: int) -> None:
+        """Count a part before it is handed to the pool."""
+        with self._lock:
+            self._pending += 1
+            self._size += size
+
+    def expect_end(self, end: int, records: int) -> None:
+        """Fix offsets and count; the upload is finished as soon as no part is pending."""
+        with self._lock:
+            self._end, self._records = end, records
+
+    def run_part(self, number: int, body: Body | SpillBuffer) -> None:
+        """Upload one part, in a thread of the pool."""
+        try:
+            if not self._is_aborted and self.failure is None:
+                data = body.read_all() if isinstance(body, SpillBuffer) else body
+                upload_id = self._created()
+                etag = self._requests.upload_part(self._identity.key, upload_id, number, data)
+                with self._lock:
+                    self._etags[number] = etag
+        except Exception as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
+            with self._lock:
+                self.failure = self.failure or error
+        finally:
+            if isinstance(body, SpillBuffer):
+                body.close()
+            with self._lock:
+                self._pending -= 1
+            self.settle()
+
+    def settle(self) -> None:
+        """Resolve the result, or clean up, once nothing is pending."""
+        with self._lock:
+            if self._pending or (self._end is None and not self._is_aborted):
+                return
+            is_aborted, upload_id = self._is_aborted, self._upload_id
+            if is_aborted:
+                self._upload_id = ""
+            elif not self.result.done():
+                if self.failure is not None:
+                    self.result.set_exception(self.failure)
+                else:
+                    self.result.set_result(self._staged())
+        if is_aborted and upload_id:
+            self._discard(upload_id)
+
+    def abort(self) -> bool:
+        """Give the file up; returns whether `settle` has to be called by a thread that may wait."""
+        with self._lock:
+            self._is_aborted = True
+            self.result.cancel()
+            return not self._pending and bool(self._upload_id)
+
+    def _created(self) -> str:
+        # Parts of one file wait here for the first of them; parts of other files do not.
+        with self._creation:
+            if not self._upload_id:
+                identity = self._identity
+                headers = {}
+                if identity.content_type:
+                    headers["content-type"] = identity.content_type
+                if identity.content_encoding:
+                    headers["content-encoding"] = identity.content_encoding
+                metadata = object_metadata(
+                    self._run_id, self._file_id, identity.start, self._end, self._records
+                )
+                self._upload_id = self._requests.create_upload(identity.key, headers, metadata)
+            return self._upload_id
+
+    def _staged(self) -> StagedFile:
+        identity = self._identity
+        assert self._end is not None and self._records is not None
+        parts = [[number, self._etags[number]] for number in sorted(self._etags)]
+        token = {"upload_id": self._upload_id, "parts": parts, "file_id": self._file_id}
+        return StagedFile(
+            key=identity.key,
+            topic=identity.topic,
+            partition=identity.partition,
+            start=identity.start,
+            end=self._end,
+            records=self._records,
+            size_bytes=self._size,
+            token=token,
+        )
+
+    def _discard(self, upload_id: str) -> None:
+        try:
+            self._requests.abort_upload(self._identity.key, upload_id)
+        except ConnectError as error:
+            # The task is failing already, and this error must not hide why; the next run's sweep finds the
+            # upload.
+            log.warning("A staged upload of %s stays until the next sweep: %s", self._identity.key, error)
+
+
+class S3StagingFile:
+    """An open file. Used by one thread; parts go up on the stager's threads."""
+
+    def __init__(self, stager: S3Stager, identity: FileIdentity) -> None:
+        """Made by `S3Stager.open`."""
+        self._stager = stager
+        self._identity = identity
+        self._upload = _Upload(stager.requests, identity, stager.run_id)
+        self._part_size = stager.settings.part_size_bytes
+        self._memory = bytearray()
+        self._disk: SpillBuffer | None = None
+        self._parts = 0
+        self._is_closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of the current part held in memory.
+
+        Parts handed over count against the stager's own bound.
+        """
+        return len(self._memory)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes; a full part is handed to the upload threads, waiting while too much is queued.
+
+        Raises:
+            UnavailableError, AccessError, ConfigError: an earlier part could not be uploaded.
+        """
+        self._check_open()
+        with memoryview(data) as view, view.cast("B") as rest:
+            done = 0
+            while done < len(rest):
+                part = rest[done : done + self._part_size - self._unsent()]
+                self._memory += part
+                done += len(part)
+                if self._unsent() == self._part_size:
+                    self._hand_over()
+
+    def spill(self) -> None:
+        """Move buffered bytes to local disk.
+
+        Raises:
+            UnavailableError: the disk is full or broken.
+        """
+        if not self._memory:
+            return
+        self._disk = self._disk or SpillBuffer()
+        self._disk.append(self._memory)
+        self._memory = bytearray()
+        self._disk.spill()
+
+    def close(self, end: int, records: int) -> Future[StagedFile]:
+        """Upload the rest; the future ends when all bytes are on the server, or with the first error."""
+        self._check_open()
+        self._is_closed = True
+        self._upload.expect_end(end, records)
+        if self._unsent() or not self._parts:
+            self._hand_over()
+        else:
+            self._upload.settle()
+        return self._upload.result
+
+    def abort(self) -> None:
+        """Discard everything, also after `close`; does not wait (`S3Stager.close` does). Idempotent."""
+        self._is_closed = True
+        self._memory = bytearray()
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+        if self._upload.abort():
+            self._stager.submit(self._upload.settle)
+
+    def _unsent(self) -> int:
+        return len(self._memory) + (len(self._disk) if self._disk is not None else 0)
+
+    def _hand_over(self) -> None:
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise ConfigError(
+                f"{self._identity.key} needs more than {MAX_PARTS} parts of {self._part_size} bytes.",
+                code="s3.too_many_parts",
+                config_path="s3.part.size",
+                suggestion="Raise s3.part.size, or let files rotate earlier.",
+            )
+        body: Body | SpillBuffer = self._memory
+        size = self._unsent()
+        if self._disk is not None:
+            self._disk.append(self._memory)
+            body = self._disk
+        self._memory, self._disk = bytearray(), None
+        self._stager.submit_part(self._upload, self._parts, body, size)
+
+    def _check_open(self) -> None:
+        if self._upload.failure is not None:
+            raise self._upload.failure
+        if self._is_closed:
+            raise ValueError(f"The staged file {self._identity.key} is closed.")
+
+
+class S3Stager:
+    """Executor role of the S3 store. `open` and the files are used by one thread."""
+
+    def __init__(self, settings: S3Settings, run_id: str, transport: S3Transport | None = None) -> None:
+        """Nothing is sent before the first part.
+
+        Args:
+            settings: the bucket.
+            run_id: written into every object's metadata.
+            transport: default: a new one from `settings`.
+        """
+        self.settings = settings
+        self.run_id = run_id
+        self._transport = transport or S3Transport(settings)
+        self.requests = S3Requests(self._transport)
+        self._gate = _ByteGate(settings.upload_buffer_bytes)
+        self._pool = ThreadPoolExecutor(settings.upload_threads, thread_name_prefix="s3-upload")
+
+    def open(self, identity: FileIdentity) -> S3StagingFile:
+        """Start a file; no request."""
+        return S3StagingFile(self, identity)
+
+    def close(self) -> None:
+        """Wait for uploads and aborts in flight, then release threads and connections; idempotent."""
+        self._pool.shutdown(wait=True)
+        self._transport.close()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run `work` on an upload thread."""
+        self._pool.submit(work)
+
+    def submit_part(self, upload: _Upload, number: int, body: Body | SpillBuffer, size: int) -> None:
+        """Queue one part; waits while `upload_buffer_bytes` are queued already."""
+        self._gate.enter(size)
+        upload.expect_part(size)
+
+        def run() -> None:
+            try:
+                upload.run_part(number, body)
+            finally:
+                self._gate.leave(size)
+
+        self._pool.submit(run)

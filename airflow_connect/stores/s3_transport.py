@@ -1,0 +1,243 @@
+"""Signed HTTP requests to one bucket.
+
+Connection pool, retries, redirects. Knows nothing of multipart uploads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+
+from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
+from airflow_connect.stores.s3_credentials import KeySource, key_source
+from airflow_connect.stores.s3_errors import Attempted, Refusal, Reply, read_refusal
+from airflow_connect.stores.s3_retry import RetryPolicy
+from airflow_connect.stores.s3_settings import S3Settings
+from airflow_connect.stores.s3_signing import (
+    EMPTY_SHA256,
+    UNSIGNED_PAYLOAD,
+    Signer,
+    Unsigned,
+    encode_path,
+    encode_query,
+)
+
+USER_AGENT = "airflow-connect"
+Body = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class S3Request:
+    """One request on the bucket or on a key of it.
+
+    Attributes:
+        operation: S3's name of it, for messages.
+        permissions: IAM actions that it needs, for messages.
+        headers: lower-case names.
+    """
+
+    operation: str
+    method: str
+    permissions: tuple[str, ...]
+    key: str = ""
+    query: Sequence[tuple[str, str]] = ()
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Body = b""
+
+
+class S3Transport:
+    """Sends requests and returns complete replies; one per process and bucket, used by many threads."""
+
+    def __init__(
+        self,
+        settings: S3Settings,
+        keys: KeySource | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Nothing is sent and no credentials are fetched before the first request.
+
+        Args:
+            settings: bucket, address, credentials, retries.
+            keys: credentials; default: those of `settings`.
+            sleep: waits between tries, in seconds.
+        """
+        self.settings = settings
+        self.retry = RetryPolicy(settings.part_retries, settings.retry_backoff_ms)
+        self._keys = keys
+        self._sleep = sleep
+        self._signer = Signer(settings.region)
+        base = urlsplit(settings.base_url)
+        self._scheme, self._host, self._base_path = (
+            base.scheme,
+            _host_header(base.scheme, base.netloc),
+            base.path,
+        )
+        size = max(settings.upload_threads, settings.publish_threads)
+        self._pools = _connection_pools(settings, size)
+
+    def attempted(self, request: S3Request) -> Attempted:
+        """`request` for messages."""
+        return Attempted(
+            request.operation, self.settings.bucket, request.key, request.permissions, self.settings.region
+        )
+
+    def send(self, request: S3Request, policy: RetryPolicy | None = None) -> tuple[Reply, Refusal | None]:
+        """Send until there is an answer that another try would not change.
+
+        Args:
+            request: what to send; must be repeatable.
+            policy: default: `s3.part.retries` and `s3.retry.backoff.ms`.
+
+        Returns:
+            the reply, and the error in it that is final, or None.
+
+        Raises:
+            UnavailableError: no final answer after all tries; names operation, key and the last failure.
+            AccessError: no credentials, or the server's certificate is not trusted.
+        """
+        pauses = (policy or self.retry).pauses_s()
+        host, tries = self._host, 0
+        while True:
+            tries += 1
+            try:
+                reply = self._once(request, host)
+            except urllib3.exceptions.SSLError as error:
+                raise self._untrusted(error) from error
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                failure = f"{type(error).__name__}: {error}"
+            else:
+                refusal = read_refusal(reply)
+                if reply.status == 307 and (moved := self._moved_to(reply)) not in ("", host):
+                    host = moved
+                    continue
+                if refusal is None or not refusal.is_retriable:
+                    return reply, refusal
+                failure = str(refusal)
+            pause = next(pauses, None)
+            if pause is None:
+                raise self._gave_up(request, failure, tries)
+            self._sleep(pause)
+
+    def wait(self, seconds: float) -> None:
+        """Pause before another try; a parameter of the transport so that tests need not wait."""
+        self._sleep(seconds)
+
+    def close(self) -> None:
+        """Close idle connections."""
+        self._pools.clear()
+
+    def _once(self, request: S3Request, host: str) -> Reply:
+        if self._keys is None:
+            self._keys = key_source(self.settings)
+        path = f"{self._base_path}/{encode_path(request.key)}" if request.key else self._base_path or "/"
+        query = encode_query(request.query)
+        payload = self._payload_hash(request.body)
+        unsigned = Unsigned(request.method, host, path, query, request.headers, payload)
+        headers = self._signer.headers(unsigned, self._keys())
+        headers["user-agent"] = USER_AGENT
+        headers["content-length"] = str(len(request.body))
+        url = f"{self._scheme}://{host}{path}?{query}" if query else f"{self._scheme}://{host}{path}"
+        reply = self._pools.urlopen(
+            request.method,
+            url,
+            body=request.body,
+            headers=headers,
+            retries=False,
+            redirect=False,
+            preload_content=True,
+        )
+        return Reply(reply.status, {n.lower(): v for n, v in reply.headers.items()}, reply.data)
+
+    def _payload_hash(self, body: Body) -> str:
+        if not body:
+            return EMPTY_SHA256
+        # Over TLS the transport already guards the bytes; over plain http only the signature does.
+        return UNSIGNED_PAYLOAD if self._scheme == "https" else hashlib.sha256(body).hexdigest()
+
+    def _moved_to(self, reply: Reply) -> str:
+        """Host of a temporary redirect inside the same domain (a bucket just made), else ""."""
+        moved = urlsplit(reply.headers.get("location", ""))
+        domain = ".".join(self._host.split(".")[-2:])
+        same = moved.scheme == self._scheme and moved.netloc.endswith(f".{domain}")
+        return moved.netloc if same else ""
+
+    def _gave_up(self, request: S3Request, failure: str, tries: int) -> UnavailableError:
+        place = self.attempted(request).place
+        return UnavailableError(
+            f"{request.operation} of {place} failed {tries} times, at last with {failure.rstrip('.')}.",
+            code="s3.unavailable",
+            suggestion="Run again when it answers; s3.part.retries and s3.retry.backoff.ms bound the tries.",
+        )
+
+    def _untrusted(self, error: Exception) -> AccessError:
+        return AccessError(
+            f"No trusted TLS connection to {self._host}: {error}",
+            code="s3.tls",
+            config_path="store.url",
+            suggestion="Name the authority's certificates in AWS_CA_BUNDLE, or correct store.url.",
+        )
+
+
+def _host_header(scheme: str, netloc: str) -> str:
+    """HTTP clients leave the default port out of the Host header, and the signature must agree."""
+    default = ":443" if scheme == "https" else ":80"
+    return netloc.removesuffix(default)
+
+
+def _connection_pools(settings: S3Settings, size: int) -> urllib3.PoolManager:
+    timeout = urllib3.Timeout(
+        connect=settings.connect_timeout_ms / 1000, read=settings.read_timeout_ms / 1000
+    )
+    common: dict[str, Any] = {"maxsize": size, "block": False, "timeout": timeout, "num_pools": 4}
+    if urlsplit(settings.base_url).scheme == "https":
+        common["ssl_context"] = _tls_context()
+    proxy = _proxy_url(settings)
+    if not proxy:
+        return urllib3.PoolManager(**common)
+    parts = urlsplit(proxy)
+    user, password = (
+        settings.proxy_user or parts.username or "",
+        settings.proxy_password or parts.password or "",
+    )
+    headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    try:
+        return urllib3.ProxyManager(address, proxy_headers=headers, **common)
+    except urllib3.exceptions.HTTPError as error:
+        message = "s3.proxy.url is not an http or https address with host and port."
+        raise ConfigError(message, code="s3.proxy", config_path="s3.proxy.url") from error
+
+
+def _proxy_url(settings: S3Settings) -> str:
+    """The configured proxy, else the environment's unless it exempts the host."""
+    if settings.proxy_url:
+        return settings.proxy_url if "://" in settings.proxy_url else f"https://{settings.proxy_url}"
+    base = urlsplit(settings.base_url)
+    if proxy_bypass(base.hostname or ""):
+        return ""
+    return getproxies().get(base.scheme, "")
+
+
+def _tls_context() -> ssl.SSLContext:
+    """Certificates as for every AWS tool.
+
+    AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE, else the system's, else certifi's.
+    """
+    bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    context = ssl.create_default_context(cafile=bundle or None)
+    if not context.get_ca_certs() and not bundle:
+        try:
+            import certifi
+        except ImportError:
+            return context
+        context.load_verify_locations(certifi.where())
+    return context
