@@ -1,0 +1,207 @@
+"""Fencing and transactions: records and consumer offsets that appear together or not at all.
+
+Errors follow librdkafka's rules for transactional producers (rdkafka.h, "Transactional producer API"): a
+*retriable* error means call the same function again; *requires abort* means nothing was committed and the
+transaction must be aborted; *fatal* means this producer is finished, usually because a newer one has fenced
+it. `commit_transaction` is called without a timeout of its own because its documentation warns of any other
+value; `transaction.timeout.ms` bounds it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as _Partition
+
+from airflow_connect.api.errors import ConnectError, FencedError, NotStoppedError, UnavailableError
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.kafka.clients import API_TIMEOUT_S, QuickProducer, ensure_reachable, producer, translate
+from airflow_connect.kafka.consumer_group import GroupMetadata
+
+OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
+"""Topic, partition, key, value (None: tombstone)."""
+
+TRANSACTION_TIMEOUT_MS = 60_000
+# What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
+# start.
+_DECIDED = frozenset(
+    {
+        "acks",
+        "request.required.acks",
+        "enable.idempotence",
+        "retries",
+        "message.send.max.retries",
+        "max.in.flight.requests.per.connection",
+        "max.in.flight",
+        "message.timeout.ms",
+        "delivery.timeout.ms",
+        "linger.ms",
+        "queue.buffering.max.ms",
+        "transactional.id",
+    }
+)
+
+
+class CommitUnknownError(UnavailableError):
+    """The commit was sent and no answer came: it may have happened. Read the state before doing anything."""
+
+    code = "transaction.unknown"
+
+
+class TransactionalWriter:
+    """The one producer of a run.
+
+    Args:
+        settings: librdkafka settings.
+        transactional_id: `<group.id>-<connector>`; whoever initialises it later fences this writer.
+        transaction_timeout_ms: after this long the cluster aborts an open transaction by itself.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
+        own = {key: value for key, value in settings.items() if key not in _DECIDED}
+        own["transactional.id"] = transactional_id
+        own["transaction.timeout.ms"] = transaction_timeout_ms
+        self.transactional_id = transactional_id
+        self._timeout_s = transaction_timeout_ms / 1000
+        self._producer: QuickProducer = producer(own, linger_ms=0)
+        self._undelivered: list[KafkaError] = []
+
+    def fence(self) -> None:
+        """Fence every older writer of the same id and abort what it left open; about 7 ms.
+
+        Raises:
+            UnavailableError: the cluster or its transaction coordinator does not answer.
+            AccessError: no permission for the transactional.id.
+        """
+        ensure_reachable(self._producer)
+        deadline = time.monotonic() + API_TIMEOUT_S
+        doing = f"fencing older runs of transactional.id {self.transactional_id}"
+        self._retry(lambda: self._producer.init_transactions(API_TIMEOUT_S), deadline, doing)
+
+    def commit(
+        self,
+        records: Sequence[OutgoingRecord],
+        offsets: Mapping[TopicPartition, int] | None = None,
+        group: GroupMetadata | None = None,
+    ) -> None:
+        """Write `records` and, when given, the next offsets of `group` in one transaction; about 4 ms.
+
+        Raises:
+            FencedError: a newer run has taken over.
+            CommitUnknownError: the commit was sent, its outcome is not known.
+            UnavailableError: nothing was committed; trying again is safe.
+            NotStoppedError: Kafka refused the offsets because of live members; nothing was committed.
+            ConfigError: a record is too large; nothing was committed.
+        """
+        if offsets and group is None:
+            raise ValueError("offsets need the metadata of their group")
+        deadline = time.monotonic() + self._timeout_s
+        self._undelivered.clear()
+        doing = f"writing a transaction of {self.transactional_id}"
+        try:
+            self._producer.begin_transaction()
+            for topic, partition, key, value in records:
+                self._produce(topic, partition, key, value)
+            if offsets and group is not None:
+                self._send_offsets(offsets, group, deadline)
+            # Delivery errors surface here, while an abort is still possible and certain.
+            self._producer.flush(self._timeout_s)
+        except (KafkaException, BufferError, ConnectError) as error:
+            raise self._abort(error, doing) from error
+        if self._undelivered:
+            cause = KafkaException(self._undelivered[0])
+            raise self._abort(cause, doing) from cause
+        self._commit(deadline)
+
+    def close(self) -> None:
+        """Let go of the connections without waiting for anything."""
+        self._producer.purge(blocking=False)
+        self._producer.close()
+
+    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+        while True:
+            try:
+                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+                return
+            except BufferError:  # the local queue is full: deliveries make room
+                self._producer.poll(0.1)
+                if self._undelivered:
+                    raise
+
+    def _delivered(self, error: KafkaError | None, _message: Message[Any, Any]) -> None:
+        if error is not None:
+            self._undelivered.append(error)
+
+    def _send_offsets(
+        self, offsets: Mapping[TopicPartition, int], group: GroupMetadata, deadline: float
+    ) -> None:
+        positions = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+
+        def send() -> None:
+            self._producer.send_offsets_to_transaction(positions, group.metadata, API_TIMEOUT_S)
+
+        self._retry(send, deadline, f"adding the offsets of group {group.group} to the transaction")
+
+    def _retry(self, call: Callable[[], None], deadline: float, doing: str) -> None:
+        """Repeat `call` while librdkafka says `retriable`; other errors are translated and raised."""
+        while True:
+            try:
+                call()
+                return
+            except KafkaException as error:
+                inner = error.args[0]
+                if not inner.retriable() or time.monotonic() >= deadline:
+                    raise translate(error, doing) from error
+
+    def _commit(self, deadline: float) -> None:
+        """The point of no return of a transaction."""
+        doing = f"committing a transaction of {self.transactional_id}"
+        while True:
+            try:
+                self._producer.commit_transaction()
+                return
+            except KafkaException as error:
+                inner = error.args[0]
+                if inner.txn_requires_abort():
+                    raise self._abort(error, doing) from error
+                if inner.retriable() and time.monotonic() < deadline:
+                    continue
+                ours = translate(error, doing)
+                if isinstance(ours, FencedError):
+                    raise ours from error
+                # The request may have reached the coordinator: neither "done" nor "nothing happened" would
+                # be true.
+                raise CommitUnknownError(
+                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()} "
+                    f"({inner.name()}).",
+                    suggestion="The next run reads the state from Kafka and goes on from what was committed.",
+                ) from error
+
+    def _abort(self, error: Exception, doing: str) -> ConnectError:
+        """Abort, and say what happened. The commit was never sent or was refused, so nothing is committed."""
+        ours = error if isinstance(error, ConnectError) else translate(error, doing)
+        try:
+            self._producer.purge()  # what is still queued must not hold up the abort
+            self._producer.abort_transaction(API_TIMEOUT_S)
+        except KafkaException as failed:
+            also = translate(failed, f"aborting a transaction of {self.transactional_id}")
+            if isinstance(also, FencedError):
+                return also
+            # Not a second problem: the cluster aborts it itself after transaction.timeout.ms, or the next
+            # fence does.
+        if isinstance(ours, UnavailableError | NotStoppedError):
+            return type(ours)(
+                f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion
+            )
+        return ours
+
+
+__all__ = ["CommitUnknownError", "OutgoingRecord", "TransactionalWriter"]
