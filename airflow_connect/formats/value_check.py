@@ -1,0 +1,69 @@
+"""Finds which part of a value does not fit its schema, to say so in an error without showing data."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import DECIMAL, Type
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+
+_PYTHON_TYPES: dict[Type, type | tuple[type, ...]] = {
+    Type.INT8: int,
+    Type.INT16: int,
+    Type.INT32: int,
+    Type.INT64: int,
+    Type.FLOAT32: (float, int),
+    Type.FLOAT64: (float, int),
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+    Type.BYTES: (bytes, bytearray, memoryview),
+    Type.ARRAY: (list, tuple),
+    Type.MAP: dict,
+    Type.STRUCT: dict,
+}
+_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseException) -> DataError:
+    """The error for a value that an encoder has refused with `error`."""
+    found = find_mismatch(schema, value) or f"an encoder refused it ({type(error).__name__})"
+    return DataError(
+        f"{format_name} cannot write a value: {found}.",
+        code="data.mismatch",
+        suggestion="The converter or a transformation made a value that does not fit its own schema.",
+    )
+
+
+def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
+    """A clause like `field a.b should be INT32, but is null`, or "" when the value fits."""
+    if value is None:
+        fits = schema.optional or schema.default is not None
+        return "" if fits else f"{path} should be {_named(schema)}, but is null"
+    wanted = Decimal if schema.name == DECIMAL else _PYTHON_TYPES[schema.type]
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        return f"{path} should be {_named(schema)}, but is of the Python type {type(value).__name__}"
+    bits = _BITS.get(schema.type, 0)
+    if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
+    return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "))
+
+
+def _find_inside(schema: Schema, value: Any, path: str) -> str:
+    if schema.type is Type.STRUCT:
+        parts = [(f.schema, value.get(f.name), f"{path}.{f.name}".lstrip(".")) for f in schema.fields]
+    elif schema.type is Type.ARRAY and schema.value_schema:
+        parts = [(schema.value_schema, item, f"{path}[{n}]") for n, item in enumerate(value)]
+    elif schema.type is Type.MAP and schema.key_schema and schema.value_schema:
+        parts = [(schema.key_schema, key, f"{path} (a map key)") for key in value]
+        parts += [(schema.value_schema, item, f"{path} (a map value)") for item in value.values()]
+    else:
+        return ""
+    return next((found for s, v, p in parts if (found := find_mismatch(s, v, f"field {p}"))), "")
+
+
+def _named(schema: Schema) -> str:
+    return schema.name or schema.type.name
