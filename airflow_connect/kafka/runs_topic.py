@@ -122,7 +122,7 @@ def _read_until(consumer: QuickConsumer, tp: TopicPartition, end: int, connector
         if time.monotonic() >= deadline:
             raise UnavailableError(
                 f"{tp} could not be read from offset {position} to {end} within {STRANGER_TIMEOUT_S:.0f} s.",
-                suggestion="A transaction of another producer is open there; Kafka aborts it after its timeout "
+                suggestion="Another producer has a transaction open there; Kafka aborts it after its timeout "
                 "(`kafka-transactions.sh find-hanging`). Run again.",
             )
         if message is None:
