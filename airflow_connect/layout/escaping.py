@@ -1,0 +1,98 @@
+"""Values of records inside directory names: harmless values stay verbatim, harmful ones are percent-escaped.
+
+Kafka Connect's sinks put field values into object keys as they are, so a value `a/../../b` walks out of `topics.dir`. Here
+the following are written as `%XX` (upper-case UTF-8 bytes) and everything else stays as it is:
+
+* `/` and the backslash, which some stores and operating systems treat as a separator;
+* control characters (C0, DEL, C1) and lone surrogates, which S3 and XML cannot carry;
+* the first character of every directory delimiter, so that directories of several fields stay distinct;
+* the whole values `.` and `..`;
+* `%` where what follows would otherwise read as one of these escapes: `%2F` becomes `%252F`, while `100%` and `%20` stay.
+
+`unescape` is the exact inverse, hence no two values share a directory.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from airflow_connect.api.errors import ConfigError
+
+_HARMFUL = r"\x00-\x1f\x7f-\x9f/\\\ud800-\udfff"
+_ESCAPE_TAILS = (
+    r"2F|5C|25|2E|7F|[01][0-9A-F]"  # slash, backslash, percent, dot, DEL, C0
+    r"|C2%[89][0-9A-F]"  # C1
+    r"|ED%[AB][0-9A-F]%[89AB][0-9A-F]"  # lone surrogates, in the bytes of "surrogatepass"
+)
+
+
+def escape(value: str, delimiter: str = "/") -> str:
+    """`value` as it appears in a directory name.
+
+    Args:
+        value: any text, also with lone surrogates.
+        delimiter: `directory.delim`; must pass `check_delimiter`.
+
+    Returns:
+        `value` itself when it is harmless.
+    """
+    if value in (".", ".."):
+        return "%2E" * len(value)
+    # The delimiter that will follow belongs to the text: with "--", a value that ends in "-" would move the boundary.
+    text = value + delimiter
+    parts, end = [], 0
+    for match in _harmful_character(delimiter).finditer(text):
+        if match.start() >= len(value):
+            break
+        parts += [text[end : match.start()], _percent(match.group())]
+        end = match.end()
+    return "".join(parts) + value[end:] if parts else value
+
+
+def unescape(text: str, delimiter: str = "/") -> str:
+    """The value whose `escape` is `text`."""
+    return _escapes(delimiter).sub(_decoded, text)
+
+
+def check_delimiter(delimiter: str, config_path: str) -> str:
+    """`delimiter`, unless names made with it could not be told apart.
+
+    Raises:
+        ConfigError: blank, or a letter, digit or `%` inside: escapes and offsets consist of these.
+    """
+    if not delimiter.strip() or re.search("[A-Za-z0-9%]", delimiter):
+        raise ConfigError(
+            f"{config_path}={delimiter!r} cannot separate the parts of an object name.",
+            code="layout.bad_delimiter",
+            suggestion="Use punctuation such as '/', '_' or '+'.",
+            config_path=config_path,
+        )
+    return delimiter
+
+
+def escaped_pattern(delimiter: str) -> str:
+    """Regular expression of every text that `escape` can return; it never spans a `delimiter`."""
+    return f"(?:(?!{re.escape(delimiter)})[^{_HARMFUL}])*?"
+
+
+@lru_cache(maxsize=16)
+def _harmful_character(delimiter: str) -> re.Pattern[str]:
+    return re.compile(rf"(?s)[{_HARMFUL}]|%(?={_tails(delimiter)})|(?={re.escape(delimiter)}).")
+
+
+@lru_cache(maxsize=16)
+def _escapes(delimiter: str) -> re.Pattern[str]:
+    return re.compile(f"(?:%(?:{_tails(delimiter)}))+")
+
+
+def _tails(delimiter: str) -> str:
+    return f"{_ESCAPE_TAILS}|{_percent(delimiter[0])[1:]}"
+
+
+def _percent(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def _decoded(match: re.Match[str]) -> str:
+    return bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "surrogatepass")

@@ -1,0 +1,140 @@
+"""The grammar of object keys, both ways: offsets to key, key to offsets.
+
+`[<topics.dir><dd>]<topic><dd><directory><dd><topic><fd><partition><fd><start, zero padded><extension>` where dd is
+`directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the leading part.
+Source: Confluent S3 sink (TopicPartitionWriter.fileKeyToCommit), `topics/t/partition=0/t+0+0000000000.avro`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.layout.escaping import check_delimiter
+
+# Limit of S3 and of every server that imitates it.
+MAX_KEY_BYTES = 1024
+KEYS, HEADERS = ".keys", ".headers"
+
+_TOPIC = r"[A-Za-z0-9._-]+"
+
+
+@dataclass(frozen=True)
+class NameSettings:
+    """What the configuration says about object names.
+
+    Attributes:
+        topics_dir: `topics.dir`; blank leaves it out.
+        directory_delimiter: `directory.delim`.
+        file_delimiter: `file.delim`.
+        pad_width: `filename.offset.zero.pad.width`, digits, >= 0.
+    """
+
+    topics_dir: str = "topics"
+    directory_delimiter: str = "/"
+    file_delimiter: str = "+"
+    pad_width: int = 10
+
+    def __post_init__(self) -> None:
+        """Refuse settings whose keys could not be read back, or that walk out of the bucket's tree."""
+        check_delimiter(self.directory_delimiter, "directory.delim")
+        check_delimiter(self.file_delimiter, "file.delim")
+        if self.pad_width < 0:
+            raise ConfigError(
+                f"filename.offset.zero.pad.width={self.pad_width} must be 0 or more.",
+                code="layout.bad_pad_width",
+                config_path="filename.offset.zero.pad.width",
+            )
+        if {".", ".."} & set(re.split(r"[/\\]", self.topics_dir)):
+            raise ConfigError(
+                f"topics.dir={self.topics_dir!r} must not contain '.' or '..' as a part.",
+                code="layout.bad_topics_dir",
+                config_path="topics.dir",
+            )
+
+    @property
+    def prefix(self) -> str:
+        """What every key begins with: `topics/`, or "" when `topics.dir` is blank."""
+        return self.topics_dir + self.directory_delimiter if self.topics_dir.strip() else ""
+
+    def topic_prefix(self, topic: str) -> str:
+        """What every key of a topic begins with: `topics/<topic>/`."""
+        return f"{self.prefix}{topic}{self.directory_delimiter}"
+
+
+class ObjectName(NamedTuple):
+    """The parts of a key; `start` is the offset of the first record inside."""
+
+    topic: str
+    directory: str
+    partition: int
+    start: int
+    extension: str
+
+
+def object_key(
+    directory: str, topic: str, partition: int, start: int, extension: str, names: NameSettings
+) -> str:
+    """Key of the object that begins at offset `start` of `topic`-`partition`.
+
+    Args:
+        directory: what the partitioner returned, already escaped.
+        topic: Kafka topic; Kafka's own rules ([A-Za-z0-9._-], neither `.` nor `..`) make it safe in a path.
+        start: first offset inside, >= 0, padded with zeros to `names.pad_width` digits.
+        extension: with its dot, `.snappy.parquet`; for keys and headers see `keys_extension`.
+
+    Returns:
+        Key without bucket; the same inputs give the same key on every machine.
+
+    Raises:
+        DataError: longer than 1,024 UTF-8 bytes.
+    """
+    dd, fd = names.directory_delimiter, names.file_delimiter
+    key = f"{names.prefix}{topic}{dd}{directory}{dd}{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}{extension}"
+    # A character takes at most 4 bytes: short keys need no encoding.
+    if len(key) > MAX_KEY_BYTES // 4 and len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
+        raise DataError(
+            f"The object key of {topic}-{partition}@{start} is longer than {MAX_KEY_BYTES} bytes: {key[:100]}...",
+            code="data.key_too_long",
+            suggestion="Partition by a shorter field, or shorten topics.dir.",
+        )
+    return key
+
+
+def keys_extension(extension: str, marker: str) -> str:
+    """Extension of the object with keys (`.keys`) or headers (`.headers`) beside a value object: `.keys.avro`."""
+    return marker + extension
+
+
+def parse_object_key(key: str, names: NameSettings, topic: str | None = None) -> ObjectName | None:
+    """The parts of a key that `object_key` made, or None when it made no such key.
+
+    Args:
+        key: key without bucket.
+        topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`) can be
+            ambiguous; the shortest topic wins then.
+    """
+    match = _key_pattern(names, topic).fullmatch(key)
+    if match is None:
+        return None
+    name = ObjectName(
+        match["topic"], match["directory"], int(match["partition"]), int(match["start"]), match["extension"]
+    )
+    # Only the canonical spelling of the numbers is ours: no superfluous zeros.
+    canonical = (
+        str(name.partition) == match["partition"] and f"{name.start:0{names.pad_width}d}" == match["start"]
+    )
+    return name if canonical else None
+
+
+@lru_cache(maxsize=1024)
+def _key_pattern(names: NameSettings, topic: str | None) -> re.Pattern[str]:
+    dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
+    name = re.escape(topic) if topic is not None else _TOPIC + "?"
+    return re.compile(
+        rf"(?s){re.escape(names.prefix)}(?P<topic>{name}){dd}(?P<directory>.*){dd}(?P=topic)"
+        rf"{fd}(?P<partition>[0-9]+){fd}(?P<start>[0-9]+)(?P<extension>(?:[^0-9].*)?)"
+    )

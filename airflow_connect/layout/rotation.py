@@ -1,0 +1,231 @@
+"""Where a file ends: the rotation rules of one topic-partition, as a state machine without I/O.
+
+A rotation closes *all* open files of the topic-partition, in every directory. Before a record is written, in this order:
+
+1. null-schema switch: the directory has seen a schema and exactly one of that and the record's is missing;
+2. time, only when something is open: record time (`rotate.interval.ms`, time-based partitioners only), change of the
+   directory (`rotate.file.on.partition.change`, only together with the former), schedule (`rotate.schedule.interval.ms`);
+3. schema: incompatible with the one of the directory's file, only when something is open;
+4. open files: the record needs one more than `partitioner.max.open.files`.
+
+After it is written: size (`flush.size`). In 1-4 the record opens the next file, with size it closes its own.
+Source: Confluent S3 sink (TopicPartitionWriter). Kept as it is there, because file boundaries depend on it: the base
+timestamp belongs to the topic-partition and is set by records that then fail; the directory of the last written record
+survives a rotation; only rotations of rule 2 restart the schedule.
+
+Use, for each record:
+
+    reason = rotation.before_write(directory, timestamp_ms, value_schema, now_ms)
+    if reason:                       # close all open files, then ask again: the answer is None now
+        rotation.rotated()
+        rotation.before_write(directory, timestamp_ms, value_schema, now_ms)
+    ... write, projected to rotation.current_schema(directory); a record that fails is simply not reported below ...
+    if rotation.written(directory):  # close all open files
+        rotation.rotated()
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
+from airflow_connect.layout.time_zones import DAY_MS, Zone
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+
+_UTC = Zone.of("UTC")
+
+
+class Reason(Enum):
+    """Why files were closed; the value is the word used in reports."""
+
+    SIZE = "size"
+    INTERVAL = "interval"
+    DIRECTORY_CHANGE = "directory change"
+    SCHEDULE = "schedule"
+    SCHEMA = "schema"
+    NULL_SCHEMA = "null schema"
+    OPEN_FILES = "open files"
+    END_OF_RUN = "end of run"
+
+
+@dataclass(frozen=True)
+class RotationSettings:
+    """What the configuration says about file boundaries; the comments name the keys.
+
+    Attributes:
+        is_time_based: whether the partitioner is; otherwise `rotate_interval_ms` is ignored.
+        tombstone_directory: `tombstone.encoded.partition` when `behavior.on.null.values=write`, else None.
+    """
+
+    flush_size: int  # flush.size; below 1 closes a file after every record
+    rotate_interval_ms: int = -1  # rotate.interval.ms; <= 0: never
+    rotate_schedule_interval_ms: int = -1  # rotate.schedule.interval.ms; <= 0: never
+    zone: Zone = _UTC  # timezone
+    max_open_files: int = -1  # partitioner.max.open.files; <= 0: no limit
+    rotate_on_directory_change: bool = True  # rotate.file.on.partition.change
+    is_time_based: bool = False
+    schema_compatibility: StorageSchemaCompatibility = StorageSchemaCompatibility.NONE
+    tombstone_directory: str | None = None
+
+    def __post_init__(self) -> None:
+        """Scheduled rotation counts from the local midnight: refuse an interval that cannot be divided by."""
+        if self.rotate_schedule_interval_ms == 0:
+            raise ConfigError(
+                "rotate.schedule.interval.ms=0 has no meaning.",
+                suggestion="Use -1 to switch scheduled rotation off.",
+                config_path="rotate.schedule.interval.ms",
+            )
+
+    @property
+    def follows_record_time(self) -> bool:
+        """Whether record timestamps can end a file."""
+        return self.is_time_based and self.rotate_interval_ms > 0
+
+
+class Rotation:
+    """Rotation of one topic-partition.
+
+    Attributes:
+        record_count: records in the open files of all directories.
+        open_directories: directories with an open file, in the order in which they were opened.
+    """
+
+    def __init__(self, settings: RotationSettings, opened_ms: int) -> None:
+        """Begin with nothing open.
+
+        Args:
+            settings: the rules.
+            opened_ms: instant from which the schedule counts. A run's clock stands still, so a schedule only fires when
+                this is earlier than the run: pass the clock of the run that left the records behind, if any.
+        """
+        self.settings = settings
+        self.record_count = 0
+        self.open_directories: dict[str, None] = {}
+        self._base_timestamp_ms: int | None = None
+        self._last_timestamp_ms: int | None = None
+        self._last_directory: str | None = None
+        self._schemas: dict[str, Schema | None] = {}
+        self._next_schedule_ms = self._schedule_after(opened_ms)
+
+    def observe(self, timestamp_ms: int | None) -> None:
+        """Take note of a record's timestamp. For records that fail before they have a directory; `before_write` does it itself."""
+        self._last_timestamp_ms = timestamp_ms
+        if self._base_timestamp_ms is None:
+            self._base_timestamp_ms = timestamp_ms
+
+    def before_write(
+        self, directory: str, timestamp_ms: int | None, value_schema: Schema | None, now_ms: int
+    ) -> Reason | None:
+        """Whether the open files must be closed before this record is written.
+
+        Args:
+            directory: the partitioner's result.
+            timestamp_ms: what the timestamp extractor returned; None without one.
+            value_schema: schema of the record's value.
+            now_ms: wall clock, for the schedule.
+
+        Raises:
+            SchemaError: the schema cannot be compared with the current one; the record is at fault.
+        """
+        self.observe(timestamp_ms)
+        current = self._schemas.setdefault(directory, value_schema)
+        if (current is None) != (value_schema is None):
+            return Reason.NULL_SCHEMA
+        if self.record_count > 0:
+            reason = self._time_reason(directory, timestamp_ms, now_ms)
+            if reason is not None:
+                self._next_schedule_ms = self._schedule_after(now_ms)
+                return reason
+        # Asked even when nothing is open: it also finds schemas that cannot be compared.
+        changed = self.settings.schema_compatibility.should_change_file(value_schema, current)
+        if changed and self.record_count > 0:
+            return Reason.SCHEMA
+        limit = self.settings.max_open_files
+        if 0 < limit == len(self.open_directories) and directory not in self.open_directories:
+            return Reason.OPEN_FILES
+        return None
+
+    def current_schema(self, directory: str) -> Schema | None:
+        """Schema to which the next record of `directory` is projected."""
+        return self._schemas.get(directory)
+
+    def written(self, directory: str) -> Reason | None:
+        """Count a record that was written; whether the open files must be closed now."""
+        self.record_count += 1
+        self.open_directories[directory] = None
+        self._last_directory = directory
+        return Reason.SIZE if self.record_count >= self.settings.flush_size else None
+
+    def rotated(self) -> None:
+        """All open files were closed."""
+        self.record_count = 0
+        self.open_directories.clear()
+        self._schemas.clear()
+        self._base_timestamp_ms = None
+
+    def idle(self, now_ms: int) -> Reason | None:
+        """Whether the open files must be closed although no record is waiting.
+
+        Record time does not pass without records, so this is the schedule (or a last record that failed after its
+        timestamp was taken). With nothing open an expired schedule is only set again: there are no empty files.
+        """
+        if self.record_count == 0:
+            if self._is_scheduled(now_ms):
+                self._next_schedule_ms = self._schedule_after(now_ms)
+            return None
+        reason = self._time_reason(self._last_directory or "", self._last_timestamp_ms, now_ms)
+        if reason is not None:
+            self._next_schedule_ms = self._schedule_after(now_ms)
+        return reason
+
+    def _time_reason(self, directory: str, timestamp_ms: int | None, now_ms: int) -> Reason | None:
+        settings = self.settings
+        if settings.follows_record_time:
+            base = self._base_timestamp_ms
+            if (
+                timestamp_ms is not None
+                and base is not None
+                and timestamp_ms - base >= settings.rotate_interval_ms
+            ):
+                return Reason.INTERVAL
+            if settings.rotate_on_directory_change and self._is_other_directory(directory):
+                return Reason.DIRECTORY_CHANGE
+        return Reason.SCHEDULE if self._is_scheduled(now_ms) else None
+
+    def _is_other_directory(self, directory: str) -> bool:
+        if directory == self._last_directory:
+            return False
+        tombstone = self.settings.tombstone_directory
+        return tombstone is None or tombstone not in (directory, self._last_directory)
+
+    def _is_scheduled(self, now_ms: int) -> bool:
+        return self._next_schedule_ms is not None and now_ms >= self._next_schedule_ms
+
+    def _schedule_after(self, now_ms: int) -> int | None:
+        interval = self.settings.rotate_schedule_interval_ms
+        return next_schedule(now_ms, interval, self.settings.zone) if interval > 0 else None
+
+
+def next_schedule(now_ms: int, interval_ms: int, zone: Zone) -> int:
+    """Next instant of the schedule after `now_ms`: start of the local day plus a multiple of `interval_ms`.
+
+    Never later than one day after the start of the day, so that the grid starts anew at every midnight; days of 23 and 25
+    hours have the right length. Source: Confluent storage-common (DateTimeUtils.getNextTimeAdjustedByDay).
+
+    Args:
+        now_ms: milliseconds since the epoch.
+        interval_ms: > 0.
+    """
+    start = zone.start_of_day_ms(zone.local_ms(now_ms) // DAY_MS)
+    # Joda's plusDays(1) keeps the wall clock of the start, which is not midnight on a day whose midnight is skipped.
+    next_local = zone.local_ms(start) + DAY_MS
+    following = next_local - zone.offset_ms(start)
+    if zone.offset_ms(following) != zone.offset_ms(start):
+        following = zone.instant_ms(next_local)
+    since_start = ((now_ms - start) // interval_ms + 1) * interval_ms
+    return start + min(since_start, following - start)
