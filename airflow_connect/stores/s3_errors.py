@@ -121,7 +121,7 @@ def read_refusal(reply: Reply) -> Refusal | None:
     the work is done).
     """
     ok = reply.status < 300
-    if ok and b"<Error" not in reply.body[:1024]:
+    if ok and b"<Error" not in reply.body.lstrip()[:1024]:
         return None
     code = message = region = request_id = ""
     try:

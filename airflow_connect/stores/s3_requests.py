@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from xml.sax.saxutils import escape
 
-from airflow_connect.api.errors import UnavailableError
 from airflow_connect.stores.s3_errors import (
     Attempted,
     Refusal,
@@ -85,8 +84,9 @@ class S3Requests:
             key,
             (("uploads", ""),),
             {**headers, **named, **self._creation_headers()},
+            incomplete=_without("UploadId"),
         )
-        return self._text(request, self._ok(request), "UploadId")
+        return parse_xml(self._ok(request).body).findtext("UploadId", "")
 
     def upload_part(self, key: str, upload_id: str, number: int, data: Body) -> str:
         """UploadPart; returns the part's ETag. Repeating replaces the part.
@@ -99,11 +99,8 @@ class S3Requests:
         if self.settings.send_digest:
             headers["content-md5"] = _md5_base64(data)
         query = (("partNumber", str(number)), ("uploadId", upload_id))
-        request = S3Request("UploadPart", "PUT", _PUT, key, query, headers, data)
-        reply = self._ok(request)
-        if not reply.etag:
-            raise self._unreadable(request, f"Part {number} has no ETag.")
-        return reply.etag
+        request = S3Request("UploadPart", "PUT", _PUT, key, query, headers, data, _without_etag)
+        return self._ok(request).etag
 
     def complete_upload(
         self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, only_if_absent: bool
@@ -122,9 +119,9 @@ class S3Requests:
         headers = {"content-type": "application/xml", **self._customer_key}
         if only_if_absent:
             headers["if-none-match"] = "*"
-        request = S3Request(
-            "CompleteMultipartUpload", "POST", _PUT, key, (("uploadId", upload_id),), headers, body
-        )
+        query = (("uploadId", upload_id),)
+        lacking = _without("ETag")
+        request = S3Request("CompleteMultipartUpload", "POST", _PUT, key, query, headers, body, lacking)
         _, refusal = self.transport.send(request, self.transport.retry.at_least(PUBLISH_RETRIES))
         return refusal
 
@@ -145,7 +142,9 @@ class S3Requests:
 
     def head_object(self, key: str) -> ObjectFacts | None:
         """HeadObject; None when there is no such object."""
-        request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=dict(self._customer_key))
+        request = S3Request(
+            "HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_without_facts
+        )
         reply, refusal = self.transport.send(request, self.transport.retry.at_least(PUBLISH_RETRIES))
         if refusal is not None:
             if refusal.status == 404:
@@ -153,7 +152,7 @@ class S3Requests:
             raise error_for(refusal, self.transport.attempted(request))
         prefix = len(METADATA_PREFIX)
         metadata = {n[prefix:]: v for n, v in reply.headers.items() if n.startswith(METADATA_PREFIX)}
-        return ObjectFacts(int(reply.headers.get("content-length", "-1")), reply.etag, metadata)
+        return ObjectFacts(int(reply.headers["content-length"]), reply.etag, metadata)
 
     def put_tags(self, key: str, tags: Mapping[str, str]) -> None:
         """PutObjectTagging: replace the tags of a published object."""
@@ -177,14 +176,10 @@ class S3Requests:
         position: tuple[tuple[str, str], ...] = ()
         while True:
             query = (("uploads", ""), ("prefix", prefix), ("max-uploads", str(page_size)), *position)
-            request = S3Request(
-                "ListMultipartUploads", "GET", ("s3:ListBucketMultipartUploads",), query=query
-            )
-            reply = self._ok(request)
-            try:
-                page = parse_xml(reply.body)
-            except UnreadableReplyError as error:
-                raise self._unreadable(request, str(error)) from error
+            permissions = ("s3:ListBucketMultipartUploads",)
+            lacking = _without("Bucket")
+            request = S3Request("ListMultipartUploads", "GET", permissions, query=query, incomplete=lacking)
+            page = parse_xml(self._ok(request).body)
             for upload in page.iter("Upload"):
                 started = _epoch_ms(upload.findtext("Initiated", ""))
                 yield OpenUpload(upload.findtext("Key", ""), upload.findtext("UploadId", ""), started)
@@ -203,23 +198,6 @@ class S3Requests:
         if refusal is not None:
             raise error_for(refusal, self.transport.attempted(request))
         return reply
-
-    def _text(self, request: S3Request, reply: Reply, tag: str) -> str:
-        try:
-            text = parse_xml(reply.body).findtext(tag)
-        except UnreadableReplyError as error:
-            raise self._unreadable(request, str(error)) from error
-        if not text:
-            raise self._unreadable(request, f"It has no {tag}.")
-        return text
-
-    def _unreadable(self, request: S3Request, why: str) -> UnavailableError:
-        place = self.transport.attempted(request).place
-        return UnavailableError(
-            f"The reply to {request.operation} of {place} cannot be read. {why}",
-            code="s3.unreadable",
-            suggestion="Check that store.url is an S3 server and not a web page.",
-        )
 
     def _creation_headers(self) -> dict[str, str]:
         given = self.settings
@@ -241,6 +219,27 @@ class S3Requests:
             f"{prefix}key": base64.b64encode(key).decode(),
             f"{prefix}key-md5": _md5_base64(key),
         }
+
+
+def _without(tag: str) -> Callable[[Reply], str]:
+    """Check that the reply is a whole XML document with this element in its root."""
+
+    def lacking(reply: Reply) -> str:
+        try:
+            return "" if parse_xml(reply.body).find(tag) is not None else f"without {tag}"
+        except UnreadableReplyError as error:
+            return f"that cannot be read: {error}"
+
+    return lacking
+
+
+def _without_etag(reply: Reply) -> str:
+    """Check the header that says which bytes are stored; a reply cut off in its headers looks whole."""
+    return "" if reply.etag else "without ETag"
+
+
+def _without_facts(reply: Reply) -> str:
+    return _without_etag(reply) or ("" if "content-length" in reply.headers else "without Content-Length")
 
 
 def _md5_base64(data: Body) -> str:

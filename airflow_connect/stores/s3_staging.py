@@ -151,6 +151,7 @@ class _Upload:
             records=self._records,
             size_bytes=self._size,
             token=token,
+            role=identity.role,
         )
 
     def _discard(self, upload_id: str) -> None:

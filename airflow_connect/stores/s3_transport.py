@@ -43,6 +43,7 @@ class S3Request:
         operation: S3's name of it, for messages.
         permissions: IAM actions that it needs, for messages.
         headers: lower-case names.
+        incomplete: says what a successful reply lacks, or ""; one that was cut off is asked for again.
     """
 
     operation: str
@@ -52,6 +53,7 @@ class S3Request:
     query: Sequence[tuple[str, str]] = ()
     headers: dict[str, str] = field(default_factory=dict)
     body: Body = b""
+    incomplete: Callable[[Reply], str] = field(default=lambda _: "")
 
 
 class S3Transport:
@@ -83,6 +85,9 @@ class S3Transport:
         )
         size = max(settings.upload_threads, settings.publish_threads)
         self._pools = _connection_pools(settings, size)
+        # Asking the manager costs a URL parse and a pool key per request; only a proxy needs whole URLs.
+        is_direct = not isinstance(self._pools, urllib3.ProxyManager)
+        self._direct = self._pools.connection_from_url(settings.base_url) if is_direct else None
 
     def attempted(self, request: S3Request) -> Attempted:
         """`request` for messages."""
@@ -119,9 +124,9 @@ class S3Transport:
                 if reply.status == 307 and (moved := self._moved_to(reply)) not in ("", host):
                     host = moved
                     continue
-                if refusal is None or not refusal.is_retriable:
+                failure = _failure(request, reply, refusal)
+                if not failure:
                     return reply, refusal
-                failure = str(refusal)
             pause = next(pauses, None)
             if pause is None:
                 raise self._gave_up(request, failure, tries)
@@ -145,16 +150,17 @@ class S3Transport:
         headers = self._signer.headers(unsigned, self._keys())
         headers["user-agent"] = USER_AGENT
         headers["content-length"] = str(len(request.body))
-        url = f"{self._scheme}://{host}{path}?{query}" if query else f"{self._scheme}://{host}{path}"
-        reply = self._pools.urlopen(
-            request.method,
-            url,
-            body=request.body,
-            headers=headers,
-            retries=False,
-            redirect=False,
-            preload_content=True,
-        )
+        target = f"{path}?{query}" if query else path
+        options: dict[str, Any] = {
+            "body": request.body,
+            "headers": headers,
+            "retries": False,
+            "redirect": False,
+        }
+        if self._direct is not None and host == self._host:
+            reply = self._direct.urlopen(request.method, target, **options)
+        else:
+            reply = self._pools.urlopen(request.method, f"{self._scheme}://{host}{target}", **options)
         return Reply(reply.status, {n.lower(): v for n, v in reply.headers.items()}, reply.data)
 
     def _payload_hash(self, body: Body) -> str:
@@ -185,6 +191,14 @@ class S3Transport:
             config_path="store.url",
             suggestion="Name the authority's certificates in AWS_CA_BUNDLE, or correct store.url.",
         )
+
+
+def _failure(request: S3Request, reply: Reply, refusal: Refusal | None) -> str:
+    """Why the request should be repeated, or "" when the reply is final."""
+    if refusal is not None:
+        return str(refusal) if refusal.is_retriable else ""
+    lacking = request.incomplete(reply)
+    return f"{reply.status} and a reply {lacking} (is store.url an S3 server?)" if lacking else ""
 
 
 def _host_header(scheme: str, netloc: str) -> str:
