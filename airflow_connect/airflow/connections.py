@@ -1,0 +1,186 @@
+"""Airflow connections as worker configuration and as credentials. Read at execution time only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow_connect.api.errors import ConfigError, UnavailableError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+DEFAULT_KAFKA_CONN_ID = "kafka_default"
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+SPARK_MASTER, SPARK_REMOTE = "spark.master", "spark.remote"
+SPARK_CONNECT_PORT = 15002
+
+# What a `kafka` connection says for the consumers of other operators. Here `group.id` is the worker's own
+# name, offsets are committed by the run, and callbacks are dotted names that only the Kafka provider
+# resolves.
+NOT_FOR_WORKERS = frozenset(
+    {
+        "group.id",
+        "group.instance.id",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "auto.commit.interval.ms",
+        "auto.offset.reset",
+        "isolation.level",
+        "error_cb",
+        "stats_cb",
+        "throttle_cb",
+        "on_commit",
+        "oauth_cb",
+        "on_delivery",
+        "logger",
+    }
+)
+_SPARK_EXTRAS = {
+    "queue": "spark.yarn.queue",
+    "namespace": "spark.kubernetes.namespace",
+    "principal": "spark.kerberos.principal",
+}
+_AWS_EXTRAS = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "session_token",
+    "region_name": "region",
+    "endpoint_url": "endpoint_url",
+    "role_arn": "role_arn",
+    "external_id": "external_id",
+}
+
+GetConnection = Callable[[str], "Connection"]
+
+
+def get_connection(conn_id: str) -> Connection:
+    """Read a connection.
+
+    Raises:
+        ConfigError: there is no such connection.
+        UnavailableError: Airflow's API server did not answer.
+    """
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise ConfigError(
+            f"Airflow has no connection called {conn_id!r}.",
+            code="airflow.connection_missing",
+            suggestion=f"Create it under Admin > Connections or set AIRFLOW_CONN_{conn_id.upper()}.",
+        ) from error
+    except ConnectionError as error:
+        raise UnavailableError(f"Airflow did not answer when connection {conn_id!r} was read.") from error
+
+
+def worker_with_kafka(
+    worker: Mapping[str, Any], conn_id: str | None, get: GetConnection = get_connection
+) -> dict[str, Any]:
+    """The worker configuration with the settings of a `kafka` connection.
+
+    A connection that the DAG names wins over the worker file. The default connection is asked only when the
+    worker does not name its brokers, since Airflow creates a `kafka_default` that points nowhere.
+
+    Raises:
+        ConfigError: the connection is missing, or its extra is not an object.
+    """
+    if conn_id is None or (conn_id == DEFAULT_KAFKA_CONN_ID and worker.get(BOOTSTRAP_SERVERS)):
+        return dict(worker)
+    extra = _extra(get(conn_id))
+    return {**worker, **{key: value for key, value in extra.items() if key not in NOT_FOR_WORKERS}}
+
+
+def aws_credentials(conn_id: str | None, get: GetConnection = get_connection) -> dict[str, str]:
+    """What `RunSpec.aws` wants of an `aws` connection: login and password are the keys.
+
+    Returns:
+        {} without a connection: boto3's default chain is used then.
+    """
+    if conn_id is None:
+        return {}
+    connection = get(conn_id)
+    extra = _extra(connection)
+    role_arguments = extra.get("assume_role_kwargs") or {}
+    s3 = (extra.get("service_config") or {}).get("s3") or {}
+    given = {
+        "access_key_id": connection.login,
+        "secret_access_key": connection.password,
+        "external_id": role_arguments.get("ExternalId"),
+        **{ours: extra.get(theirs) for theirs, ours in _AWS_EXTRAS.items() if extra.get(theirs)},
+        **({"endpoint_url": s3["endpoint_url"]} if s3.get("endpoint_url") else {}),
+    }
+    return {key: str(value) for key, value in given.items() if value}
+
+
+def worker_with_spark(
+    worker: Mapping[str, Any], conn_id: str | None, get: GetConnection = get_connection
+) -> dict[str, Any]:
+    """The worker configuration with the `spark.master` or `spark.remote` of a Spark connection.
+
+    Extra keys that start with `spark.` are passed on; `queue` and `namespace` keep their meaning of the Spark
+    provider.
+
+    Raises:
+        ConfigError: the connection is missing or asks for deploy mode `cluster`: the driver runs beside the
+            Airflow task.
+    """
+    if conn_id is None:
+        return dict(worker)
+    connection = get(conn_id)
+    extra = _extra(connection)
+    if extra.get("deploy-mode", "client") != "client":
+        raise ConfigError(
+            f"Connection {conn_id!r} asks for deploy mode {extra['deploy-mode']!r}.",
+            config_path="deploy-mode",
+            suggestion="Set it to `client` or remove it: the driver runs beside the Airflow task.",
+        )
+    settings = {name: extra[key] for key, name in _SPARK_EXTRAS.items() if extra.get(key)}
+    settings.update({key: value for key, value in extra.items() if key.startswith("spark.")})
+    kept = {key: value for key, value in worker.items() if key not in (SPARK_MASTER, SPARK_REMOTE)}
+    if connection.conn_type == "spark_connect":
+        return {**kept, **settings, SPARK_REMOTE: _remote(connection, extra)}
+    return {**kept, **settings, SPARK_MASTER: _master(connection)}
+
+
+def _master(connection: Connection) -> str:
+    """Master URL. A connection from a URI has its scheme in `conn_type`, one from the form in the host."""
+    host = connection.host or ""
+    if "://" not in host and (connection.conn_type != "spark" or connection.port):
+        host = f"{connection.conn_type}://{host}"
+    return f"{host}:{connection.port}" if connection.port else host
+
+
+def _remote(connection: Connection, extra: Mapping[str, Any]) -> str:
+    """Spark Connect's `sc://host:port/;key=value`, with user and token of the connection."""
+    host = (connection.host or "").removeprefix("sc://")
+    options = {"user_id": connection.login, "token": connection.password, "use_ssl": extra.get("use_ssl")}
+    given = "".join(
+        f";{key}={quote(str(value), safe='')}" for key, value in options.items() if value not in (None, "")
+    )
+    return f"sc://{host}:{connection.port or SPARK_CONNECT_PORT}/{given}"
+
+
+def _extra(connection: Connection) -> dict[str, Any]:
+    """The extra as an object; it is where the Kafka provider keeps everything.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if not connection.extra:
+        return {}
+    try:
+        extra = json.loads(connection.extra)
+    except ValueError:
+        extra = None
+    if not isinstance(extra, dict):
+        raise ConfigError(
+            f"The extra of connection {connection.conn_id!r} is not a JSON object.",
+            code="airflow.connection_extra",
+            suggestion='Write it as {"key": "value"}.',
+        )
+    return extra

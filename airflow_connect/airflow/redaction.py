@@ -1,0 +1,75 @@
+"""Secrets of a configuration: which values they are, and how to keep them out of logs and rendered fields.
+
+Airflow masks by key name, and its list misses Kafka's: `sasl.jaas.config`, `ssl.keystore.key`,
+`basic.auth.user.info`, a password inside a URL. So the values themselves are found here and given to
+Airflow's masker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from airflow_connect.api.config_values import HIDDEN, is_secret_name
+
+_URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
+_JAAS_VALUE = re.compile(
+    r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE
+)
+_REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
+# A shorter mask would tear holes into every line of a log. Airflow's own limit is the same.
+MIN_SECRET_LENGTH = 5
+
+
+def secret_values(*configs: Mapping[str, Any], secret_names: Iterable[str] = ()) -> list[str]:
+    """Every literal secret in some configurations, longest first. References `${provider:...}` are none.
+
+    Args:
+        configs: connector and worker configurations, connection extras; values may be nested.
+        secret_names: keys of type PASSWORD, beside those whose names sound secret.
+    """
+    names = frozenset(secret_names)
+    found = {
+        secret
+        for config in configs
+        for key, value in config.items()
+        for secret in _secrets(key, value, names)
+    }
+    return sorted(found, key=lambda secret: (-len(secret), secret))
+
+
+def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner_key, inner in value.items():
+            yield from _secrets(str(inner_key), inner, names)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _secrets(key, inner, names)
+    elif isinstance(value, str):
+        if (key in names or is_secret_name(key)) and _REFERENCE.fullmatch(value) is None:
+            yield value
+            yield from (part for groups in _JAAS_VALUE.findall(value) for part in groups if part)
+        yield from (found for found in _URL_PASSWORD.findall(value) if _REFERENCE.fullmatch(found) is None)
+
+
+class Redactor:
+    """Replaces known secrets in text."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Remember the secrets that are long enough to be told from ordinary text."""
+        self._secrets = sorted((s for s in secrets if len(s) >= MIN_SECRET_LENGTH), key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+def mask_in_airflow(secrets: Iterable[str]) -> None:
+    """Have Airflow hide these values in logs, rendered fields and XCom views of this task."""
+    from airflow.sdk.log import mask_secret
+
+    for secret in secrets:
+        mask_secret(secret)

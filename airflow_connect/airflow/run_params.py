@@ -1,0 +1,101 @@
+"""The fields of the trigger form that bound a run, and their way into a connector's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.near_names import did_you_mean, nearest
+
+if TYPE_CHECKING:
+    from airflow.sdk import Param
+
+SECTION = "How much to copy"
+
+_FIELDS: dict[str, dict[str, Any]] = {
+    "run.max.records": {
+        "type": ["null", "integer"],
+        "minimum": 1,
+        "title": "At most this many records",
+        "description": "The run ends after this many records; the next run goes on there. Empty: no limit.",
+    },
+    "run.max.bytes": {
+        "type": ["null", "integer"],
+        "minimum": 1,
+        "title": "At most this many bytes",
+        "description": "Size of keys and values as stored in Kafka, estimated at planning. Empty: no limit.",
+    },
+    "run.max.seconds": {
+        "type": ["null", "integer"],
+        "minimum": 1,
+        "title": "At most this many seconds",
+        "description": "The run stops reading after this time and publishes what it has. Empty: no limit.",
+    },
+    "run.until.timestamp": {
+        "type": ["null", "string"],
+        "format": "date-time",
+        "title": "Only records before",
+        "description": "Ends each partition before its first record of this time or later. Empty: now.",
+    },
+}
+RUN_KEYS = tuple(_FIELDS)
+
+
+def run_params() -> dict[str, Param]:
+    """Parameters for `DAG(params=run_params())`: the trigger form asks how much to copy. All are optional."""
+    from airflow.sdk import Param
+
+    return {name: Param(None, section=SECTION, **dict(field)) for name, field in _FIELDS.items()}
+
+
+def chosen_limits(
+    params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]
+) -> dict[str, Any]:
+    """The limits that somebody chose for this DAG run.
+
+    Args:
+        params: the merged parameters of the task; Airflow has put the run's conf into them.
+        conf: the conf of the DAG run, as it was sent. Airflow takes any key there without a word.
+        declared: names of the parameters of DAG and task: other tasks may use them.
+
+    Returns:
+        `run.*` keys with values, without those that were left empty.
+
+    Raises:
+        ConfigError: a key of the conf that nobody declared, or a value that the form would refuse.
+    """
+    known = {*RUN_KEYS, *declared}
+    for key in conf:
+        if key not in known:
+            raise _unknown_key(key, known)
+    chosen = {key: params[key] for key in RUN_KEYS if params.get(key) not in (None, "")}
+    checks = run_params() if chosen else {}
+    for key, value in chosen.items():
+        _check(checks[key], key, value)
+    return chosen
+
+
+def _unknown_key(key: str, known: Iterable[str]) -> ConfigError:
+    hint = did_you_mean(nearest(key, known)) or f"Known here: {', '.join(sorted(known))}."
+    return ConfigError(
+        f"The conf of this DAG run has a key that no parameter is called: {key!r}.",
+        code="airflow.conf_unknown",
+        config_path=key,
+        suggestion=f"{hint} Declare it among the DAG's params if another task reads it.",
+    )
+
+
+def _check(param: Param, key: str, value: Any) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    try:
+        param.resolve(value)
+    except ParamValidationError as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(
+            f"The value {value!r} of {key} is not valid: {reason}.",
+            code="airflow.conf_invalid",
+            config_path=key,
+            suggestion=str(_FIELDS[key]["description"]),
+        ) from error

@@ -1,0 +1,217 @@
+"""`ConnectorOperator`: one bounded, exactly-once run of a connector as one Airflow task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_connect.airflow.connections import (
+    DEFAULT_KAFKA_CONN_ID,
+    aws_credentials,
+    worker_with_kafka,
+    worker_with_spark,
+)
+from airflow_connect.airflow.outcome import driver_failure, run_failure, summary_of
+from airflow_connect.airflow.redaction import Redactor, mask_in_airflow, secret_values
+from airflow_connect.airflow.run_params import chosen_limits, run_params
+from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.api.run import RunReport
+from airflow_connect.runtime.config_files import read_connector_file, read_worker_file, unwrap_connector
+from airflow_connect.runtime.driver.process import DriverProcess
+from airflow_connect.runtime.presentation import EventLines
+from airflow_connect.runtime.spec import RunSpec
+
+if TYPE_CHECKING:
+    import jinja2
+    from airflow.sdk import Context
+
+EventListener = Callable[[Mapping[str, Any]], None]
+
+
+class ConnectorOperator(BaseOperator):
+    """Runs a Kafka Connect connector once: from its committed offsets to the present end of its topics.
+
+    A run needs no logical date and looks at none: what is copied follows from the offsets in Kafka. So a
+    scheduled, manual, REST-triggered, asset-triggered or backfill run, a retry and a cleared task all do the
+    same thing, which is to go on where the last committed run ended. Of two runs at once the newer one wins;
+    the older one fails as fenced.
+
+    Args:
+        config: connector configuration as for Kafka Connect; `name` decides the consumer group. Templated.
+        config_file: path of a properties or JSON file with it, instead of `config`. Templated.
+        worker: worker configuration, or the path of a file with it. Templated.
+        kafka_conn_id: connection with the brokers and their security (extra in librdkafka's names). The
+            default one is read only if `worker` names no `bootstrap.servers`; one that you name wins over
+            `worker`. None: not used.
+        aws_conn_id: connection with credentials for S3; None: boto3's default chain.
+        spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, else
+            local.
+        kwargs: as for every operator. For each asset in `outlets` an event with counts and offsets is
+            emitted.
+
+    Raises (when it runs):
+        AirflowFailException: another attempt would fail in the same way (configuration, access, data,
+            fenced).
+        ConnectError: a server or Spark was away; `retries` apply.
+    """
+
+    template_fields: Sequence[str] = ("config", "config_file", "worker")
+    template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json", "worker": "json"}
+    ui_color = "#dff3ee"
+
+    listeners: ClassVar[list[EventListener]] = []
+    """Hear the events of every run in this process, see `runtime.spec.Observer`."""
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, Any] | None = None,
+        config_file: str | Path | None = None,
+        worker: Mapping[str, Any] | str | Path | None = None,
+        kafka_conn_id: str | None = DEFAULT_KAFKA_CONN_ID,
+        aws_conn_id: str | None = None,
+        spark_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Keep the arguments; nothing is read here, because this runs at every parse of the DAG file."""
+        super().__init__(**kwargs)
+        if (config is None) == (config_file is None):
+            which = "neither" if config is None else "both"
+            raise ConfigError(
+                f"Task {self.task_id!r} has {which} config and config_file.",
+                config_path="config",
+                suggestion="Give the connector's configuration as one of them.",
+            )
+        self.config = config
+        self.config_file = str(config_file) if isinstance(config_file, Path) else config_file
+        self.worker = str(worker) if isinstance(worker, Path) else worker
+        self.kafka_conn_id = kafka_conn_id
+        self.aws_conn_id = aws_conn_id
+        self.spark_conn_id = spark_conn_id
+        self._driver: DriverProcess | None = None
+        self._killed = False
+
+    def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
+        """Render, then register the secrets, so that the Rendered Templates tab and the log show `***`."""
+        super().render_template_fields(context, jinja_env)
+        mask_in_airflow(
+            secret_values(*(part for part in (self.config, self.worker) if isinstance(part, Mapping)))
+        )
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Do the run in a driver process; return a summary of it, which becomes the XCom."""
+        try:
+            spec = self._spec(context)
+        except ConnectError as error:
+            if error.retriable:
+                raise
+            raise AirflowFailException(f"{error.code}: {error}") from error
+        secrets = secret_values(spec.connector, spec.worker, {"aws.password": "", **_as_secrets(spec.aws)})
+        mask_in_airflow(secrets)
+        redact = Redactor(secrets)
+        report = self._run(spec, redact)
+        self.log.info("%s", redact(str(summary_of(report))))
+        self._tell_assets(context, report)
+        return summary_of(report)
+
+    def on_kill(self) -> None:
+        """End the driver and all it started. Called from a signal handler; `execute` goes on afterwards."""
+        self._killed = True
+        if self._driver is not None:
+            self._driver.kill()
+
+    def _spec(self, context: Context) -> RunSpec:
+        """Files, connections and parameters as the driver's order.
+
+        Raises:
+            ConfigError: something in them is wrong; nothing was started.
+        """
+        connector = self._connector_config()
+        dag_run = context["dag_run"]
+        declared = {*self.dag.params, *self.params}
+        limits = chosen_limits(context["params"], dag_run.conf or {}, declared)
+        worker = read_worker_file(self.worker) if isinstance(self.worker, str) else dict(self.worker or {})
+        worker = worker_with_kafka(worker, self.kafka_conn_id)
+        worker = worker_with_spark(worker, self.spark_conn_id)
+        instance = context["ti"]
+        return RunSpec(
+            connector={**connector, **limits},
+            worker=worker,
+            aws=aws_credentials(self.aws_conn_id),
+            origin={
+                "dag_id": instance.dag_id,
+                "dag_run_id": instance.run_id,
+                "task_id": instance.task_id,
+                "map_index": str(instance.map_index),
+                "try_number": str(instance.try_number),
+            },
+        )
+
+    def _connector_config(self) -> dict[str, Any]:
+        if self.config_file is not None:
+            return read_connector_file(self.config_file)
+        if not isinstance(self.config, Mapping):
+            raise ConfigError(
+                f"The config of task {self.task_id!r} is a {type(self.config).__name__}, not a dictionary.",
+                config_path="config",
+                suggestion="Give a dictionary, or use config_file for a path.",
+            )
+        return unwrap_connector(self.config, f"the config of task {self.task_id!r}")
+
+    def _run(self, spec: RunSpec, redact: Redactor) -> RunReport:
+        """Start the driver, follow it to its end.
+
+        Raises:
+            AirflowException: it failed, was killed or died; see `airflow.outcome`.
+        """
+        lines = EventLines(lambda line: self.log.info("%s", redact(line)))
+        with DriverProcess(spec, on_log=lambda line: self.log.info("driver | %s", redact(line))) as driver:
+            self._driver = driver
+            if self._killed:  # between the task's start and this line
+                driver.kill()
+            for event in driver.events():
+                lines(event)
+                for listener in self.listeners:
+                    listener(event)
+            outcome = driver.wait()
+        if self._killed:
+            raise AirflowException(_killed_message(outcome))
+        if not isinstance(outcome, RunReport):
+            raise driver_failure(outcome, redact(driver.log_tail))
+        if outcome.error is not None:
+            raise run_failure(outcome)
+        return outcome
+
+    def _tell_assets(self, context: Context, report: RunReport) -> None:
+        """Put counts and offsets into the event of each asset in `outlets`."""
+        for outlet in self.outlets:
+            if isinstance(outlet, Asset):
+                context["outlet_events"][outlet].extra = {
+                    "records": report.records,
+                    "offsets": dict(report.committed),
+                    "files": report.files,
+                    "run_id": report.run_id,
+                }
+
+
+def _as_secrets(aws: Mapping[str, str]) -> dict[str, str]:
+    """Credentials of a connection under names that sound as secret as they are."""
+    return {
+        f"aws.{key}": value for key, value in aws.items() if key in ("secret_access_key", "session_token")
+    }
+
+
+def _killed_message(outcome: RunReport | int) -> str:
+    if isinstance(outcome, RunReport) and outcome.error is None:
+        return (
+            f"The task was killed when run {outcome.run_id} had just been committed with {outcome.records} "
+            "records. Nothing is lost or doubled; the next run goes on behind them."
+        )
+    return "The task was killed: nothing was committed; the next run starts where this one did."
+
+
+__all__ = ["ConnectorOperator", "run_params"]

@@ -1,0 +1,153 @@
+"""The driver process: one RunSpec from stdin, the run, its events to stdout. Started by `process.py`.
+
+Exit code: 0 done or nothing to do, 1 the run failed, 2 the configuration is wrong, 143 ended by SIGTERM.
+
+1. The end of stdin means that the parent is gone: every process of the run is killed at once, this one last.
+   Nothing needs to be tidied up, because a run can be cut anywhere (exactly_once) and the next run sweeps its
+   leftovers.
+2. Only events reach the real stdout. File descriptor 1 is pointed at stderr before anything else is imported,
+   because the JVM, pyspark and libraries in C write to it.
+3. The run works in a thread of its own: the main thread stays free for signals, even while C code blocks the
+   run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.api.run import RunReport
+from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes
+from airflow_connect.runtime.spec import RunSpec
+
+PARENT_CHECK_S = 0.5
+STOP_GRACE_S = 1.5
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+class Terminated(BaseException):
+    """SIGTERM or SIGINT has arrived; raised in the main thread only."""
+
+
+class EventPipe:
+    """The real stdout as an observer: one event, one line; safe from several threads."""
+
+    def __init__(self, fd: int) -> None:
+        """Write to the descriptor `fd`."""
+        self._out = os.fdopen(fd, "wb", buffering=0)
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        """Write one event. A closed pipe is not an error here: the watch over the parent ends the process."""
+        rest = memoryview(json.dumps(event, default=str).encode() + b"\n")
+        with self._lock:
+            try:
+                while rest:
+                    rest = rest[self._out.write(rest) :]
+            except BrokenPipeError:
+                return
+
+
+def main() -> int:
+    """Do the run that stdin describes; return the exit code."""
+    events, life_line = _take_streams()
+    spec = RunSpec.from_json(json.loads(_read_line(life_line)))
+    threading.Thread(
+        target=_watch_parent, args=(life_line, os.getppid()), name="parent-watch", daemon=True
+    ).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _raise_terminated)
+    outcome: list[RunReport] = []
+    worker = threading.Thread(target=_run, args=(spec, EventPipe(events), outcome), name="run", daemon=True)
+    try:
+        worker.start()
+        worker.join()
+    except Terminated:
+        return _stop(worker)
+    return _exit_code(outcome[0]) if outcome else 1
+
+
+def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
+    # Imported here so that the parent is watched and signals are obeyed from the first millisecond.
+    from airflow_connect.runtime.driver.run import run_connector
+    from airflow_connect.runtime.engine.spark import SparkEngine
+
+    try:
+        with SparkEngine(spec.worker) as engine:
+            outcome.append(run_connector(spec, observer, engine))
+    except BaseException:  # noqa: BLE001 (nobody above: this thread would die without a word of use)
+        # run_connector reports failures; what arrives here is a defect. The parent shows the end of this log.
+        traceback.print_exc()
+
+
+def _stop(worker: threading.Thread) -> int:
+    """Ask the run to end before its next irrevocable step, wait a little, end its children."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    from airflow_connect.runtime.driver.run import request_stop
+
+    request_stop()
+    worker.join(STOP_GRACE_S)
+    _end_children()
+    sys.stderr.flush()
+    # The run's thread may still be inside C code: nothing may follow, not even a commit.
+    os._exit(EXIT_TERMINATED)
+
+
+def _exit_code(report: RunReport) -> int:
+    if report.error is None:
+        return 0
+    return 2 if report.error.get("type") == "ConfigError" else 1
+
+
+def _take_streams() -> tuple[int, int]:
+    """Private descriptors of stdout and stdin; stderr and /dev/null take their places."""
+    events, life_line = os.dup(1), os.dup(0)
+    os.dup2(2, 1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return events, life_line
+
+
+def _read_line(fd: int) -> bytes:
+    """The first line, of any length; the parent sends nothing after it."""
+    parts: list[bytes] = []
+    while chunk := os.read(fd, 1 << 16):
+        parts.append(chunk)
+        if chunk.endswith(b"\n"):
+            break
+    return b"".join(parts)
+
+
+def _watch_parent(life_line: int, parent: int) -> None:
+    """Kill the whole run when the parent is gone.
+
+    The end of the pipe is the usual sign. The parent's pid is looked at beside it, because a child that the
+    parent forked without exec holds the pipe open too.
+    """
+    while os.getppid() == parent:
+        ready, _, _ = select.select([life_line], [], [], PARENT_CHECK_S)
+        if ready and not os.read(life_line, 1 << 16):
+            break
+    _end_children()
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end_children() -> None:
+    end_processes(os.environ[TOKEN_ENV], grace_s=0, spare=[os.getpid()])
+
+
+def _raise_terminated(number: int, frame: object) -> None:
+    raise Terminated
+
+
+if __name__ == "__main__":
+    sys.exit(main())

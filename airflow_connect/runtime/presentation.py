@@ -1,0 +1,161 @@
+"""Plans, progress and reports as text for people: the same words in the Airflow log and on a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from airflow_connect.api.run import Plan, RunReport
+
+MAX_PLAN_ROWS = 20
+PROGRESS_EVERY_S = 10.0
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def format_count(number: int) -> str:
+    """`1,204,311`."""
+    return f"{number:,}"
+
+
+def format_bytes(size: float) -> str:
+    """`1.2 GB`; units are powers of 1000."""
+    for unit in _BYTE_UNITS:
+        if abs(size) < 999.5 or unit == _BYTE_UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.5 else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError("the last unit takes every size")
+
+
+def format_seconds(seconds: float) -> str:
+    """`0.15 s`, `12.3 s`, `4 min 05 s`, `2 h 10 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 file`, `2,000 files`."""
+    return f"{format_count(number)} {noun}" + ("" if number == 1 else "s")
+
+
+def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> list[str]:
+    """Lines of a table without borders. `align` has `<` or `>` for each column."""
+    every = [list(header), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
+    return [
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)
+        ).rstrip()
+        for row in every
+    ]
+
+
+def plan_table(plan: Plan) -> list[str]:
+    """What a run will copy: one line per partition, or per topic when there are many partitions."""
+    if plan.is_empty:
+        return ["Nothing to copy."]
+    owner = {r: task.task for task in plan.tasks for r in task.ranges}
+    if len(plan.ranges) <= MAX_PLAN_ROWS:
+        header = ["TOPIC", "PARTITION", "START", "END", "RECORDS", "TASK"]
+        rows = [
+            [r.topic, *map(format_count, (r.partition, r.start, r.end, len(r), owner[r]))]
+            for r in plan.ranges
+        ]
+    else:
+        header = ["TOPIC", "PARTITIONS", "RECORDS", "TASKS"]
+        by_topic = {topic: list(ranges) for topic, ranges in groupby(plan.ranges, key=lambda r: r.topic)}
+        rows = [
+            [
+                topic,
+                *map(
+                    format_count,
+                    (len({r.partition for r in of}), sum(map(len, of)), len({owner[r] for r in of})),
+                ),
+            ]
+            for topic, of in by_topic.items()
+        ]
+    return [*text_table(header, rows, "<".ljust(len(header), ">")), plan_sum(plan)]
+
+
+def plan_sum(plan: Plan) -> str:
+    """`Up to 12,000 records of 5 partitions in 2 tasks.` Gaps in the offsets make it an upper bound."""
+    records, partitions = sum(map(len, plan.ranges)), len({r.topic_partition for r in plan.ranges})
+    where = f"{plural(partitions, 'partition')} in {plural(len(plan.tasks), 'task')}"
+    return f"Up to {plural(records, 'record')} of {where}."
+
+
+def progress_line(event: Mapping[str, Any]) -> str:
+    """One `progress` event: `copy 41% 4,900 of 12,000 records, 1.2 MB, 52,000 records/s`."""
+    done, total, seconds = int(event["done"]), int(event["total"]), float(event.get("seconds") or 0)
+    unit = "record" if event["phase"] == "copy" else "file"
+    parts = [
+        f"{event['phase']} {done * 100 // max(total, 1)}%: {format_count(done)} of {plural(total, unit)}"
+    ]
+    if event.get("bytes"):
+        parts.append(format_bytes(event["bytes"]))
+    if seconds > 0:
+        parts.append(f"{format_count(round(done / seconds))} {unit}s/s")
+    return ", ".join(parts)
+
+
+def report_line(report: RunReport) -> str:
+    """The outcome in one sentence."""
+    seconds = format_seconds((report.ended_ms - report.started_ms) / 1000)
+    if report.status == "failed":
+        return f"{report.connector or 'The connector'} failed after {seconds}."
+    recovered = f" Run {report.recovered_run_id} was finished first." if report.recovered_run_id else ""
+    if report.status == "empty":
+        return f"{report.connector}: nothing to copy, {seconds}.{recovered}"
+    files = f"{plural(report.files, 'file')}, {format_bytes(report.size_bytes)}"
+    more = "".join(
+        f", {format_count(number)} {word}"
+        for number, word in (
+            (report.filtered, "filtered"),
+            (report.dead_lettered, "dead-lettered"),
+            (report.left, "left for the next run"),
+        )
+        if number
+    )
+    written = f"{plural(report.records, 'record')} in {files}{more}"
+    return f"{report.connector}: {written}, {seconds}, {report.delivery_guarantee}.{recovered}"
+
+
+def error_lines(error: Mapping[str, Any]) -> list[str]:
+    """A failure: `✗ code  key`, the message, `→ what to do`."""
+    head = f"✗ {error['code']}" + (f"  {error['configPath']}" if error.get("configPath") else "")
+    lines = [head, f"  {error['message']}"]
+    return [*lines, f"  → {error['suggestion']}"] if error.get("suggestion") else lines
+
+
+class EventLines:
+    """Turns events into lines: phases, the plan, progress every ten seconds, warnings, the outcome."""
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        """`write` receives one line at a time; `clock` counts seconds."""
+        self._write = write
+        self._clock = clock
+        self._shown_at = clock()
+
+    def __call__(self, event: Mapping[str, Any]) -> None:
+        """Receive one event of `runtime.spec.Observer`."""
+        kind = event["event"]
+        if kind == "start":
+            self._write(f"{event['connector']}: run {event['run_id']}")
+        elif kind == "phase":
+            self._shown_at = self._clock()
+            self._write(f"{event['phase']} ...")
+        elif kind == "plan":
+            plan = Plan.from_json(event["plan"])
+            for line in [*plan_table(plan), *plan.notes]:
+                self._write(line)
+        elif kind == "progress":
+            if self._clock() - self._shown_at >= PROGRESS_EVERY_S:
+                self._shown_at = self._clock()
+                self._write(progress_line(event))
+        elif kind == "warning":
+            self._write(f"Warning: {event['message']}")
+        elif kind == "end":
+            self._write(report_line(RunReport.from_json(event["report"])))

@@ -1,0 +1,112 @@
+"""The driver's run with the real one's signature; it does what `fake` in the connector configuration says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from airflow_connect.api.errors import ConfigError, ConnectError, FencedError, UnavailableError
+from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.api.run import Plan, RunReport, TaskPlan
+
+_stop = threading.Event()
+
+# A child that left the process group, ignores SIGTERM and SIGHUP, and has a child of its own whose parent is
+# gone.
+STUBBORN = """
+import os, signal, sys, time
+os.setpgid(0, 0)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+time.sleep(600)
+"""
+ERRORS = {"config": ConfigError, "fenced": FencedError, "away": UnavailableError}
+
+
+def request_stop() -> None:
+    _stop.set()
+
+
+def run_connector(spec: Any, observer: Any, engine: Any = None) -> RunReport:
+    connector = spec.connector
+    observer({"event": "start", "connector": connector.get("name", ""), "run_id": spec.run_id})
+    action = connector.get("fake", "copy")
+    report = _REPORTS[action](spec, observer) if action in _REPORTS else _failed(spec, ERRORS[action])
+    observer({"event": "end", "report": report.to_json()})
+    return report
+
+
+def plan_of(spec: Any) -> Plan:
+    ranges = tuple(OffsetRange("meetups", p, 0, 10) for p in range(2))
+    return Plan(spec.connector.get("name", ""), spec.run_id, 0, (TaskPlan(0, ranges),))
+
+
+def _copy(spec: Any, observer: Any) -> RunReport:
+    observer({"event": "phase", "phase": "plan"})
+    observer({"event": "plan", "plan": plan_of(spec).to_json(), "notes": []})
+    observer({"event": "phase", "phase": "copy"})
+    observer({"event": "progress", "phase": "copy", "done": 20, "total": 20, "bytes": 900, "seconds": 0.5})
+    records = min(20, int(spec.connector.get("run.max.records", 20)))
+    committed = {"meetups-0": 10, "meetups-1": 10}
+    return _report(spec, records=records, files=2, size_bytes=900, committed=committed)
+
+
+def _empty(spec: Any, observer: Any) -> RunReport:
+    return _report(spec, status="empty")
+
+
+def _echo(spec: Any, observer: Any) -> RunReport:
+    """Tell what arrived, secrets included: into the events, the log and the noise."""
+    print("noise of Python on stdout")
+    os.write(1, b"noise of C on stdout\n")
+    subprocess.run(["echo", "noise of a child on stdout"], check=True)
+    print(f"password is {spec.worker.get('sasl.password')}", file=sys.stderr)
+    seen = {"worker": dict(spec.worker), "aws": dict(spec.aws), "connector": dict(spec.connector)}
+    observer({"event": "warning", "message": "seen", "seen": seen, "env": dict(os.environ), "argv": sys.argv})
+    return _report(spec)
+
+
+def _hang(spec: Any, observer: Any) -> RunReport:
+    """Start children as pyspark and the JVM do, then wait until told to stop; commit if that was not heard."""
+    pids = Path(spec.connector["pids"])
+    child = subprocess.Popen([sys.executable, "-c", STUBBORN, str(pids)])
+    pids.open("a").write(f"{os.getpid()}\n{child.pid}\n")
+    observer({"event": "phase", "phase": "copy"})
+    if not spec.connector.get("deaf") and _stop.wait(600):
+        Path(spec.connector["stopped"]).write_text("asked to stop")
+        return _failed(spec, UnavailableError)
+    time.sleep(600)
+    Path(spec.connector["committed"]).write_text("committed")
+    return _report(spec)
+
+
+def _crash(spec: Any, observer: Any) -> RunReport:
+    print("OutOfMemoryError: Java heap space", file=sys.stderr, flush=True)
+    os._exit(52)
+
+
+def _defect(spec: Any, observer: Any) -> RunReport:
+    raise AssertionError("a defect of ours")
+
+
+def _report(spec: Any, **fields: Any) -> RunReport:
+    known = {"connector": spec.connector.get("name", ""), "run_id": spec.run_id, "status": "done"}
+    return RunReport(**{**known, "started_ms": 1000, "ended_ms": 1500, **fields})
+
+
+def _failed(spec: Any, kind: type[ConnectError]) -> RunReport:
+    error = kind("It went wrong.", suggestion="Do something.", config_path="some.key")
+    return _report(spec, status="failed", error=error.to_json())
+
+
+_REPORTS = {"copy": _copy, "empty": _empty, "echo": _echo, "hang": _hang, "crash": _crash, "defect": _defect}
