@@ -1,0 +1,78 @@
+"""What a converter is: bytes of Kafka to a schema and a value, and back.
+
+Values are represented as `airflow_connect.api.schema` says: structs are dicts, dates and times are integers,
+a Decimal is a `decimal.Decimal`. Source: org.apache.kafka.connect.storage.Converter and HeaderConverter
+(KIP-26, KIP-145).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.schema import Schema
+
+
+class SchemaAndValue(NamedTuple):
+    """A converted value; `schema` None means schemaless, `(None, None)` is a tombstone."""
+
+    schema: Schema | None
+    value: Any
+
+
+NULL = SchemaAndValue(None, None)
+
+
+class Converter(Protocol):
+    """Converts keys or values (`key.converter`, `value.converter`)."""
+
+    def configure(self, config: Mapping[str, str], is_key: bool) -> None:
+        """Take the converter's own keys, without their `value.converter.` prefix.
+
+        Raises:
+            ConfigError: a key has a value that the converter does not accept.
+        """
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Bytes of a record to schema and value.
+
+        Raises:
+            DataError: the bytes are not what the converter reads.
+        """
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Schema and value to bytes of a record; None is a tombstone.
+
+        Raises:
+            DataError: the value does not fit the schema, or the converter cannot write it.
+        """
+
+
+class HeaderConverter(Protocol):
+    """Converts header values (`header.converter`)."""
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take the converter's own keys, without their `header.converter.` prefix."""
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """Bytes of the header `name` to schema and value."""
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Schema and value of the header `name` to bytes."""
+
+
+def boolean_setting(config: Mapping[str, str], key: str, default: bool) -> bool:
+    """A boolean key as ConfigDef reads it: `true` or `false`, any case, blanks around it ignored.
+
+    Raises:
+        ConfigError: anything else.
+    """
+    text = str(config.get(key, default)).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(
+            f"Invalid value {config[key]} for configuration {key}: Expected value to be either true or false.",
+            suggestion=f"Set {key} to true or false.",
+            config_path=key,
+        )
+    return text == "true"

@@ -1,0 +1,262 @@
+"""JsonConverter: JSON with or without Connect's schema envelope, and with a fixed schema from the configuration."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.schema import Schema
+from airflow_connect.converters.converter import NULL, SchemaAndValue, boolean_setting
+from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless
+from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
+from airflow_connect.converters.json_text import find_long_number, may_overflow, parse_exact, parse_fragment
+from airflow_connect.converters.json_writer import Writer, WriterOptions, value_writer
+
+SCHEMAS_ENABLE = "schemas.enable"
+SCHEMAS_CACHE_SIZE = "schemas.cache.size"
+DECIMAL_FORMAT = "decimal.format"
+REPLACE_NULL_WITH_DEFAULT = "replace.null.with.default"
+SCHEMA_CONTENT = "schema.content"
+
+_ENVELOPE_START = re.compile(r'\s*\{\s*"schema"\s*:\s*')
+# Prefixes are tried one after the other: beyond some, parsing the schema is no slower.
+_MAX_PREFIXES = 16
+_BEFORE_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:')
+_NOT_AN_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+
+
+class JsonConverter:
+    """org.apache.kafka.connect.json.JsonConverter, for records and for headers.
+
+    Configuration, with Connect's defaults:
+        schemas.enable (true): messages are `{"schema":S,"payload":P}`; false: plain JSON, schemaless.
+        schemas.cache.size (1000): number of schemas kept, in each direction.
+        decimal.format (BASE64): how Decimals are written, BASE64 or NUMERIC; both are read.
+        replace.null.with.default (true): null becomes the schema's default (KIP-581).
+        schema.content (none): a JSON schema; with `schemas.enable` messages are then read as plain payloads
+        with that
+            schema (KIP-1054, Kafka 4.2). It is not used for writing.
+
+    The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
+    in the order of the message; Connect puts them into a HashMap.
+    """
+
+    def __init__(self) -> None:
+        self.configure({})
+
+    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
+        """Take the converter's keys.
+
+        Raises:
+            ConfigError: a value is not accepted.
+        """
+        self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
+        self._cache_size = _cache_size(config)
+        self._options = WriterOptions(
+            _is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True)
+        )
+        self._schemas: dict[str, Schema | None] = {}
+        self._readers: dict[Schema, Reader] = {}
+        self._writers: dict[Schema, tuple[str, Writer]] = {}
+        self._prefixes: dict[bytes, tuple[Schema, Reader, bool]] = {}
+        self._last_prefix = b""
+        self._fixed = self._fixed_schema(config) if self._envelope else None
+
+    def _fixed_schema(self, config: Mapping[str, str]) -> Schema | None:
+        content = config.get(SCHEMA_CONTENT)
+        if not content:
+            return None
+        try:
+            return self._schema(parse_exact(content.encode("utf-8", "surrogatepass")))
+        except DataError as error:
+            raise ConfigError(
+                f"Failed to parse schema in converter config due to serialization error: {error.message}",
+                suggestion='Give a Connect schema as JSON, such as {"type":"struct","fields":[...]}.',
+                config_path=SCHEMA_CONTENT,
+            ) from error
+
+    # Reading
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """One message to schema and value; None is a tombstone, (None, None).
+
+        Raises:
+            DataError: not JSON, not the envelope that `schemas.enable` asks for, or a payload that
+            contradicts its
+                schema.
+        """
+        if data is None:
+            return NULL
+        if not self._envelope:
+            return SchemaAndValue(None, plain_json(data))
+        if self._fixed is not None:
+            return SchemaAndValue(self._fixed, self._read_fixed(self._fixed, data))
+        prefix = self._known_prefix(data)
+        if prefix:
+            schema, read, exact = self._prefixes[prefix]
+            payload = data[len(prefix) : -1]
+            try:
+                # The prefix, one JSON document and a brace are together a whole envelope and nothing more.
+                node = (
+                    parse_fragment(payload) if exact or find_long_number(payload) else orjson.loads(payload)
+                )
+            except (ValueError, RecursionError):
+                return self._read_envelope(data)
+            return SchemaAndValue(schema, read(node))
+        return self._read_envelope(data)
+
+    def _known_prefix(self, data: bytes) -> bytes:
+        if not data.endswith(b"}"):
+            return b""
+        if self._last_prefix and data.startswith(self._last_prefix):
+            return self._last_prefix
+        for prefix in self._prefixes:
+            if data.startswith(prefix):
+                self._last_prefix = prefix
+                return prefix
+        return b""
+
+    def _read_fixed(self, schema: Schema, data: bytes) -> Any:
+        if not (needs_exact_numbers(schema) or find_long_number(data)):
+            try:
+                return self._reader(schema)(orjson.loads(data))
+            except orjson.JSONDecodeError:
+                return self._reader(schema)(parse_exact(data))
+        return self._reader(schema)(parse_exact(data))
+
+    def _read_envelope(self, data: bytes) -> SchemaAndValue:
+        """The exact way, and the place where a new schema is learned."""
+        node = parse_exact(data)
+        if type(node) is not dict or node.keys() != {"schema", "payload"}:
+            raise DataError(_NOT_AN_ENVELOPE)
+        schema = self._schema(node["schema"])
+        if schema is None:
+            return SchemaAndValue(None, schemaless(node["payload"]))
+        self._learn_prefix(data, schema)
+        return SchemaAndValue(schema, self._reader(schema)(node["payload"]))
+
+    def _schema(self, node: Any) -> Schema | None:
+        if node is None:
+            return None
+        key = repr(node)
+        schema = self._schemas.get(key)
+        if schema is None:
+            schema = schema_from_json(node, lambda s, default: payload_reader(s, True)(default))
+            self._keep(self._schemas, key, schema)
+        return schema
+
+    def _reader(self, schema: Schema) -> Reader:
+        reader = self._readers.get(schema)
+        if reader is None:
+            reader = payload_reader(schema, self._options.replace_null)
+            self._keep(self._readers, schema, reader)
+        return reader
+
+    def _learn_prefix(self, data: bytes, schema: Schema) -> None:
+        """Remember everything before the payload, so that the next message with it need not parse the schema."""
+        try:
+            text = data.decode("utf-8")
+            start = _ENVELOPE_START.match(text)
+            if start is None:
+                return
+            _, end = json.JSONDecoder().raw_decode(text, start.end())
+        except ValueError:
+            return
+        before_payload = _BEFORE_PAYLOAD.match(text, end)
+        if before_payload is None:
+            return
+        prefix = text[: before_payload.end()].encode("utf-8")
+        while len(self._prefixes) >= _MAX_PREFIXES:
+            del self._prefixes[next(iter(self._prefixes))]
+        self._prefixes[prefix] = (schema, self._reader(schema), needs_exact_numbers(schema))
+        self._last_prefix = prefix
+
+    def _keep(self, cache: dict[Any, Any], key: Any, value: Any) -> None:
+        while cache and len(cache) >= max(1, self._cache_size):
+            del cache[next(iter(cache))]
+        cache[key] = value
+
+    # Writing
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """One message of schema and value; (None, None) is a tombstone.
+
+        Raises:
+            DataError: the value does not fit the schema, or has no type in Connect.
+        """
+        if schema is None:
+            if value is None:
+                return None
+            payload = value_writer(None, self._options)(value)
+            return (f'{{"schema":null,"payload":{payload}}}' if self._envelope else payload).encode()
+        known = self._writers.get(schema)
+        if known is None:
+            known = self._new_writer(schema)
+        payload = known[1](value)
+        return (known[0] + payload + "}" if self._envelope else payload).encode()
+
+    def _new_writer(self, schema: Schema) -> tuple[str, Writer]:
+        prefix = ""
+        if self._envelope:
+            text = schema_to_json(schema, lambda s, default: value_writer(s, self._options)(default))
+            prefix = f'{{"schema":{text},"payload":'
+        known = (prefix, value_writer(schema, self._options))
+        self._keep(self._writers, schema, known)
+        return known
+
+    # Headers
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """As `to_connect`."""
+        return self.to_connect(topic, data)
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """As `from_connect`."""
+        return self.from_connect(topic, schema, value)
+
+
+def plain_json(data: bytes) -> Any:
+    """A message of plain JSON (`schemas.enable=false`) as a schemaless value.
+
+    An empty message is None. Integers beyond 64 bits wrap and numbers beyond a double are infinite, as in
+    Connect.
+
+    Raises:
+        DataError: not JSON.
+    """
+    if not may_overflow(data):
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return schemaless(parse_exact(data))
+    return schemaless(parse_exact(data))
+
+
+def _cache_size(config: Mapping[str, str]) -> int:
+    text = str(config.get(SCHEMAS_CACHE_SIZE, "1000")).strip()
+    if not text.isascii() or not text.isdigit():
+        raise ConfigError(
+            f"Invalid value {text} for configuration {SCHEMAS_CACHE_SIZE}: Not a number of type INT.",
+            suggestion="Give the number of schemas to keep, 0 or more.",
+            config_path=SCHEMAS_CACHE_SIZE,
+        )
+    return int(text)
+
+
+def _is_numeric(config: Mapping[str, str]) -> bool:
+    text = str(config.get(DECIMAL_FORMAT, "BASE64"))
+    if text.upper() not in ("BASE64", "NUMERIC"):
+        raise ConfigError(
+            f"Invalid value {text} for configuration {DECIMAL_FORMAT}: "
+            "String must be one of (case insensitive): BASE64, NUMERIC.",
+            config_path=DECIMAL_FORMAT,
+        )
+    return text.upper() == "NUMERIC"

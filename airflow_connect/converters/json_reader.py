@@ -1,0 +1,339 @@
+"""Payload of a JSON message to Connect values: one function per schema, built once and used for every record.
+
+The functions keep the quirks of Jackson's node accessors that Connect lives on: `intValue()` of text is 0
+and of a large number its low 32 bits, `booleanValue()` of anything but a boolean is false, `textValue()` of
+a number is null. All of it is recorded against Kafka Connect 4.3.1. Input is what orjson parses, or
+`json_text.parse_exact` where digits matter.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.java_text import MS_PER_DAY, to_float32
+from airflow_connect.converters.json_text import MISSING
+
+Reader = Callable[[Any], Any]
+
+_INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+def needs_exact_numbers(schema: Schema | None) -> bool:
+    """Whether values of `schema` hold digits that a double cannot carry: a Decimal, or a float of 32 bits, anywhere."""
+    if schema is None:
+        return False
+    if schema.name == DECIMAL or schema.type is Type.FLOAT32:
+        return True
+    inner = (schema.key_schema, schema.value_schema, *(f.schema for f in schema.fields))
+    return any(needs_exact_numbers(s) for s in inner)
+
+
+def payload_reader(schema: Schema, replace_null: bool) -> Reader:
+    """A function from parsed JSON to values of `schema`.
+
+    Args:
+        schema: what the values must be.
+        replace_null: whether null becomes the schema's default (`replace.null.with.default`).
+    """
+    read = _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, replace_null)
+    if replace_null and schema.default is not None:
+        default = schema.default
+        return lambda node: default if node is None or node is MISSING else read(node)
+    if schema.optional:
+        return lambda node: None if node is None or node is MISSING else read(node)
+    message = f"Invalid null value for required {schema.type.name} field."
+
+    def required(node: Any) -> Any:
+        if node is None or node is MISSING:
+            raise DataError(
+                message, suggestion="Make the field optional in the schema, or give it a default."
+            )
+        return read(node)
+
+    return required
+
+
+def schemaless(node: Any) -> Any:
+    """Parsed JSON to a schemaless value: integers wrap to 64 bits, fractions are doubles, as Connect has it."""
+    kind = type(node)
+    if kind is dict:
+        return {k: schemaless(v) for k, v in node.items()}
+    if kind is list:
+        return [schemaless(v) for v in node]
+    if kind is int:
+        return node if _INT64_MIN <= node <= _INT64_MAX else _wrap(node, 64)
+    if kind is Decimal:
+        return float(node)
+    return None if node is MISSING else node
+
+
+def _wrap(number: int, bits: int) -> int:
+    """The low `bits` bits of a number, signed: Java's narrowing conversion."""
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if number >> (bits - 1) else number
+
+
+def _integer(bits: int) -> Callable[[Schema, bool], Reader]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def read(node: Any) -> int:
+        kind = type(node)
+        if kind is float or kind is Decimal:
+            node = _truncated(node)
+        elif kind is not int:
+            return 0
+        return node if low <= node <= high else _wrap(node, bits)
+
+    return lambda schema, replace_null: read
+
+
+def _truncated(node: float | Decimal) -> int:
+    # 10^64 is a multiple of 2^64: from there on all bits that remain are 0, and the number need not be
+    # written out.
+    if isinstance(node, Decimal) and int(node.as_tuple().exponent) >= 64:
+        return 0
+    return int(node)
+
+
+def _double(node: Any) -> float:
+    if type(node) not in (float, int, Decimal):
+        return 0.0
+    try:
+        return float(node)
+    except OverflowError:
+        return math.copysign(math.inf, node)
+
+
+def _float64(schema: Schema, replace_null: bool) -> Reader:
+    return _double
+
+
+def _float32(schema: Schema, replace_null: bool) -> Reader:
+    return lambda node: to_float32(node if type(node) is Decimal else _double(node))
+
+
+def _boolean(schema: Schema, replace_null: bool) -> Reader:
+    return lambda node: node is True
+
+
+def _string(schema: Schema, replace_null: bool) -> Reader:
+    return lambda node: node if type(node) is str else None
+
+
+def _decode_base64(text: str, what: str) -> bytes:
+    try:
+        return binascii.a2b_base64(text, strict_mode=True) if text else b""
+    except (binascii.Error, ValueError):
+        pass
+    try:
+        # Jackson skips blanks and line breaks between groups of characters.
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(
+            f"Invalid bytes {what}: the text is not base64 ({error}).",
+            suggestion="Write bytes as base64 text.",
+        ) from error
+
+
+def _bytes(schema: Schema, replace_null: bool) -> Reader:
+    return lambda node: _decode_base64(node, "field") if type(node) is str else None
+
+
+def _array(schema: Schema, replace_null: bool) -> Reader:
+    assert schema.value_schema is not None
+    element = payload_reader(schema.value_schema, replace_null)
+
+    def read(node: Any) -> list[Any]:
+        if type(node) is list:
+            return [element(item) for item in node]
+        # Connect iterates over whatever the node is: the values of an object, nothing in a scalar.
+        return [element(item) for item in node.values()] if type(node) is dict else []
+
+    return read
+
+
+def _map(schema: Schema, replace_null: bool) -> Reader:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    value = payload_reader(schema.value_schema, replace_null)
+    if schema.key_schema.type is Type.STRING:
+
+        def read_object(node: Any) -> dict[str, Any]:
+            if type(node) is not dict:
+                raise _mismatch("Maps with string fields should be encoded as JSON objects, but found", node)
+            return {k: value(v) for k, v in node.items()}
+
+        return read_object
+    key = payload_reader(schema.key_schema, replace_null)
+
+    def read_pairs(node: Any) -> dict[Any, Any]:
+        if type(node) is not list:
+            raise _mismatch(
+                "Maps with non-string fields should be encoded as JSON array of tuples, but found", node
+            )
+        try:
+            return {key(k): value(v) for k, v in (_pair(entry) for entry in node)}
+        except TypeError as error:
+            raise DataError(
+                "A map with arrays, maps or structs as keys cannot be held in memory.",
+                suggestion="Use a primitive type for the keys of the map.",
+            ) from error
+
+    return read_pairs
+
+
+def _pair(entry: Any) -> list[Any]:
+    if type(entry) is not list:
+        raise _mismatch("Found invalid map entry instead of array tuple:", entry)
+    if len(entry) != 2:
+        raise DataError(f"Found invalid map entry, expected length 2 but found :{len(entry)}.")
+    return entry
+
+
+def _struct(schema: Schema, replace_null: bool) -> Reader:
+    members = [(f.name, _member(f.name, f.schema, replace_null)) for f in schema.fields]
+
+    def read(node: Any) -> dict[str, Any]:
+        if type(node) is not dict:
+            raise _mismatch("Structs should be encoded as JSON objects, but found", node)
+        get = node.get
+        return {name: member(get(name)) for name, member in members}
+
+    return read
+
+
+def _member(name: str, schema: Schema, replace_null: bool) -> Reader:
+    read = payload_reader(schema, replace_null)
+    if schema.optional or schema.type not in (Type.STRING, Type.BYTES) or schema.name == DECIMAL:
+        return read
+
+    def checked(node: Any) -> Any:
+        value = read(node)
+        if value is None:
+            raise DataError(
+                f'Invalid value: null used for required field: "{name}", schema type: {schema.type.name}.',
+                suggestion="The JSON value has another type than the schema says.",
+            )
+        return value
+
+    return checked
+
+
+def _decimal(schema: Schema, replace_null: bool) -> Reader:
+    def read(node: Any) -> Decimal:
+        kind = type(node)
+        if kind is Decimal:
+            return node  # type: ignore[no-any-return]
+        if kind is int:
+            return Decimal(node)
+        if kind is float:
+            # Only reached for a default that was parsed without exact numbers.
+            return Decimal(repr(node))
+        if kind is not str:
+            raise _mismatch(
+                "Invalid type for Decimal, underlying representation should be numeric or bytes but was", node
+            )
+        return _unscaled(_decode_base64(node, "for Decimal field"), schema)
+
+    return read
+
+
+def _unscaled(data: bytes, schema: Schema) -> Decimal:
+    try:
+        scale = int(schema.parameters[DECIMAL_SCALE])
+    except (KeyError, ValueError) as error:
+        raise DataError(
+            "Invalid bytes for Decimal field: its schema has no parameter scale that is a number.",
+            suggestion='Add "parameters":{"scale":"2"} to the schema.',
+        ) from error
+    if not data:
+        raise DataError("Invalid bytes for Decimal field: there are none.")
+    # A Decimal built from digits is exact; arithmetic would round to the context's precision.
+    number = int.from_bytes(data, "big", signed=True)
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def _int32_days(schema: Schema, replace_null: bool) -> Reader:
+    def read(node: Any) -> int:
+        if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
+            raise _mismatch(
+                "Invalid type for Date, underlying representation should be integer but was", node
+            )
+        return node
+
+    return read
+
+
+def _int32_time(schema: Schema, replace_null: bool) -> Reader:
+    def read(node: Any) -> int:
+        if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
+            raise _mismatch(
+                "Invalid type for Time, underlying representation should be integer but was", node
+            )
+        if not 0 <= node <= MS_PER_DAY:
+            raise DataError(
+                "Time values must use number of milliseconds greater than 0 and less than 86400000.",
+                suggestion="Use Timestamp for instants.",
+            )
+        return node
+
+    return read
+
+
+def _int64_timestamp(schema: Schema, replace_null: bool) -> Reader:
+    def read(node: Any) -> int:
+        if type(node) is not int:
+            raise _mismatch(
+                "Invalid type for Timestamp, underlying representation should be integral but was", node
+            )
+        return _wrap(node, 64)
+
+    return read
+
+
+_NODE_TYPES: dict[type, str] = {
+    dict: "OBJECT",
+    list: "ARRAY",
+    str: "STRING",
+    bool: "BOOLEAN",
+    int: "NUMBER",
+    float: "NUMBER",
+    Decimal: "NUMBER",
+    type(None): "NULL",
+}
+
+
+def _mismatch(message: str, node: Any) -> DataError:
+    return DataError(
+        f"{message} {_NODE_TYPES.get(type(node), 'MISSING')}.",
+        suggestion="The payload does not fit the schema beside it.",
+    )
+
+
+_PLAIN: dict[Type, Callable[[Schema, bool], Reader]] = {
+    Type.INT8: _integer(8),
+    Type.INT16: _integer(16),
+    Type.INT32: _integer(32),
+    Type.INT64: _integer(64),
+    Type.FLOAT32: _float32,
+    Type.FLOAT64: _float64,
+    Type.BOOLEAN: _boolean,
+    Type.STRING: _string,
+    Type.BYTES: _bytes,
+    Type.ARRAY: _array,
+    Type.MAP: _map,
+    Type.STRUCT: _struct,
+}
+_LOGICAL: dict[str, Callable[[Schema, bool], Reader]] = {
+    DECIMAL: _decimal,
+    DATE: _int32_days,
+    TIME: _int32_time,
+    TIMESTAMP: _int64_timestamp,
+}

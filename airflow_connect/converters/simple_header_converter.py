@@ -1,0 +1,34 @@
+"""SimpleHeaderConverter: Connect's default header converter, text whose type is guessed from its content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.api.schema import Schema
+from airflow_connect.converters.converter import NULL, SchemaAndValue
+from airflow_connect.converters.header_text import header_text, parse_header_text
+
+
+class SimpleHeaderConverter:
+    """org.apache.kafka.connect.storage.SimpleHeaderConverter. It has no configuration; the time zone is UTC.
+
+    The type of a header depends on its text. To pass headers through unchanged use ByteArrayConverter.
+    """
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Nothing to configure."""
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """The narrowest type that the UTF-8 text can be; `null` and no bytes at all are (None, None)."""
+        if data is None:
+            return NULL
+        return parse_header_text(data.decode("utf-8", "replace"))
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The value as UTF-8 text; None stays None.
+
+        Raises:
+            DataError: a value that no header can carry.
+        """
+        return None if value is None else header_text(schema, value).encode("utf-8", "replace")

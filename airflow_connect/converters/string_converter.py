@@ -1,0 +1,73 @@
+"""StringConverter: text in and out; anything that is not text is written as Java's `toString()` would print it."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.schema import OPTIONAL_STRING, Schema
+from airflow_connect.converters.converter import SchemaAndValue
+from airflow_connect.converters.java_text import java_string
+
+ENCODING = "converter.encoding"
+
+
+class StringConverter:
+    """org.apache.kafka.connect.storage.StringConverter.
+
+    Configuration: `converter.encoding` (default `UTF-8`) for both directions. As in Java, bytes that are not
+    valid in the encoding become U+FFFD, and characters that it lacks become `?`: reading text never fails.
+    """
+
+    def __init__(self) -> None:
+        self._encoding = "utf-8"
+        self._is_utf16 = False
+
+    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
+        """Take `converter.encoding`.
+
+        Raises:
+            ConfigError: no such encoding.
+        """
+        name = config.get(ENCODING) or "UTF-8"
+        try:
+            codec = codecs.lookup(name)
+        except (LookupError, ValueError):
+            codec = None
+        # codecs.lookup also knows codecs that are no character sets, such as `hex`.
+        if codec is None or not getattr(codec, "_is_text_encoding", True):
+            raise ConfigError(
+                f"Unsupported encoding {name} in configuration {ENCODING}.",
+                suggestion="Use a character set such as UTF-8, UTF-16 or ISO-8859-1.",
+                config_path=ENCODING,
+            )
+        # Java's UTF-16 without a byte order mark is big-endian; Python's is the machine's.
+        self._is_utf16 = codec.name == "utf-16"
+        self._encoding = codec.name
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """The text with schema optional STRING; a tombstone keeps that schema."""
+        if data is None:
+            return SchemaAndValue(OPTIONAL_STRING, None)
+        if self._is_utf16 and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
+            data = codecs.BOM_UTF16_BE + data
+        return SchemaAndValue(OPTIONAL_STRING, data.decode(self._encoding, "replace"))
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """The text of the value in the encoding; None stays None."""
+        if value is None:
+            return None
+        text = value if type(value) is str else java_string(schema, value)
+        if self._is_utf16:
+            return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
+        return text.encode(self._encoding, "replace")
+
+    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
+        """As `to_connect`."""
+        return self.to_connect(topic, data)
+
+    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
+        """As `from_connect`."""
+        return self.from_connect(topic, schema, value)
