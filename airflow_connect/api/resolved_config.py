@@ -1,0 +1,146 @@
+"""Connector and worker configuration brought together: which converters, clients and names a run really uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api import connector_keys, plugins
+from airflow_connect.api.config import ConfigDef
+from airflow_connect.api.config_values import coerce_config
+from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.worker_config import PRINCIPAL_KEYS, WorkerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """Everything that a run takes from its two configurations, checked against each other.
+
+    Attributes:
+        connector, worker: the two typed configurations.
+        key_converter, value_converter, header_converter: the connector's, else the worker's.
+        consumer, producer, admin: settings of each kind of Kafka client by Java's or librdkafka's names: the worker's
+            for all clients, then the worker's for this kind, then the connector's overrides.
+        consumer_group: group that holds the connector's offsets.
+        transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors.
+        notes: sentences about keys that are ignored or unknown, without values.
+    """
+
+    connector: SinkConnectorConfig
+    worker: WorkerConfig
+    key_converter: ConverterConfig
+    value_converter: ConverterConfig
+    header_converter: ConverterConfig
+    consumer: Mapping[str, str] = field(repr=False)
+    producer: Mapping[str, str] = field(repr=False)
+    admin: Mapping[str, str] = field(repr=False)
+    consumer_group: str = ""
+    transactional_id: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
+    """Every key of the kind of connector that `connector.class` names; imports that class.
+
+    Raises:
+        ConfigError: `connector.class` is missing or unknown.
+    """
+    name = coerce_config(raw).get(connector_keys.CONNECTOR_CLASS)
+    if not name:
+        # The full list of what is missing is more useful than this one key.
+        connector_keys.sink_keys().parse(raw)
+        raise ConfigError("connector.class is empty.", config_path=connector_keys.CONNECTOR_CLASS)
+    connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+    definition = getattr(connector, "config_def", None)
+    if not isinstance(definition, ConfigDef):
+        raise ConfigError(
+            f"The class {name} is no connector: it has no `config_def`.", config_path=connector_keys.CONNECTOR_CLASS
+        )
+    return definition
+
+
+def load_connector_config(
+    raw: Mapping[str, Any], worker_raw: Mapping[str, Any], definition: ConfigDef | None = None
+) -> ResolvedConfig:
+    """Check and type a sink connector's and a worker's configuration, alone and together.
+
+    Args:
+        raw: connector configuration, config providers resolved.
+        worker_raw: worker configuration, config providers resolved.
+        definition: every key of the connector; default: that of its class.
+
+    Raises:
+        ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
+    """
+    connector = SinkConnectorConfig.from_config(raw, definition or connector_definition(raw))
+    worker = WorkerConfig.from_properties(worker_raw)
+    check_overrides(connector, worker)
+    return ResolvedConfig(
+        connector=connector,
+        worker=worker,
+        key_converter=_converter(connector_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
+        value_converter=_converter(connector_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
+        header_converter=connector.header_converter or worker.header_converter,
+        consumer={**worker.client_settings, **worker.consumer_settings, **connector.consumer_override},
+        producer={**worker.client_settings, **worker.producer_settings, **connector.producer_override},
+        admin={**worker.client_settings, **worker.admin_settings, **connector.admin_override},
+        consumer_group=connector.consumer_group,
+        transactional_id=f"{worker.group_id}-{connector.name}",
+        notes=_notes(connector, worker),
+    )
+
+
+def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> None:
+    """Hold the connector's client overrides against the worker's policy and group (KIP-458).
+
+    Raises:
+        ConfigError: with Connect's texts.
+    """
+    refused = [
+        f"{prefix}{name}"
+        for prefix, settings in (
+            (connector_keys.CONSUMER_OVERRIDE, connector.consumer_override),
+            (connector_keys.PRODUCER_OVERRIDE, connector.producer_override),
+            (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
+        )
+        for name in settings
+        if worker.override_policy == "None" or (worker.override_policy == "Principal" and name not in PRINCIPAL_KEYS)
+    ]
+    if refused:
+        policy = worker.override_policy
+        raise ConfigError(
+            f"The '{policy}' policy does not allow '{', '.join(refused)}' to be overridden in the connector configuration.",
+            suggestion="Remove the key, or change connector.client.config.override.policy in the worker configuration.",
+            config_path=refused[0],
+        )
+    if connector.consumer_group == worker.group_id:
+        raise ConfigError(
+            f"Consumer group {connector.consumer_group} conflicts with Connect worker group {worker.group_id}.",
+            suggestion="Give the connector another name, or the worker another group.id.",
+            config_path="consumer.override.group.id",
+        )
+
+
+def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
+    found = own or worker
+    if found is None:
+        raise ConfigError(
+            f'Missing required configuration "{key}" which has no default value: neither the connector nor the worker'
+            " sets it.",
+            suggestion=f"Set {key} to one of {', '.join(plugins.aliases(plugins.PluginKind.CONVERTER))}; for plain JSON"
+            f" use JsonConverter with {key}.schemas.enable=false.",
+            config_path=key,
+        )
+    return found
+
+
+def _notes(connector: SinkConnectorConfig, worker: WorkerConfig) -> tuple[str, ...]:
+    sentences = []
+    for where, config in (("connector", connector), ("worker", worker)):
+        sentences += [f"{where} key {name} is ignored: {reason}" for name, reason in config.ignored]
+        for name, nearest in config.unknown:
+            hint = f" Did you mean {nearest}?" if nearest else ""
+            sentences.append(f"{where} key {name} is unknown and has no effect.{hint}")
+    return tuple(sentences)

@@ -1,0 +1,260 @@
+"""The typed configuration of a worker: what connectors share. In Connect this is the worker.properties file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api import connector_keys, near_names, plugins
+from airflow_connect.api.config import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    IgnoredKey,
+    Importance,
+    KeyFamily,
+    Type,
+    UnknownKey,
+)
+from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidList
+from airflow_connect.api.config_values import coerce_config, invalid
+from airflow_connect.api.connector_config import ConverterConfig, converter_of, with_prefix
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+GROUP_ID = "group.id"
+RUNS_TOPIC = "runs.storage.topic"
+RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
+RUNS_PARTITIONS = "runs.storage.partitions"
+OVERRIDE_POLICY = "connector.client.config.override.policy"
+DEFAULT_GROUP_ID = "airflow-connect"
+SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+OVERRIDE_POLICIES = ("All", "None", "Principal")
+PRINCIPAL_KEYS = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
+"""What the policy Principal lets a connector override (KIP-458)."""
+
+CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
+_NO_CLIENT_SETTING = ("spark.", "runs.storage.", "config.providers", "confluent.", *CLIENT_PREFIXES)
+_SINKS_ONLY = (
+    "Runs of sink connectors do not use it: their offsets are in their consumer group, everything else of theirs is in"
+    " the runs topic."
+)
+_NO_SERVICE = "A run is no service: nothing listens, joins a worker group or is reconfigured while it runs."
+_PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
+
+_LIVE_WORKER_KEYS = (
+    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "connect.protocol",
+    "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
+    "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms", "listeners",
+    "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms", "session.timeout.ms",
+    "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
+)  # fmt: skip
+_SOURCE_KEYS = (
+    "exactly.once.source.support", "offset.flush.interval.ms", "offset.flush.timeout.ms", "topic.creation.enable",
+    "topic.tracking.allow.reset", "topic.tracking.enable",
+)  # fmt: skip
+
+
+def worker_keys() -> ConfigDef:
+    """Every key that a worker file may hold with a meaning, and Connect's that have none here."""
+    low = Importance.LOW
+    converters = [key for key in connector_keys.common_keys().keys.values() if ".converter" in key.name]
+    definition = ConfigDef().define(*_cluster_keys(), *_runs_keys())
+    for key in converters:
+        is_header = key.name == connector_keys.HEADER_CONVERTER
+        text = f"{key.documentation.partition('. ')[0]}. For connectors that do not set {key.name} themselves."
+        default = SIMPLE_HEADER_CONVERTER if is_header else None
+        definition.define(
+            ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
+        )
+    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SOURCE_KEYS, _SINKS_ONLY)):
+        definition.define(
+            *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
+        )
+    return definition.define_family(*_families())
+
+
+def _cluster_keys() -> list[ConfigKey]:
+    return [
+        ConfigKey(
+            BOOTSTRAP_SERVERS, Type.LIST, REQUIRED, "Brokers of the Kafka cluster, host:port, comma separated.",
+            ValidList(empty_allowed=False), Importance.HIGH, "Kafka",
+        ),
+        ConfigKey(
+            GROUP_ID, Type.STRING, DEFAULT_GROUP_ID,
+            "Name of the installation. It begins the transactional ids by which a new run fences an older one: all"
+            " workers that run the same connectors must have the same.",
+            NonEmptyString(), Importance.HIGH, "Kafka",
+        ),
+        ConfigKey(
+            OVERRIDE_POLICY, Type.STRING, "All",
+            "Which client settings a connector may override: `All`, `None`, or `Principal` (sasl.jaas.config,"
+            " sasl.mechanism and security.protocol only).",
+            Lambda(_check_policy, "[All, None, Principal]"), Importance.MEDIUM, "Kafka",
+        ),
+    ]  # fmt: skip
+
+
+def _runs_keys() -> list[ConfigKey]:
+    return [
+        ConfigKey(
+            RUNS_TOPIC, Type.STRING, "connect-runs",
+            "Compacted topic for open manifests and the history of runs; it is created when it does not exist.",
+            NonEmptyString(), Importance.HIGH, "Runs",
+        ),
+        ConfigKey(
+            RUNS_REPLICATION_FACTOR, Type.SHORT, 3,
+            "Replication factor for creating the runs topic; -1 uses the broker's default.",
+            Lambda(_check_replication, "Positive number, or -1 to use the broker's default"), Importance.LOW, "Runs",
+        ),
+        ConfigKey(
+            RUNS_PARTITIONS, Type.INT, 5,
+            "Number of partitions for creating the runs topic; -1 uses the broker's default. Records of one connector"
+            " are all in one partition.",
+            Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW, "Runs",
+        ),
+    ]  # fmt: skip
+
+
+def _families() -> list[KeyFamily]:
+    nested = [
+        KeyFamily(f"{key}.", f"Settings of the {key.replace('.', ' ')}.")
+        for key in (
+            connector_keys.KEY_CONVERTER, connector_keys.VALUE_CONVERTER, connector_keys.HEADER_CONVERTER
+        )
+    ]  # fmt: skip
+    clients = [KeyFamily(p, f"Settings of every Kafka {p.rstrip('.')} only.") for p in CLIENT_PREFIXES]
+    security = [
+        KeyFamily(prefix, "Settings of all Kafka clients, by the names of Kafka's Java clients or librdkafka's.")
+        for prefix in ("security.", "sasl.", "ssl.", "socket.", "client.", "metadata.", "reconnect.", "retry.")
+    ]
+    return [
+        *nested,
+        *clients,
+        *security,
+        KeyFamily("spark.", "Settings of the Spark session."),
+        KeyFamily("config.providers", "Config providers, which resolve ${provider:path:key}."),
+        KeyFamily("offset.storage.", "Offsets topic or file of sources.", _SINKS_ONLY),
+        KeyFamily("config.storage.", "Config topic.", _SINKS_ONLY),
+        KeyFamily("status.storage.", "Status topic.", _SINKS_ONLY),
+        KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _SINKS_ONLY),
+        KeyFamily("rest.", "REST server of a Connect worker.", _NO_SERVICE),
+        KeyFamily("listeners.https.", "REST server of a Connect worker.", _NO_SERVICE),
+        KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
+        KeyFamily("metric", "Metrics reporters of a Connect worker.", _NO_SERVICE),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What connectors share.
+
+    Attributes:
+        bootstrap_servers: comma separated host:port.
+        group_id: prefix of transactional ids.
+        key_converter, value_converter: None when the worker sets none: every connector must then.
+        header_converter: SimpleHeaderConverter unless set.
+        client_settings: settings of all Kafka clients, by Java's or librdkafka's names, bootstrap.servers included.
+            Unlike in Connect they reach the clients of connectors too, so that security is written once.
+        consumer_settings, producer_settings, admin_settings: additions for one kind of client, without prefix.
+        runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
+        override_policy: `All`, `None` or `Principal`.
+        spark: `spark.*`, with the prefix.
+        config_providers: `config.providers*`, with the prefix.
+        ignored, unknown: given keys without a meaning here; keys that look like a misspelt one.
+    """
+
+    bootstrap_servers: str
+    group_id: str
+    key_converter: ConverterConfig | None
+    value_converter: ConverterConfig | None
+    header_converter: ConverterConfig
+    client_settings: Mapping[str, str] = field(repr=False)
+    consumer_settings: Mapping[str, str] = field(repr=False)
+    producer_settings: Mapping[str, str] = field(repr=False)
+    admin_settings: Mapping[str, str] = field(repr=False)
+    runs_topic: str
+    runs_replication_factor: int
+    runs_partitions: int
+    override_policy: str
+    spark: Mapping[str, str] = field(repr=False)
+    config_providers: Mapping[str, str] = field(repr=False)
+    ignored: tuple[IgnoredKey, ...] = ()
+    unknown: tuple[UnknownKey, ...] = ()
+
+    @classmethod
+    def from_properties(cls, raw: Mapping[str, Any]) -> WorkerConfig:
+        """Check and type a worker configuration; unknown keys are accepted, as Connect does.
+
+        Raises:
+            ConfigError: names every wrong key.
+        """
+        definition = worker_keys()
+        parsed = definition.parse(raw)
+        text = {name: value for name, value in coerce_config(raw).items() if value is not None}
+        header = converter_of(text, parsed, connector_keys.HEADER_CONVERTER)
+        if header is None:  # given as null, which parse() has refused, or by default, which is never None
+            header = ConverterConfig(
+                plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {}
+            )
+        return cls(
+            bootstrap_servers=",".join(parsed[BOOTSTRAP_SERVERS]),
+            group_id=parsed[GROUP_ID],
+            key_converter=converter_of(text, parsed, connector_keys.KEY_CONVERTER),
+            value_converter=converter_of(text, parsed, connector_keys.VALUE_CONVERTER),
+            header_converter=header,
+            client_settings=_client_settings(definition, text, ",".join(parsed[BOOTSTRAP_SERVERS])),
+            consumer_settings=with_prefix(text, "consumer."),
+            producer_settings=with_prefix(text, "producer."),
+            admin_settings=with_prefix(text, "admin."),
+            runs_topic=parsed[RUNS_TOPIC],
+            runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
+            runs_partitions=parsed[RUNS_PARTITIONS],
+            override_policy=_policy(parsed[OVERRIDE_POLICY]),
+            spark={name: value for name, value in text.items() if name.startswith("spark.")},
+            config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
+            ignored=tuple(definition.ignored_keys(text)),
+            unknown=_misspelt(definition, text),
+        )
+
+
+def _client_settings(definition: ConfigDef, raw: Mapping[str, str], bootstrap: str) -> dict[str, str]:
+    """Everything that is not Connect's or ours: in a worker file that is settings of Kafka clients."""
+    ignored = {key.name for key in definition.ignored_keys(raw)}
+    settings = {
+        name: value
+        for name, value in raw.items()
+        if name not in definition.keys
+        and name not in ignored
+        and not name.startswith(_NO_CLIENT_SETTING)
+        and ".converter" not in name
+    }
+    return {**settings, BOOTSTRAP_SERVERS: bootstrap}
+
+
+def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey, ...]:
+    """Unknown keys very near to a known one; the rest may be client settings or another plugin's."""
+    unknown = (name for name, _ in definition.unknown_keys(raw))
+    named = (UnknownKey(name, definition.nearest_name(name, near_names.VERY_NEAR)) for name in unknown)
+    return tuple(key for key in named if key.nearest)
+
+
+def _policy(value: str) -> str:
+    """The short name of a policy given by its short name or its Java class name."""
+    simple = value.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
+    return next((policy for policy in OVERRIDE_POLICIES if policy.lower() == simple.lower()), "")
+
+
+def _check_policy(name: str, value: Any) -> None:
+    if not value or not _policy(value):
+        raise invalid(name, value, f"String must be one of: {', '.join(OVERRIDE_POLICIES)}")
+
+
+def _check_replication(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Replication factor must be positive, or -1 to use the broker's default")
+
+
+def _check_partitions(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Number of partitions must be positive, or -1 to use the broker's default")
