@@ -10,7 +10,9 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
 
 
-def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Iterable[StagedFile] | None = None) -> None:
+def audit(
+    plan: Plan, reports: Sequence[TaskReport], value_records: Iterable[StagedFile] | None = None
+) -> None:
     """Compare what the tasks report with what was planned.
 
     Positions are compared, never counts of records with offset differences: control records, aborted records and

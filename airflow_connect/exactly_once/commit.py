@@ -101,7 +101,10 @@ def commit(
         Commit(
             offsets=manifest.offsets,
             state=replace(
-                state, phase=CLOSED, committed={**state.committed, **manifest.offsets}, topic_ids=manifest.topic_ids
+                state,
+                phase=CLOSED,
+                committed={**state.committed, **manifest.offsets},
+                topic_ids=manifest.topic_ids,
             ),
             summary=summary,
             dead_letters=dead_letters,

@@ -25,6 +25,7 @@ class Manifest:
         topic_ids: Kafka's topic ids at planning.
         config: the connector's configuration without secrets, needed to lay out a lost file again.
         counts: sums for the run history (`records`, `filtered`, ...).
+        also_commit: offsets of partitions that had nothing to copy but get an offset: a first sight, a reset.
         dead_letters: records that `commit` writes to the dead letter queue: plain JSON made by the executors.
     """
 
@@ -36,12 +37,13 @@ class Manifest:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    also_commit: Mapping[TopicPartition, int] = field(default_factory=dict)
     dead_letters: tuple[dict[str, Any], ...] = ()
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
         """Next offset to read per topic-partition, once this manifest is published."""
-        return {p.range.topic_partition: p.commit_offset for p in self.partitions}
+        return {**self.also_commit, **{p.range.topic_partition: p.commit_offset for p in self.partitions}}
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -60,6 +62,7 @@ class Manifest:
             "topic_ids": dict(self.topic_ids),
             "config": dict(self.config),
             "counts": dict(self.counts),
+            "also_commit": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.also_commit.items())],
             "dead_letters": list(self.dead_letters),
         }
 
@@ -80,11 +83,17 @@ class Manifest:
             topic_ids=dict(data["topic_ids"]),
             config=dict(data["config"]),
             counts=dict(data["counts"]),
+            also_commit={TopicPartition(t, p): offset for t, p, offset in data["also_commit"]},
             dead_letters=tuple(data["dead_letters"]),
         )
 
 
-def manifest_of(plan: Plan, reports: Sequence[TaskReport], config: Mapping[str, str]) -> Manifest:
+def manifest_of(
+    plan: Plan,
+    reports: Sequence[TaskReport],
+    config: Mapping[str, str],
+    also_commit: Mapping[TopicPartition, int] | None = None,
+) -> Manifest:
     """The manifest of a run whose tasks returned `reports`; `config` must not hold secrets."""
     partitions = tuple(p for r in reports for p in r.partitions)
     files = tuple(f for r in reports for f in r.files)
@@ -105,6 +114,7 @@ def manifest_of(plan: Plan, reports: Sequence[TaskReport], config: Mapping[str, 
         topic_ids=dict(plan.topic_ids),
         config=dict(config),
         counts=counts,
+        also_commit=dict(also_commit or {}),
         dead_letters=tuple(d for r in reports for d in r.dead_letters),
     )
 

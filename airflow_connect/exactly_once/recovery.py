@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_connect.api.run import StagedFile
-from airflow_connect.exactly_once.state import LeftoverPattern
+from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import Publisher
 
 

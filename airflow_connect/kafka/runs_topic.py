@@ -89,6 +89,12 @@ def ensure(admin: Admin, name: str, partitions: int, replication_factor: int) ->
     return RunsTopic(name, partitions)
 
 
+def find(admin: Admin, name: str) -> RunsTopic | None:
+    """The runs topic as it exists, or None; creates nothing."""
+    partitions = _partition_count(admin, name)
+    return None if partitions is None else RunsTopic(name, partitions)
+
+
 def read(admin: Admin, settings: Mapping[str, Any], topic: RunsTopic, connector: str) -> dict[str, bytes]:
     """Latest committed records of a connector, by key; about 15 ms. Call it after fencing.
 

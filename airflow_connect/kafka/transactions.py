@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
@@ -23,6 +23,22 @@ from airflow_connect.kafka.consumer_group import GroupMetadata
 
 OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
 """Topic, partition, key, value (None: tombstone)."""
+
+
+
+class OutgoingMessage(Protocol):
+    """A whole message for any topic, e.g. a dead letter; the partition follows from its key.
+
+    Attributes:
+        timestamp: milliseconds since the epoch, or None for now.
+    """
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int | None
+
 
 TRANSACTION_TIMEOUT_MS = 60_000
 # What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
@@ -91,8 +107,9 @@ class TransactionalWriter:
         records: Sequence[OutgoingRecord],
         offsets: Mapping[TopicPartition, int] | None = None,
         group: GroupMetadata | None = None,
+        messages: Sequence[OutgoingMessage] = (),
     ) -> None:
-        """Write `records` and, when given, the next offsets of `group` in one transaction; about 4 ms.
+        """Write `records`, `messages` and, when given, the next offsets of `group` in one transaction; about 4 ms.
 
         Raises:
             FencedError: a newer run has taken over.
@@ -109,7 +126,15 @@ class TransactionalWriter:
         try:
             self._producer.begin_transaction()
             for topic, partition, key, value in records:
-                self._produce(topic, partition, key, value)
+                self._produce(topic, value, key, partition)
+            for message in messages:
+                self._produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    headers=list(message.headers),
+                    timestamp=message.timestamp or 0,
+                )
             if offsets and group is not None:
                 self._send_offsets(offsets, group, deadline)
             # Delivery errors surface here, while an abort is still possible and certain.
@@ -126,10 +151,10 @@ class TransactionalWriter:
         self._producer.purge(blocking=False)
         self._producer.close()
 
-    def _produce(self, topic: str, partition: int, key: bytes | None, value: bytes | None) -> None:
+    def _produce(self, *message: Any, **more: Any) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+                self._producer.produce(*message, on_delivery=self._delivered, **more)
                 return
             except BufferError:  # the local queue is full: deliveries make room
                 self._producer.poll(0.1)

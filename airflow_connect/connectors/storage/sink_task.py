@@ -1,0 +1,92 @@
+"""The executor role of every storage sink: one writer per topic-partition under one memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.storage.topic_partition_writer import TopicPartitionWriter
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.run import PartitionReport, StagedFile
+    from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
+    from airflow_connect.stores.store import Stager
+
+CHECK_MEMORY_EVERY = 2000
+"""Records between two looks at the memory budget: adding up thousands of open files has a cost too."""
+
+
+class StorageSinkTask:
+    """Routes records to the writer of their topic-partition. Kafka's own coordinates decide, not transformed ones."""
+
+    def __init__(self, plan: StorageTaskPlan, stager: Stager, ranges: Sequence[OffsetRange]) -> None:
+        """One writer per planned range."""
+        self._plan = plan
+        self._stager = stager
+        self._writers = {r.topic_partition: TopicPartitionWriter(r, plan, stager) for r in ranges}
+        self._by_name = {(tp.topic, tp.partition): w for tp, w in self._writers.items()}
+        self._since_check = 0
+
+    def put(self, record: SinkRecord) -> bool:
+        """Write one record; see `TopicPartitionWriter.put`."""
+        self._since_check += 1
+        if self._since_check >= CHECK_MEMORY_EVERY:
+            self._keep_memory_bounded()
+        return self._by_name[record.original_topic, record.original_partition].put(record)
+
+    def count_dead_letter(self, tp: TopicPartition, *, already_read: bool) -> None:
+        """Account for a dead letter of `tp`."""
+        self._writers[tp].dead_letter(already_read=already_read)
+
+    def count_skipped(self, tp: TopicPartition) -> None:
+        """Account for a record of `tp` that is dropped on purpose."""
+        self._writers[tp].skip()
+
+    def accepts_columns(self) -> bool:
+        """Whether the columnar path can be used for this configuration."""
+        return False
+
+    def put_columns(self, batch: Any) -> None:
+        """Write a column batch."""
+        raise TypeError("This sink was not configured for the columnar path.")
+
+    def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:
+        """End the range of `tp`."""
+        return self._writers[tp].finish(position, end=end, reason=reason)
+
+    def staged_files(self) -> list[StagedFile]:
+        """All staged files, in the order in which each writer ended them."""
+        return [file for writer in self._writers.values() for file in writer.staged_files()]
+
+    def abort(self) -> None:
+        """Discard open files and release the stager."""
+        for writer in self._writers.values():
+            writer.abort()
+        self._stager.close()
+
+    def _keep_memory_bounded(self) -> None:
+        """Spill the largest files until half of the budget is free, so that spilling does not happen all the time."""
+        self._since_check = 0
+        budget = self._plan.memory_budget_bytes
+        streams = [(s.buffered_bytes, s) for w in self._writers.values() for s in w.streams()]
+        held = sum(size for size, _ in streams)
+        if held <= budget:
+            return
+        streams.sort(key=lambda pair: pair[0], reverse=True)
+        for size, stream in streams:
+            if held <= budget // 2:
+                break
+            stream.spill()
+            held -= size
+
+
+def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
+    """The reports with the encoded bytes of their files filled in."""
+    sizes: dict[tuple[str, int], int] = {}
+    for file in files:
+        place = (file.topic, file.partition)
+        sizes[place] = sizes.get(place, 0) + file.size_bytes
+    return [replace(r, size_bytes=sizes.get((r.range.topic, r.range.partition), 0)) for r in reports]

@@ -1,0 +1,55 @@
+"""Everything a storage sink's task needs to turn records into staged files, put together by the connector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.storage.open_file import StreamSettings
+    from airflow_connect.layout.object_names import NameSettings
+    from airflow_connect.layout.partitioners import Partitioner
+    from airflow_connect.layout.rotation import RotationSettings
+
+IGNORE, FAIL, WRITE = "ignore", "fail", "write"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLayout:
+    """Which file a record lands in.
+
+    Attributes:
+        partitioner: record -> directory.
+        rotation: where files end.
+        names: grammar of object names.
+    """
+
+    partitioner: Partitioner
+    rotation: RotationSettings
+    names: NameSettings
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTaskPlan:
+    """Settings of one task.
+
+    Attributes:
+        value, key, headers: how each kind of file is written; None: not stored.
+        now_ms: the run's frozen clock.
+        flush_on_end: whether files that are still open at the end of the run are staged (true) or dropped, their
+            records left for the next run (false).
+        on_null_values: `ignore`, `fail` or `write`.
+        report_nulls: whether ignored null values go to the dead letter queue (`report.null.values.to.dlq`).
+        memory_budget_bytes: bytes that all open files of the task may hold in memory before they spill to disk.
+    """
+
+    layout: StorageLayout
+    value: StreamSettings
+    now_ms: int
+    key: StreamSettings | None = None
+    headers: StreamSettings | None = None
+    flush_on_end: bool = True
+    schedule_expired: bool = False
+    on_null_values: str = FAIL
+    report_nulls: bool = True
+    memory_budget_bytes: int = field(default=256 * 1024 * 1024)

@@ -1,0 +1,122 @@
+"""The journal in Kafka: every write is one transaction of the connector's fenced producer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.exactly_once.journal import Commit, JournalView
+from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.exactly_once.state import ConnectorState
+from airflow_connect.kafka import runs_topic
+
+if TYPE_CHECKING:
+    from airflow_connect.kafka.clients import Admin
+    from airflow_connect.kafka.consumer_group import GroupMetadata
+    from airflow_connect.kafka.runs_topic import RunsTopic
+    from airflow_connect.kafka.transactions import TransactionalWriter
+
+STATE, MANIFEST, RUN = "state", "manifest", "run"
+HISTORY = 100
+"""Runs kept in the history of a connector; older entries get tombstones."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalClients:
+    """What the journal works with.
+
+    Attributes:
+        admin: finds the end of the runs topic.
+        reader_settings: librdkafka settings for reading the runs topic.
+        writer: the connector's transactional producer.
+        topic: the runs topic.
+        group: the connector's consumer group.
+    """
+
+    admin: Admin
+    reader_settings: Mapping[str, Any] = field(repr=False)
+    writer: TransactionalWriter
+    topic: RunsTopic
+    group: GroupMetadata
+
+
+class KafkaJournal:
+    """`exactly_once.journal.Journal` on the runs topic."""
+
+    def __init__(self, connector: str, clients: JournalClients) -> None:
+        """`clients`: open clients; whoever made them closes them."""
+        self._connector = connector
+        self._clients = clients
+        self._records: dict[str, bytes] = {}
+
+    def fence(self) -> None:
+        """Take the transactional id away from earlier runs (invariant 2)."""
+        self._clients.writer.fence()
+
+    def read(self) -> JournalView:
+        """Read the connector's partition of the runs topic; call it after `fence`, so that nothing follows."""
+        clients = self._clients
+        self._records = runs_topic.read(clients.admin, clients.reader_settings, clients.topic, self._connector)
+        return view_of(self._connector, self._records)
+
+    def begin(self, state: ConnectorState) -> None:
+        """One transaction with the new state."""
+        self._write([(STATE, "", state.to_json())])
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """All chunks in one transaction (invariant 3)."""
+        self._write([(MANIFEST, "", manifest.to_json())])
+
+    def commit(self, commit: Commit) -> None:
+        """Offsets, dead letters, summary, state and the closing of the manifest in one transaction (invariant 5)."""
+        documents: list[tuple[str, str, Mapping[str, Any] | None]] = [(STATE, "", commit.state.to_json())]
+        if commit.closes_manifest:
+            documents.append((MANIFEST, "", None))
+        if commit.summary is not None:
+            documents.append((RUN, str(commit.summary["run_id"]), {"v": 1, **commit.summary}))
+            documents += [(RUN, name, None) for name in self._old_runs()]
+        self._write(documents, commit)
+
+    def close(self) -> None:
+        """Release the producer."""
+        self._clients.writer.close()
+
+    def _write(
+        self, documents: list[tuple[str, str, Mapping[str, Any] | None]], commit: Commit | None = None
+    ) -> None:
+        topic = self._clients.topic
+        partition = topic.partition_of(self._connector)
+        encoded = [
+            record
+            for kind, name, document in documents
+            for record in runs_topic.encode_document(kind, self._connector, document, name, self._records)
+        ]
+        outgoing = [(topic.name, partition, key, value) for key, value in encoded]
+        letters = list(commit.dead_letters) if commit else []
+        offsets = dict(commit.offsets) if commit and commit.offsets else None
+        self._clients.writer.commit(outgoing, offsets, self._clients.group if offsets else None, letters)
+        for key, value in encoded:
+            if value is None:
+                self._records.pop(key.decode(), None)
+            else:
+                self._records[key.decode()] = value
+
+    def _old_runs(self) -> list[str]:
+        """Names of history entries beyond the newest `HISTORY - 1`; run ids sort by time."""
+        names = runs_topic.document_names(self._records, RUN)
+        return names[: max(0, len(names) - (HISTORY - 1))]
+
+
+def view_of(connector: str, records: Mapping[str, bytes]) -> JournalView:
+    """State and open manifest among the connector's records.
+
+    Raises:
+        StateError: a document is damaged or was written by a newer release.
+    """
+    state = runs_topic.decode_document(STATE, connector, records)
+    manifest = runs_topic.decode_document(MANIFEST, connector, records)
+    return JournalView(
+        state=ConnectorState.from_json(state) if state else None,
+        manifest=Manifest.from_json(manifest) if manifest else None,
+    )

@@ -1,0 +1,72 @@
+"""Narrowing of a plan: `run.max.records`, `run.max.bytes`, `run.max.seconds`, `run.until.timestamp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Bounds of one run; 0 or None means no limit.
+
+    Attributes:
+        max_records: offsets to copy at most, over all partitions. Gaps in the offsets count, so fewer records may come.
+        max_bytes: bytes of keys and values to read at most; a task stops after the record that crosses its share.
+        max_seconds: seconds of copying at most; what was read until then is published.
+        until_timestamp_ms: records at or after this time stay for a later run.
+    """
+
+    max_records: int = 0
+    max_bytes: int = 0
+    max_seconds: float = 0.0
+    until_timestamp_ms: int | None = None
+
+
+def until_timestamp(
+    ranges: Sequence[OffsetRange], first_later: Mapping[TopicPartition, int]
+) -> list[OffsetRange]:
+    """End each range before the first record whose timestamp is at or after the limit.
+
+    Args:
+        ranges: planned ranges.
+        first_later: offset of the first record at or after the limit, per partition; partitions without one are absent.
+    """
+    return [
+        replace(r, end=max(r.start, min(r.end, first_later.get(r.topic_partition, r.end)))) for r in ranges
+    ]
+
+
+def max_records(ranges: Sequence[OffsetRange], limit: int) -> list[OffsetRange]:
+    """Share `limit` offsets fairly: every partition gets the same, what one does not need goes to the others."""
+    if limit <= 0:
+        return list(ranges)
+    shares = fair_shares([len(r) for r in ranges], limit)
+    return [replace(r, end=r.start + share) for r, share in zip(ranges, shares, strict=True)]
+
+
+def fair_shares(demands: Sequence[int], supply: int) -> list[int]:
+    """Max-min fair division of `supply` among `demands`; the sum is min(supply, sum(demands)).
+
+    The smallest demands are met first; a remainder that cannot be divided goes to the first in order.
+    """
+    shares = [0] * len(demands)
+    open_demands = sorted(range(len(demands)), key=lambda i: demands[i])
+    left = supply
+    for position, index in enumerate(open_demands):
+        claimants = len(open_demands) - position
+        fair = left // claimants
+        if demands[index] > fair:
+            _divide(shares, sorted(open_demands[position:]), left)
+            break
+        shares[index] = demands[index]
+        left -= demands[index]
+    return shares
+
+
+def _divide(shares: list[int], indexes: Sequence[int], supply: int) -> None:
+    each, remainder = divmod(supply, len(indexes))
+    for rank, index in enumerate(indexes):
+        shares[index] = each + (1 if rank < remainder else 0)

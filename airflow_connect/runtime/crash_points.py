@@ -1,0 +1,52 @@
+"""Named moments of a run at which a test may kill it. In production this module costs one dictionary look-up.
+
+A test sets AIRFLOW_CONNECT_CRASH_AT to one of the names below; the process that reaches it is killed with SIGKILL,
+together with its whole process group, as if the machine had lost power. AIRFLOW_CONNECT_CRASH_SKIP lets the first n
+arrivals pass.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+VARIABLE = "AIRFLOW_CONNECT_CRASH_AT"
+SKIP = "AIRFLOW_CONNECT_CRASH_SKIP"
+
+FENCED = "fenced"
+RECOVERED = "recovered"
+PLANNED = "planned"
+BEGUN = "begun"
+TASK_READING = "task.reading"
+TASK_STAGED = "task.staged"
+COPIED = "copied"
+AUDITED = "audited"
+MANIFEST_WRITTEN = "manifest.written"
+PUBLISHING = "publishing"
+PUBLISHED = "published"
+COMMITTED = "committed"
+
+DRIVER_POINTS = (
+    FENCED,
+    RECOVERED,
+    PLANNED,
+    BEGUN,
+    COPIED,
+    AUDITED,
+    MANIFEST_WRITTEN,
+    PUBLISHING,
+    PUBLISHED,
+    COMMITTED,
+)
+TASK_POINTS = (TASK_READING, TASK_STAGED)
+
+_arrivals: dict[str, int] = {}
+
+
+def reached(name: str) -> None:
+    """Die here if a test asked for it."""
+    if os.environ.get(VARIABLE) != name:
+        return
+    _arrivals[name] = _arrivals.get(name, 0) + 1
+    if _arrivals[name] > int(os.environ.get(SKIP, "0")):
+        os.killpg(os.getpgrp(), signal.SIGKILL)

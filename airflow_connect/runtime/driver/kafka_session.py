@@ -1,0 +1,122 @@
+"""The driver's view of Kafka during one run: topics, watermarks, group and journal, through short-lived clients."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.exactly_once.journal import Journal, JournalView
+from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, view_of
+from airflow_connect.kafka import client_config, consumer_group, runs_topic, topics, watermarks
+from airflow_connect.kafka.clients import admin_client
+from airflow_connect.kafka.transactions import TransactionalWriter
+from airflow_connect.planning.planner import LogState
+
+if TYPE_CHECKING:
+    from airflow_connect.kafka.clients import Admin
+    from airflow_connect.kafka.topics import TopicInfo
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.configuration import RunConfiguration
+
+
+class KafkaSession:
+    """Clients of one run. `journal` writes; everything else only looks."""
+
+    def __init__(self, configuration: RunConfiguration) -> None:
+        """Opens nothing; `with` does."""
+        self._config = configuration.resolved
+        self._worker = {key: str(value) for key, value in configuration.spec.worker.items()}
+        self._connector = configuration.resolved.connector.raw
+        self._admin: Admin | None = None
+        self._journal: KafkaJournal | None = None
+
+    def __enter__(self) -> KafkaSession:
+        """Connect.
+
+        Raises:
+            UnavailableError, AccessError, ConfigError: the cluster cannot be used.
+        """
+        self._admin = admin_client(client_config.admin_config(self._worker, self._connector).settings)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Disconnect."""
+        if self._journal is not None:
+            self._journal.close()
+
+    @property
+    def admin(self) -> Admin:
+        """The admin client."""
+        if self._admin is None:
+            raise RuntimeError("The Kafka session is not open.")
+        return self._admin
+
+    @property
+    def journal(self) -> Journal:
+        """The connector's journal; made on first use, because it creates the runs topic."""
+        if self._journal is None:
+            worker, producer = self._config.worker, client_config.producer_config(self._worker, self._connector).settings
+            topic = runs_topic.ensure(
+                self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor
+            )
+            clients = JournalClients(
+                admin=self.admin,
+                reader_settings=client_config.consumer_config(self._worker, self._connector).settings,
+                writer=TransactionalWriter(producer, self._config.transactional_id),
+                topic=topic,
+                group=consumer_group.group_metadata(self._config.consumer_group, producer),
+            )
+            self._journal = KafkaJournal(self._config.connector.name, clients)
+        return self._journal
+
+    def peek(self) -> JournalView:
+        """State and open manifest without fencing anybody and without creating anything."""
+        worker = self._config.worker
+        topic = runs_topic.find(self.admin, worker.runs_topic)
+        if topic is None:
+            return JournalView()
+        settings = client_config.consumer_config(self._worker, self._connector).settings
+        name = self._config.connector.name
+        return view_of(name, runs_topic.read(self.admin, settings, topic, name))
+
+    def refuse_live_workers(self) -> None:
+        """Refuse to go on while somebody else runs the connector (invariant 9).
+
+        Raises:
+            NotStoppedError: the group has live members.
+        """
+        consumer_group.ensure_no_live_members(self.admin, self._config.consumer_group)
+
+    def log_state(self, limits: RunLimits) -> LogState:
+        """What the topics hold now and what the group has committed.
+
+        Raises:
+            AccessError: a topic does not exist or may not be read.
+        """
+        found = self._topics()
+        tps = [TopicPartition(name, p) for name, info in sorted(found.items()) for p in range(info.partitions)]
+        isolation = self._config.consumer.get("isolation.level", watermarks.READ_COMMITTED)
+        end = watermarks.latest_offsets(self.admin, tps, isolation)
+        committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
+        beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
+        first_later: dict[TopicPartition, int] = {}
+        if limits.until_timestamp_ms is not None:
+            later = watermarks.offsets_for_timestamp(self.admin, tps, limits.until_timestamp_ms)
+            first_later = {tp: offset for tp, offset in later.items() if offset is not None}
+        return LogState(
+            topic_ids={name: info.topic_id for name, info in found.items()},
+            earliest=watermarks.earliest_offsets(self.admin, tps),
+            end=end,
+            committed=committed,
+            first_later=first_later,
+            high=watermarks.latest_offsets(self.admin, beyond, watermarks.READ_UNCOMMITTED) if beyond else {},
+        )
+
+    def _topics(self) -> dict[str, TopicInfo]:
+        connector = self._config.connector
+        return topics.resolve_topics(
+            self.admin, list(connector.topics) if connector.topics else None, connector.topics_regex or None
+        )

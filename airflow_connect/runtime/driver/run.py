@@ -1,0 +1,441 @@
+"""One run on one screen: fence, recover, plan, copy, audit, manifest, publish, commit (design section 3).
+
+`SinkRun.execute` is the protocol; every step is a method below it. What makes it exactly-once is written down in
+exactly_once/__init__.py, whose invariants are quoted here by number.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_connect.api.errors import ConnectError, TaskFailedError
+from airflow_connect.api.run import Plan, RunReport, StagedFile, TaskPlan, TaskReport
+from airflow_connect.exactly_once import commit as commits
+from airflow_connect.exactly_once.audit import audit
+from airflow_connect.exactly_once.journal import Commit, JournalView
+from airflow_connect.exactly_once.manifest import Manifest, manifest_of
+from airflow_connect.exactly_once.recovery import sweep
+from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.planning.packing import pack
+from airflow_connect.planning.planner import Memory, Positions, plan_positions
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import reached
+from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.runtime.driver.dead_letters import topic_records
+from airflow_connect.runtime.driver.kafka_session import KafkaSession
+from airflow_connect.runtime.settings import TaskSettings
+from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
+
+if TYPE_CHECKING:
+    from airflow_connect.stores.store import Publisher
+
+EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
+
+
+class Engine(Protocol):
+    """Runs the tasks of a plan somewhere. `runtime.engine.spark.SparkEngine` is the real one."""
+
+    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        """Run every task; returns one report per task, of its first successful attempt.
+
+        Raises:
+            TaskFailedError: Spark gave up.
+            ConnectError: a task failed with an error of ours.
+        """
+
+    def progress_host(self) -> str:
+        """Address under which executors reach this process."""
+
+    @property
+    def may_leave_duplicates(self) -> bool:
+        """Whether attempts that lost may have staged something although every winner was a first attempt."""
+
+
+class StoppedError(ConnectError):
+    """The run was asked to stop; nothing was committed after that."""
+
+    code = "run.stopped"
+    retriable = True
+
+
+_stop = threading.Event()
+
+
+def request_stop() -> None:
+    """Ask every run of this process to end before its next step; a run never commits after this."""
+    _stop.set()
+
+
+def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Engine | None = None) -> RunReport:
+    """Do one bounded run of a connector. Never raises for a failed run: the report says what happened.
+
+    Args:
+        spec: what to run.
+        observer: hears events while it runs; the last one is `end`.
+        engine: a shared engine; None: a Spark engine of its own, started only if there is something to copy.
+    """
+    started_ms = _now_ms()
+    name = str(spec.connector.get("name") or "")
+    observer({"event": "start", "connector": name, "run_id": spec.run_id})
+    run: SinkRun | None = None
+    try:
+        run = SinkRun(RunConfiguration.from_spec(spec), observer, engine)
+        report = run.execute()
+    except ConnectError as error:
+        report = _failed(name, spec.run_id, started_ms, error, run)
+    observer({"event": "end", "report": report.to_json()})
+    return report
+
+
+def plan_connector(spec: RunSpec) -> Plan:
+    """What a run would copy now. Writes nothing: no fence, no group, no topic.
+
+    Raises:
+        ConnectError: as a run would fail.
+    """
+    configuration = RunConfiguration.from_spec(spec)
+    with KafkaSession(configuration) as kafka:
+        view = kafka.peek()
+        return SinkRun(configuration, ignore_events, None).plan_from(kafka, view)[0]
+
+
+def validate_connector(spec: RunSpec) -> list[dict[str, Any]]:
+    """Every finding about the configuration, offline: `{"key", "message", "level"}`; level `error` or `ignored`."""
+    return RunConfiguration.findings(spec)
+
+
+class SinkRun:
+    """The state of one run while it goes through the protocol."""
+
+    def __init__(self, configuration: RunConfiguration, observer: Observer, engine: Engine | None) -> None:
+        """Opens nothing."""
+        self._config = configuration
+        self._observer = observer
+        self._engine = engine
+        self._own_engine: Engine | None = None
+        self._publisher: Publisher | None = None
+        self._started_ms = _now_ms()
+        self.phases_ms: dict[str, int] = {}
+        self._recovered = ""
+        self._swept = 0
+        self._state_is_stale = False
+
+    def execute(self) -> RunReport:
+        """The protocol. Returns the report of a run that is done or had nothing to do.
+
+        Raises:
+            ConnectError: the run failed; its message says what the next run will find.
+        """
+        with KafkaSession(self._config) as kafka:
+            try:
+                return self._protocol(kafka)
+            finally:
+                self._stop_own_engine()
+
+    def _protocol(self, kafka: KafkaSession) -> RunReport:
+        with self._phase("fence"):
+            kafka.refuse_live_workers()  # Invariant 9.
+            kafka.journal.fence()  # Invariant 2.
+            reached(crash_points.FENCED)
+            view = kafka.journal.read()
+        state = self._recover(kafka, view)
+        reached(crash_points.RECOVERED)
+        with self._phase("plan"):
+            plan, positions = self.plan_from(kafka, JournalView(state=state))
+            self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
+            reached(crash_points.PLANNED)
+        if plan.is_empty:
+            return self._end_empty(kafka, state, plan, positions)
+        driver = self._config.open_driver()
+        self._driver_role().preflight()
+        state = self._begin(kafka, state, plan)
+        reports = self._copy(plan, self._settings(plan.created_ms, state))
+        with self._phase("audit"):
+            audit(plan, reports, [f for r in reports for f in r.files if f.role == driver.counted_role])
+            reached(crash_points.AUDITED)
+        manifest = manifest_of(plan, reports, self._config.without_secrets(), positions.to_commit)
+        return self._make_true(kafka, state, plan, manifest, reports)
+
+    # --- recover -------------------------------------------------------------------------------------------------
+
+    def _recover(self, kafka: KafkaSession, view: JournalView) -> ConnectorState:
+        state = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
+        if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
+            with self._phase("recover"):
+                state = self._roll_forward(kafka, state, view.manifest)
+        if state.leftovers is not None:
+            with self._phase("sweep"):
+                self._sweep(state)
+            self._state_is_stale = True
+            state = replace(state, phase=CLOSED, leftovers=None)
+        return state
+
+    def _roll_forward(self, kafka: KafkaSession, state: ConnectorState, manifest: Manifest) -> ConnectorState:
+        self._warn(f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files.")
+        self._publish(kafka, manifest)
+        self._check_stop()
+        kafka.refuse_live_workers()
+        report = self._report("done", manifest, run_id=manifest.run_id)
+        commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state)
+        self._recovered = manifest.run_id
+        return replace(
+            state, committed={**state.committed, **manifest.offsets}, topic_ids=dict(manifest.topic_ids), at_ms=_now_ms()
+        )
+
+    def _sweep(self, state: ConnectorState, manifest: Manifest | None = None) -> None:
+        leftovers = state.leftovers
+        driver = self._config.open_driver()
+        if leftovers is None:
+            return
+        if leftovers.store != driver.store_name:
+            self._warn(
+                f"Run {state.run_id} may have left unfinished uploads in {leftovers.store}, which this configuration "
+                "does not name any more; the bucket's rule for incomplete uploads will remove them."
+            )
+            return
+        self._swept += sweep(self._driver_role(), leftovers, manifest.files if manifest else ())
+
+    # --- plan ----------------------------------------------------------------------------------------------------
+
+    def plan_from(self, kafka: KafkaSession, view: JournalView) -> tuple[Plan, Positions]:
+        """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here)."""
+        now_ms = _now_ms()
+        state = view.state
+        committed = dict(state.committed) if state else {}
+        if view.manifest is not None:
+            committed.update(view.manifest.offsets)
+        memory = Memory(committed, state.topic_ids if state else {}, state.at_ms if state else 0)
+        log = kafka.log_state(self._config.policy.limits)
+        if view.manifest is not None:
+            log = replace(log, committed={**log.committed, **view.manifest.offsets})
+        positions = plan_positions(log, memory, self._config.policy, now_ms)
+        tasks = pack(
+            positions.ranges,
+            self._config.tasks_max,
+            state.bytes_per_record if state else {},
+            self._config.policy.limits,
+        )
+        return Plan(self._config.name, self._config.run_id, now_ms, tasks, dict(log.topic_ids), positions.notes), positions
+
+    def _end_empty(self, kafka: KafkaSession, state: ConnectorState, plan: Plan, positions: Positions) -> RunReport:
+        if positions.to_commit or self._state_is_stale:
+            self._check_stop()
+            closed = replace(
+                state,
+                phase=CLOSED,
+                leftovers=None,
+                at_ms=plan.created_ms,
+                committed={**state.committed, **positions.to_commit},
+                topic_ids=dict(plan.topic_ids),
+            )
+            kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
+        return self._report("empty", None, notes=plan.notes, committed=positions.to_commit)
+
+    # --- copy ----------------------------------------------------------------------------------------------------
+
+    def _begin(self, kafka: KafkaSession, state: ConnectorState, plan: Plan) -> ConnectorState:
+        """Say how leftovers of this run would look before anything is staged (invariant 8)."""
+        leftovers = self._config.open_driver().leftovers(plan.ranges)
+        begun = replace(state, run_id=plan.run_id, phase=COPYING, leftovers=leftovers)
+        kafka.journal.begin(begun)
+        reached(crash_points.BEGUN)
+        return begun
+
+    def _settings(self, now_ms: int, state: ConnectorState) -> TaskSettings:
+        return self._config.task_settings(now_ms, schedule_expired=self._config.open_driver().schedule_expired(state.at_ms, now_ms))
+
+    def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
+        from airflow_connect.runtime.driver.progress import ProgressListener
+
+        total = sum(len(r) for r in plan.ranges)
+        with self._phase("copy", tasks=len(plan.tasks), total=total):
+            engine = self._get_engine()
+            with ProgressListener(self._observer, engine.progress_host(), total) as listener:
+                reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
+            if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
+                raise TaskFailedError(
+                    f"Spark returned the results of tasks {sorted(r.task for r in reports)}, "
+                    f"not of {[t.task for t in plan.tasks]}."
+                )
+            reached(crash_points.COPIED)
+        return reports
+
+    def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
+        """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
+        self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
+        wanted = {(f.topic, f.partition) for f in lost}
+        ranges = [r for r in manifest.ranges if (r.topic, r.partition) in wanted]
+        tasks = pack(ranges, self._config.tasks_max, {}, replace(self._config.policy.limits, max_bytes=0, max_seconds=0))
+        settings = self._config.with_manifest(manifest).task_settings(manifest.created_ms, schedule_expired=True)
+        reports = self._get_engine().run(settings, tasks)
+        return [f for r in reports for f in r.files]
+
+    # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
+
+    def _make_true(
+        self,
+        kafka: KafkaSession,
+        state: ConnectorState,
+        plan: Plan,
+        manifest: Manifest,
+        reports: Sequence[TaskReport],
+    ) -> RunReport:
+        guarantee = self._config.delivery_guarantee
+        kafka.refuse_live_workers()  # Again: a worker may have started while the copy ran.
+        if guarantee == EXACTLY_ONCE:
+            with self._phase("manifest"):
+                self._check_stop()
+                kafka.journal.write_manifest(manifest)  # The point of no return.
+                reached(crash_points.MANIFEST_WRITTEN)
+        if guarantee == AT_MOST_ONCE:
+            report = self._commit(kafka, state, plan, manifest, reports)
+            self._publish(kafka, manifest)
+            return report
+        self._publish(kafka, manifest)
+        return self._commit(kafka, state, plan, manifest, reports)
+
+    def _publish(self, kafka: KafkaSession, manifest: Manifest) -> None:
+        total = len(manifest.files)
+        with self._phase("publish", total=total):
+            show = _Throttle(lambda done: self._observer(_publishing(done, total)))
+            commits.publish(manifest, self._driver_role(), kafka.journal, self._recopy, show)
+            reached(crash_points.PUBLISHED)
+
+    def _commit(
+        self,
+        kafka: KafkaSession,
+        state: ConnectorState,
+        plan: Plan,
+        manifest: Manifest,
+        reports: Sequence[TaskReport],
+    ) -> RunReport:
+        duplicates = any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates
+        if duplicates:
+            with self._phase("sweep"):
+                self._sweep(state, manifest)
+        with self._phase("commit"):
+            self._check_stop()
+            report = self._report("done", manifest, reports=reports, notes=plan.notes)
+            closed = replace(
+                state,
+                at_ms=plan.created_ms,
+                leftovers=None,
+                bytes_per_record={**state.bytes_per_record, **_bytes_per_record(manifest)},
+            )
+            commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
+            reached(crash_points.COMMITTED)
+        return replace(report, ended_ms=_now_ms(), phases_ms=dict(self.phases_ms))
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def _driver_role(self) -> Publisher:
+        if self._publisher is None:
+            self._publisher = self._config.open_driver().publisher()
+        return self._publisher
+
+    def _get_engine(self) -> Engine:
+        if self._engine is None:
+            from airflow_connect.runtime.engine.spark import SparkEngine
+
+            self._engine = self._own_engine = SparkEngine(self._config.worker_spark)
+        return self._engine
+
+    def _stop_own_engine(self) -> None:
+        stop: Callable[[], None] | None = getattr(self._own_engine, "stop", None)
+        if stop is not None:
+            stop()
+
+    def _check_stop(self) -> None:
+        if _stop.is_set():
+            raise StoppedError("The run was stopped before it committed.", suggestion="The next run goes on from here.")
+
+    def _warn(self, message: str) -> None:
+        self._observer({"event": "warning", "message": message})
+
+    @contextmanager
+    def _phase(self, name: str, **details: Any) -> Iterator[None]:
+        self._check_stop()
+        self._observer({"event": "phase", "phase": name, **details})
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_ms[name] = self.phases_ms.get(name, 0) + round((time.monotonic() - started) * 1000)
+
+    def _report(
+        self,
+        status: str,
+        manifest: Manifest | None,
+        *,
+        run_id: str = "",
+        reports: Sequence[TaskReport] = (),
+        notes: Sequence[str] = (),
+        committed: Mapping[Any, int] | None = None,
+    ) -> RunReport:
+        offsets = manifest.offsets if manifest else (committed or {})
+        counts: dict[str, Any] = dict(manifest.counts) if manifest else {}
+        return RunReport(
+            connector=self._config.name,
+            run_id=run_id or self._config.run_id,
+            status=status,
+            started_ms=self._started_ms,
+            ended_ms=_now_ms(),
+            delivery_guarantee=self._config.delivery_guarantee,
+            recovered_run_id=self._recovered,
+            **counts,
+            tasks=len(reports),
+            swept=self._swept,
+            peak_memory_bytes=max((r.peak_memory_bytes for r in reports), default=0),
+            committed={str(tp): offset for tp, offset in sorted(offsets.items())},
+            phases_ms=dict(self.phases_ms),
+            ignored_keys=tuple(self._config.ignored_keys),
+            notes=tuple(notes),
+        )
+
+
+class _Throttle:
+    """Passes a growing number on at most twice a second, and the crash point of a half-done publish."""
+
+    def __init__(self, show: Callable[[int], None]) -> None:
+        self._show = show
+        self._next = 0.0
+
+    def __call__(self, done: int) -> None:
+        reached(crash_points.PUBLISHING)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 0.5
+            self._show(done)
+
+
+def _publishing(done: int, total: int) -> dict[str, Any]:
+    return {"event": "progress", "phase": "publish", "done": done, "total": total}
+
+
+def _bytes_per_record(manifest: Manifest) -> dict[str, float]:
+    written: dict[str, int] = {}
+    size: dict[str, int] = {}
+    for p in manifest.partitions:
+        written[p.range.topic] = written.get(p.range.topic, 0) + p.written
+        size[p.range.topic] = size.get(p.range.topic, 0) + p.size_bytes
+    return {topic: size[topic] / count for topic, count in written.items() if count}
+
+
+def _failed(name: str, run_id: str, started_ms: int, error: ConnectError, run: SinkRun | None) -> RunReport:
+    return RunReport(
+        connector=name,
+        run_id=run_id,
+        status="failed",
+        started_ms=started_ms,
+        ended_ms=_now_ms(),
+        phases_ms=dict(run.phases_ms) if run else {},
+        error=error.to_json(),
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

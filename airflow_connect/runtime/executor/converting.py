@@ -1,0 +1,71 @@
+"""Raw messages to sink records, with the converters of the connector or else of the worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.record import Header, KafkaRecord, SinkRecord
+from airflow_connect.runtime.executor.error_policy import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER, Failure
+from airflow_connect.runtime.roles import open_converter, open_header_converter
+
+if TYPE_CHECKING:
+    from airflow_connect.api.resolved_config import ResolvedConfig
+
+
+class ConversionError(Exception):
+    """Carries a `Failure` to the error policy."""
+
+    def __init__(self, failure: Failure) -> None:
+        """`failure`: stage and reason."""
+        super().__init__(str(failure.error))
+        self.failure = failure
+
+
+class RecordConverter:
+    """Applies key, value and header converter in Connect's order."""
+
+    def __init__(self, config: ResolvedConfig) -> None:
+        """Build and configure the converters that the run uses."""
+        self.key = open_converter(config.key_converter, is_key=True)
+        self.value = open_converter(config.value_converter, is_key=False)
+        self.headers = open_header_converter(config.header_converter)
+        self._names = {
+            KEY_CONVERTER: config.key_converter.plugin.name,
+            VALUE_CONVERTER: config.value_converter.plugin.name,
+            HEADER_CONVERTER: config.header_converter.plugin.name,
+        }
+
+    def convert(self, record: KafkaRecord) -> SinkRecord:
+        """One message to one record.
+
+        Raises:
+            ConversionError: a converter refused it.
+        """
+        stage = KEY_CONVERTER
+        try:
+            key = self.key.to_connect(record.topic, record.key)
+            stage = VALUE_CONVERTER
+            value = self.value.to_connect(record.topic, record.value)
+            stage = HEADER_CONVERTER
+            headers = tuple(self._header(record.topic, name, data) for name, data in record.headers)
+        except DataError as error:
+            raise ConversionError(Failure(stage, self._names[stage], error)) from error
+        return SinkRecord(
+            topic=record.topic,
+            partition=record.partition,
+            key_schema=key.schema,
+            key=key.value,
+            value_schema=value.schema,
+            value=value.value,
+            offset=record.offset,
+            timestamp=record.timestamp,
+            timestamp_type=record.timestamp_type,
+            headers=headers,
+            original_topic=record.topic,
+            original_partition=record.partition,
+        )
+
+    def _header(self, topic: str, name: str, data: bytes | None) -> Header:
+        found = self.headers.to_connect_header(topic, name, data)
+        return Header(name, found.schema, found.value)

@@ -1,0 +1,134 @@
+"""What happens to a record that cannot be converted or written: fail the run, skip it, or dead-letter it.
+
+Source: Kafka Connect's `errors.tolerance`, `errors.deadletterqueue.*` and `errors.log.*` (KIP-298) and its recorded
+behaviour: the dead letter keeps the original bytes, timestamp and headers, followed by the `__connect.errors.*` headers.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.record import KafkaRecord
+from airflow_connect.runtime.dead_letter_codec import to_text
+
+if TYPE_CHECKING:
+    from airflow_connect.api.connector_config import SinkConnectorConfig
+
+log = logging.getLogger(__name__)
+
+PREFIX = "__connect.errors."
+KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER, TASK_PUT = (
+    "KEY_CONVERTER",
+    "VALUE_CONVERTER",
+    "HEADER_CONVERTER",
+    "TASK_PUT",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Where and why a record failed.
+
+    Attributes:
+        stage: Connect's stage name.
+        stage_class: class that failed, as configured (Java name or ours).
+        error: the reason.
+    """
+
+    stage: str
+    stage_class: str
+    error: DataError
+
+
+class ErrorPolicy:
+    """Applies `errors.*` in one task and collects its dead letters."""
+
+    def __init__(
+        self, connector: str, task: int, *, tolerate: bool, queue: str, context_headers: bool, log_errors: bool
+    ) -> None:
+        """`tolerate`: `errors.tolerance=all`. `queue`: the dead letter queue topic or ""."""
+        self._connector = connector
+        self._task = task
+        self._tolerate = tolerate
+        self._queue = queue
+        self._context_headers = context_headers
+        self._log_errors = log_errors
+        self.dead_letters: list[dict[str, Any]] = []
+
+    @classmethod
+    def from_config(cls, connector: SinkConnectorConfig, task: int) -> ErrorPolicy:
+        """The policy that a connector's `errors.*` keys ask for."""
+        errors = connector.errors
+        return cls(
+            connector.name,
+            task,
+            tolerate=errors.tolerate,
+            queue=errors.dead_letter_topic,
+            context_headers=errors.dead_letter_headers,
+            log_errors=errors.log,
+        )
+
+    def handle(self, record: KafkaRecord, failure: Failure) -> bool:
+        """Take note of a failed record.
+
+        Returns:
+            True when it goes to the dead letter queue, False when it is skipped.
+
+        Raises:
+            DataError: errors are not tolerated; names the record.
+        """
+        if not self._tolerate:
+            raise self._located(record, failure)
+        if self._log_errors:
+            log.error("Error at stage %s for the record at %s: %s", failure.stage, record.where, failure.error)
+        if not self._queue:
+            return False
+        self.dead_letters.append(self._dead_letter(record, failure))
+        return True
+
+    def report(self, record: KafkaRecord, failure: Failure) -> bool:
+        """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
+        return self.handle(record, failure) if self._queue else False
+
+    def _located(self, record: KafkaRecord, failure: Failure) -> DataError:
+        error = failure.error
+        if record.where in error.message:
+            return error
+        return type(error)(
+            f"The record at {record.where} failed in {failure.stage}: {error.message}",
+            code=error.code,
+            suggestion=error.suggestion
+            or "Correct the producer or the converter, or set errors.tolerance=all with a dead letter queue.",
+            config_path=error.config_path,
+        )
+
+    def _dead_letter(self, record: KafkaRecord, failure: Failure) -> dict[str, Any]:
+        headers = [(name, value) for name, value in record.headers]
+        if self._context_headers:
+            headers += [(PREFIX + name, value.encode()) for name, value in self._context(record, failure)]
+        return {
+            "topic": self._queue,
+            "key": to_text(record.key),
+            "value": to_text(record.value),
+            "timestamp": record.timestamp,
+            "headers": [[name, to_text(value)] for name, value in headers],
+        }
+
+    def _context(self, record: KafkaRecord, failure: Failure) -> list[tuple[str, str]]:
+        error = failure.error
+        return [
+            ("topic", record.topic),
+            ("partition", str(record.partition)),
+            ("offset", str(record.offset)),
+            ("connector.name", self._connector),
+            ("task.id", str(self._task)),
+            ("stage", failure.stage),
+            ("class.name", failure.stage_class),
+            ("exception.class.name", f"{type(error).__module__}.{type(error).__qualname__}"),
+            ("exception.message", str(error)),
+            ("exception.stacktrace", "".join(traceback.format_exception(error))),
+        ]

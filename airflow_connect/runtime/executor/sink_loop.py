@@ -1,0 +1,125 @@
+"""The hot loop of a sink task: from the reader to the sink, on the reference path or in columns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.error_policy import TASK_PUT, Failure
+
+if TYPE_CHECKING:
+    from airflow_connect.api.connector import SinkTask
+    from airflow_connect.api.record import KafkaRecord
+    from airflow_connect.api.run import PartitionReport, TaskPlan
+    from airflow_connect.kafka.batch_reader import RangeReader
+    from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.progress import ProgressSender
+
+
+class SinkLoop:
+    """Reads ranges to their ends and keeps the counts straight."""
+
+    def __init__(
+        self, sink: SinkTask, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
+    ) -> None:
+        """All parts are open."""
+        self._sink = sink
+        self._converter = converter
+        self._policy = policy
+        self._progress = progress
+        self._records = 0
+        self._bytes = 0
+
+    def run(self, reader: RangeReader, plan: TaskPlan, *, columnar: bool) -> list[PartitionReport]:
+        """Copy every range; returns one report per range.
+
+        Raises:
+            DataError: a record failed and errors are not tolerated.
+        """
+        limit = _Limit(plan)
+        next_offsets = {r.topic_partition: r.start for r in plan.ranges}
+        if columnar and self._sink.accepts_columns():
+            self._run_columns(reader, limit, next_offsets)
+        else:
+            self._run_records(reader, limit, next_offsets)
+        self._progress.update(self._records, self._bytes, force=True)
+        positions = reader.positions()
+        return [self._finish(r, positions[r.topic_partition], next_offsets, limit) for r in plan.ranges]
+
+    def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        for tp, records in reader.records():
+            crash_points.reached(crash_points.TASK_READING)
+            self._put_all(tp, records)
+            size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
+            next_offsets[tp] = records[-1].offset + 1
+            self._account(len(records), size)
+            if limit.is_reached(size):
+                return
+
+    def _run_columns(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        for batch in reader.columns():
+            crash_points.reached(crash_points.TASK_READING)
+            self._sink.put_columns(batch)
+            next_offsets[TopicPartition(batch.topic, batch.partition)] = int(batch.offsets[-1]) + 1
+            size = sum(map(len, filter(None, batch.values)))
+            self._account(len(batch), size)
+            if limit.is_reached(size):
+                return
+
+    def _account(self, records: int, size: int) -> None:
+        self._records += records
+        self._bytes += size
+        self._progress.update(self._records, self._bytes)
+
+    def _put_all(self, tp: TopicPartition, records: Sequence[KafkaRecord]) -> None:
+        convert, put = self._converter.convert, self._sink.put
+        for record in records:
+            try:
+                converted = convert(record)
+            except ConversionError as error:
+                self._failed(tp, record, error.failure)
+                continue
+            if not put(converted):
+                reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
+                if self._policy.report(record, Failure(TASK_PUT, type(self._sink).__name__, reason)):
+                    self._sink.count_dead_letter(tp, already_read=True)
+
+    def _failed(self, tp: TopicPartition, record: KafkaRecord, failure: Failure) -> None:
+        if self._policy.handle(record, failure):
+            self._sink.count_dead_letter(tp, already_read=False)
+        else:
+            self._sink.count_skipped(tp)
+
+    def _finish(
+        self, planned: OffsetRange, position: int, next_offsets: dict[TopicPartition, int], limit: _Limit
+    ) -> PartitionReport:
+        tp = planned.topic_partition
+        if limit.reason and position < planned.end:
+            stop = next_offsets[tp]
+            return self._sink.finish(tp, max(position, stop), end=stop, reason=limit.reason)
+        return self._sink.finish(tp, position, end=None, reason="")
+
+
+class _Limit:
+    """`run.max.bytes` and `run.max.seconds`: a task stops after the batch that crosses one of them."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self._bytes_left = plan.max_bytes or None
+        self._deadline = time.monotonic() + plan.max_seconds if plan.max_seconds else None
+        self.reason = ""
+
+    def is_reached(self, size: int) -> bool:
+        """Count `size` bytes; True when reading must stop."""
+        if self._bytes_left is not None:
+            self._bytes_left -= size
+            if self._bytes_left <= 0:
+                self.reason = "run.max.bytes"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self.reason = "run.max.seconds"
+        return bool(self.reason)

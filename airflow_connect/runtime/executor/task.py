@@ -1,0 +1,82 @@
+"""One Connect task inside one Spark task: read the ranges, convert, hand over to the sink, report.
+
+Everything happens in this Python process; bytes never pass through the JVM. What a failed or duplicate attempt leaves
+are staged files that nobody can see (invariant 1 of exactly_once/).
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.resolved_config import load_connector_config
+from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.connectors.storage.sink_task import with_sizes
+from airflow_connect.kafka.batch_reader import RangeReader
+from airflow_connect.kafka.client_config import consumer_config
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.converting import RecordConverter
+from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+from airflow_connect.runtime.executor.progress import ProgressSender
+from airflow_connect.runtime.executor.sink_loop import SinkLoop
+from airflow_connect.runtime.roles import load_role
+
+if TYPE_CHECKING:
+    from airflow_connect.api.connector import SinkTask
+    from airflow_connect.runtime.settings import TaskSettings
+
+
+def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport:
+    """Copy the ranges of one task into staged files.
+
+    Args:
+        settings: configuration of the run.
+        plan: the ranges.
+        attempt: Spark's attempt number, for the report.
+
+    Raises:
+        DataError: a record cannot be converted or written and errors are not tolerated.
+        OffsetError: the log lost records of a range between planning and reading.
+        UnavailableError, AccessError: Kafka or the store, after retries.
+    """
+    started = time.monotonic()
+    config = load_connector_config(settings.connector, settings.worker)
+    open_task = load_role(config.connector.connector, "task_role")
+    sink: SinkTask = open_task(settings.sink_context(), plan.ranges)
+    progress = ProgressSender(settings.progress, plan.task, attempt)
+    consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
+    reader = RangeReader(consumer.settings, list(plan.ranges))
+    try:
+        policy = ErrorPolicy.from_config(config.connector, plan.task)
+        loop = SinkLoop(sink, RecordConverter(config), policy, progress)
+        opened = time.monotonic()
+        partitions = loop.run(reader, plan, columnar=settings.columnar)
+        copied = time.monotonic()
+        files = sink.staged_files()
+        crash_points.reached(crash_points.TASK_STAGED)
+    except BaseException:
+        sink.abort()
+        raise
+    finally:
+        reader.close()
+        progress.close()
+    timings = {
+        "open": round((opened - started) * 1000),
+        "copy": round((copied - opened) * 1000),
+        "upload": round((time.monotonic() - copied) * 1000),
+    }
+    sink.abort()  # Nothing is open any more: releases threads and connections.
+    return TaskReport(
+        task=plan.task,
+        attempt=attempt,
+        partitions=tuple(with_sizes(partitions, files)),
+        files=tuple(files),
+        dead_letters=tuple(policy.dead_letters),
+        timings_ms=timings,
+        host=socket.gethostname(),
+        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    )
+
+

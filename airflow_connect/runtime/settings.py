@@ -1,0 +1,46 @@
+"""What the driver hands to every task of a run: plain data that travels with the Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api.connector import SinkContext
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """Configuration of all tasks of one run. Holds secrets: it is never logged or written anywhere.
+
+    Attributes:
+        connector: the connector's configuration, resolved.
+        worker: the worker's configuration.
+        aws: credentials of an Airflow connection, or {}.
+        run_id: identity of the run.
+        now_ms: the run's frozen clock.
+        schedule_expired: see `SinkContext`.
+        columnar: whether the columnar path may be used.
+        progress: `host`, `port` and `token` of the driver's progress listener, or {}.
+    """
+
+    connector: Mapping[str, str] = field(repr=False)
+    worker: Mapping[str, Any] = field(repr=False)
+    aws: Mapping[str, str] = field(default_factory=dict, repr=False)
+    run_id: str = ""
+    now_ms: int = 0
+    flush_on_end: bool = True
+    schedule_expired: bool = False
+    columnar: bool = True
+    progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def sink_context(self) -> SinkContext:
+        """The part a sink's role is opened with."""
+        return SinkContext(
+            config=self.connector,
+            aws=self.aws,
+            run_id=self.run_id,
+            now_ms=self.now_ms,
+            flush_on_end=self.flush_on_end,
+            schedule_expired=self.schedule_expired,
+        )

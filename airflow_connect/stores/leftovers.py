@@ -1,0 +1,52 @@
+"""How files look that a run staged and never published: the only files that a sweep may touch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_connect.api.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverPattern:
+    """How to recognise files that runs of this connector staged and never published (invariant 8).
+
+    Attributes:
+        store: where they are, e.g. a bucket name; a sweep elsewhere would be wrong.
+        prefixes: key prefixes to list.
+        pattern: regular expression that a whole key matches, with the groups `topic`, `partition` and `start`.
+        ranges: ranges of the runs that may have left something.
+    """
+
+    store: str
+    prefixes: tuple[str, ...]
+    pattern: str
+    ranges: tuple[OffsetRange, ...]
+
+    def matches(self, key: str) -> bool:
+        """Whether `key` is the name of a file that such a run would have staged."""
+        found = re.fullmatch(self.pattern, key)
+        if found is None:
+            return False
+        topic, partition, start = found["topic"], int(found["partition"]), int(found["start"])
+        return any(
+            r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "store": self.store,
+            "prefixes": list(self.prefixes),
+            "pattern": self.pattern,
+            "ranges": [r.to_json() for r in self.ranges],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> LeftoverPattern:
+        """Inverse of `to_json`."""
+        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
+        return cls(data["store"], tuple(data["prefixes"]), data["pattern"], ranges)
