@@ -101,7 +101,7 @@ def download(artifacts: Sequence[Artifact], into: Path, scratch: Path, on_poll: 
             process.wait()
     for process, log in running:
         if process.returncode:
-            raise _download_error(log.read_text(errors="replace"))
+            raise download_error(log.read_text(errors="replace"))
 
 
 def _start(share: Sequence[Artifact], into: Path, work: Path) -> tuple[subprocess.Popen[bytes], Path]:
@@ -132,7 +132,7 @@ def _ivy_jar() -> Path:
     return found[-1]
 
 
-def _download_error(log: str) -> DevStackError:
+def download_error(log: str) -> DevStackError:
     """Name the causes that people meet, in place of Ivy's hundred lines."""
     if any(sign in log for sign in UNTRUSTED_SIGNS):
         cause = "Java does not trust the certificate of the repository (is there a TLS proxy in between?)."

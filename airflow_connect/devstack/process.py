@@ -71,6 +71,7 @@ class ServerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                bufsize=0,
                 env={**os.environ, **command.env},
                 start_new_session=True,  # Ctrl-C must not end the server before the program that uses it
             )
@@ -78,7 +79,7 @@ class ServerProcess:
         with guard.stdout as stdout:
             first_line = stdout.readline()
         if not first_line.strip():
-            guard.wait()
+            guard.communicate()
             raise _start_error(command, "could not be started")
         server = cls(command, guard, int(first_line))
         try:

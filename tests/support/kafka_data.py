@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-TIMEOUT_S = 30.0
+from tests.support.waiting import TIMEOUT_S, wait_until
 
 
 class Record(NamedTuple):
@@ -24,16 +24,6 @@ class Record(NamedTuple):
 
 Records = Iterable[Record | tuple[Any, ...]]
 Outcome = Literal["commit", "abort", "open"]
-
-
-def wait_until(
-    condition: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S, every_s: float = 0.02
-) -> None:
-    """Return as soon as `condition()` holds; fail with `what` after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(every_s)
 
 
 def partition_count(bootstrap: str, topic: str) -> int:

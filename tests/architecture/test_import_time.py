@@ -1,0 +1,42 @@
+"""What importing costs: an empty run ends half a second after process start, so nothing heavy loads early."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+HEAVY = ("airflow", "boto3", "botocore", "confluent_kafka", "fastavro", "pandas", "pyarrow", "pyspark")
+
+
+def modules_of(folder: str) -> list[str]:
+    found = sorted((REPOSITORY / "airflow_connect" / folder).rglob("*.py"))
+    names = [".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in found]
+    return [name.removesuffix(".__init__") for name in names]
+
+
+LIGHT = ["airflow_connect", *modules_of("api"), "airflow_connect.get_provider_info"]
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_import_of_a_light_module_loads_nothing_heavy(module):
+    code = f"import sys, {module}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == []
+
+
+def test_api_modules_import_only_the_standard_library():
+    top_level = "sorted({name.partition('.')[0] for name in sys.modules})"
+    code = f"import sys, {', '.join(modules_of('api'))}; print(*{top_level})"
+    ran = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    own = {"airflow_connect", "__main__"}
+    assert set(ran.stdout.split()) - set(sys.stdlib_module_names) - own == set()
