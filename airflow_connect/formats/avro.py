@@ -1,8 +1,8 @@
 """Avro object container files: Confluent's AvroFormat.
 
 Records are encoded by fastavro's compiled writer, one per schema and shared by all files of a format; the
-container (header, blocks, codecs) is written here. So an open file costs a block of at most 64 kB, which can be
-spilled, and a value that cannot be encoded leaves no half record in a block.
+container (header, blocks, codecs) is written here. So an open file costs a block of at most 64 kB, which can
+be spilled, and a value that cannot be encoded leaves no half record in a block.
 Source: Avro specification 1.12, "Object Container Files".
 """
 
@@ -21,9 +21,10 @@ import fastavro.write
 from isal import isal_zlib
 
 from airflow_connect.api.errors import ConfigError, SchemaError
-from airflow_connect.formats.avro_schema import AvroMapping, Transform
+from airflow_connect.formats.avro_schema import AvroMapping
 from airflow_connect.formats.spill import SpillBuffer
-from airflow_connect.formats.value_check import cannot_write
+from airflow_connect.formats.value_check import cannot_write, no_schema
+from airflow_connect.formats.value_transform import Transform
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -101,20 +102,6 @@ class AvroFormat:
                 self._records.clear()
             records = self._records[schema] = RecordWriter(self._mapping, schema)
         return AvroEncoder(sink, records, self._codec)
-
-
-def no_schema(format_name: str) -> SchemaError:
-    """The error for schemaless values given to a format that needs a schema."""
-    return SchemaError(
-        f"{format_name} needs values with a schema, but these have none.",
-        code="data.schemaless",
-        suggestion=(
-            "Give one: value.converter=org.apache.kafka.connect.json.JsonConverter with "
-            "value.converter.schemas.enable=true and messages of the form {schema, payload}, or with "
-            "value.converter.schema.content (KIP-1054) for plain JSON messages. "
-            "JsonFormat writes values without a schema."
-        ),
-    )
 
 
 class RecordWriter:

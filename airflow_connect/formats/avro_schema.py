@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import decimal
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.formats.value_transform import Transform, has_string_keys, make_transform
 
 NAMESPACE = "io.confluent.connect.avro"
 DEFAULT_PRECISION = 64
@@ -43,7 +43,6 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 
 AvroType = Any
 """An Avro schema as JSON: str, list or dict."""
-Transform = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,11 @@ class AvroMapping:
 
     def transform(self, schema: Schema) -> Transform | None:
         """The function from a Connect value of `schema` to the Avro value, or None where they are equal."""
-        return _transform(self, schema)
+        return make_transform(schema, self.is_avro_map, _decimal_transform)
 
     def is_avro_map(self, schema: Schema) -> bool:
         """Whether a MAP schema is a map in Avro, whose keys are always strings."""
-        key = schema.key_schema
-        return (
-            key is not None and key.type is Type.STRING and (not key.optional or self.allow_optional_map_keys)
-        )
+        return has_string_keys(schema, self.allow_optional_map_keys)
 
     def default(self, schema: Schema, value: Any) -> Any:
         """A Connect default as JSON in Avro's form (bytes as Latin-1 text)."""
@@ -276,32 +272,8 @@ def _check_name(name: str, where: str) -> None:
             f"Avro does not allow the name of {where}: {name!r} must be letters, digits and underscores, "
             "and must not begin with a digit.",
             code="data.schema_name",
-            suggestion="Rename it with a transformation (ReplaceField, SetSchemaMetadata) or use another format.",
+            suggestion="Rename it with a transformation (ReplaceField, SetSchemaMetadata).",
         )
-
-
-def _transform(mapping: AvroMapping, schema: Schema) -> Transform | None:
-    made = _transform_present(mapping, schema)
-    default = schema.default
-    if made is None and default is None:
-        return None
-    present = made or (lambda value: value)
-    # As in Java, where Struct.get gives the default for null (ignore.default.for.nullables=false).
-    missing = present(default) if default is not None else None
-    return lambda value: missing if value is None else present(value)
-
-
-def _transform_present(mapping: AvroMapping, schema: Schema) -> Transform | None:
-    if schema.name == DECIMAL:
-        return _decimal_transform(schema)
-    if schema.type is Type.STRUCT:
-        return _struct_transform(mapping, schema)
-    if schema.type is Type.ARRAY and schema.value_schema:
-        item = _transform(mapping, schema.value_schema)
-        return None if item is None else lambda value: [item(v) for v in value]
-    if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
-        return _map_transform(mapping, schema)
-    return None
 
 
 def _decimal_transform(schema: Schema) -> Transform:
@@ -312,20 +284,3 @@ def _decimal_transform(schema: Schema) -> Transform:
         return data.rjust(size, b"\xff" if data[0] > 0x7F else b"\0")
 
     return to_bytes
-
-
-def _struct_transform(mapping: AvroMapping, schema: Schema) -> Transform | None:
-    changed = [(f.name, t) for f in schema.fields if (t := _transform(mapping, f.schema)) is not None]
-    if not changed:
-        return None
-    return lambda value: {**value, **{name: change(value.get(name)) for name, change in changed}}
-
-
-def _map_transform(mapping: AvroMapping, schema: Schema) -> Transform | None:
-    assert schema.key_schema and schema.value_schema
-    value_change = _transform(mapping, schema.value_schema)
-    if mapping.is_avro_map(schema):
-        return None if value_change is None else lambda value: {k: value_change(v) for k, v in value.items()}
-    key_change = _transform(mapping, schema.key_schema) or (lambda value: value)
-    change = value_change or (lambda value: value)
-    return lambda value: [{"key": key_change(k), "value": change(v)} for k, v in value.items()]

@@ -1,11 +1,11 @@
-"""Finds which part of a value does not fit its schema, to say so in an error without showing data."""
+"""Errors of formats that need a schema: which part of a value does not fit, said without showing data."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import DECIMAL, Type
 
 if TYPE_CHECKING:
@@ -26,6 +26,20 @@ _PYTHON_TYPES: dict[Type, type | tuple[type, ...]] = {
     Type.STRUCT: dict,
 }
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+def no_schema(format_name: str) -> SchemaError:
+    """The error for schemaless values given to a format that needs a schema."""
+    return SchemaError(
+        f"{format_name} needs values with a schema, but these have none.",
+        code="data.schemaless",
+        suggestion=(
+            "Give one: value.converter=org.apache.kafka.connect.json.JsonConverter with "
+            "value.converter.schemas.enable=true and messages of the form {schema, payload}, or with "
+            "value.converter.schema.content (KIP-1054) for plain JSON messages. "
+            "JsonFormat writes values without a schema."
+        ),
+    )
 
 
 def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseException) -> DataError:

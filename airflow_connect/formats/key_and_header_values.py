@@ -1,0 +1,83 @@
+"""Record keys and headers as values that every format can write: `store.kafka.keys`, `store.kafka.headers`.
+
+Parquet files have named columns, so keys and headers are wrapped in structs there; the other formats write a key as
+it is and the headers as an array. A header's value becomes a string, because headers of one file may have different
+types. Source: Confluent's S3 sink (the names `RecordKey` and `RecordHeaders`; header values as in Connect's
+`Values.convertToString`).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.schema import OPTIONAL_STRING, STRING, Schema, array, struct
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import Header
+    from airflow_connect.formats.format import Format
+
+_HEADER = struct(("key", STRING), ("value", OPTIONAL_STRING), name="RecordHeader")
+HEADERS_SCHEMA = array(_HEADER)
+"""Headers for all formats but Parquet."""
+WRAPPED_HEADERS_SCHEMA = struct(("headers", HEADERS_SCHEMA), name="RecordHeaders")
+"""Headers for Parquet."""
+
+
+def wants_struct(written_by: Format) -> bool:
+    """Whether a format has columns, so that a value must be a struct."""
+    return written_by.extension.endswith(".parquet")
+
+
+def wrap_key_for(written_by: Format, key_schema: Schema | None, key: Any) -> tuple[Schema | None, Any]:
+    """Schema and value of a key for one format: in `RecordKey{key}` for Parquet, else as they are.
+
+    A key without schema stays without, so that the format can refuse it with its own error.
+    """
+    if key_schema is None or not wants_struct(written_by):
+        return key_schema, key
+    return key_schema_for(written_by, key_schema), {"key": key}
+
+
+def key_schema_for(written_by: Format, key_schema: Schema) -> Schema:
+    """The schema of `wrap_key_for` alone, to be made once per key schema."""
+    return struct(("key", key_schema), name="RecordKey") if wants_struct(written_by) else key_schema
+
+
+def headers_value(headers: Sequence[Header]) -> tuple[Schema, list[dict[str, Any]]]:
+    """Schema and value of a record's headers, in order, doubles included."""
+    return HEADERS_SCHEMA, [{"key": h.key, "value": header_text(h.value)} for h in headers]
+
+
+def headers_value_for(written_by: Format, headers: Sequence[Header]) -> tuple[Schema, Any]:
+    """As `headers_value`, in `RecordHeaders{headers}` for Parquet."""
+    schema, value = headers_value(headers)
+    return (WRAPPED_HEADERS_SCHEMA, {"headers": value}) if wants_struct(written_by) else (schema, value)
+
+
+def header_text(value: Any) -> str | None:
+    """A header's value as Connect's `Values.convertToString` writes it.
+
+    Text and numbers as they are, bytes as base64, lists and maps as JSON with strings quoted.
+    """
+    return None if value is None else _text(value, inside=False)
+
+
+def _text(value: Any, inside: bool) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"' if inside else value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Mapping):
+        pairs = (f"{_text(k, inside=True)}:{_text(v, inside=True)}" for k, v in value.items())
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(_text(v, inside=True) for v in value) + "]"
+    return format(value, "f") if isinstance(value, Decimal) else str(value)

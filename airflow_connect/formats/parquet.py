@@ -1,0 +1,330 @@
+"""Parquet files: Confluent's ParquetFormat.
+
+Values wait as Arrow batches until they make a row group; waiting batches can be spilled to disk. A file's
+bytes go only into the sink that `open` was given, and only from inside `append`, `append_arrow` and
+`finish`: pyarrow's own writers write a footer when they are dropped, which would complete half a file after
+an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_connect.api.errors import ConfigError, DataError, SchemaError
+from airflow_connect.formats.arrow_schema import ArrowMapping
+from airflow_connect.formats.arrow_spill import ArrowSpill
+from airflow_connect.formats.dictionary_choice import DICTIONARY_BYTES, choose_dictionary_columns
+from airflow_connect.formats.value_check import cannot_write, find_mismatch, no_schema
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.formats.format import ByteSink
+    from airflow_connect.formats.value_transform import Transform
+
+ROW_GROUP_BYTES = 128 * 1024 * 1024
+"""Arrow bytes of a row group, before encoding; as Parquet's own `parquet.block.size`."""
+ROW_GROUP_ROWS = 1024 * 1024
+
+_ROWS_AT_ONCE = 4096
+_ROW_BYTES_GUESS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Codec:
+    """pyarrow's name, level (None: the codec has none) and Parquet's extension (CompressionCodecName)."""
+
+    name: str
+    level: int | None
+    extension: str
+
+
+# Levels are always given: pyarrow's default for gzip (9) is 40 times slower than zstd.
+_CODECS = {
+    "none": _Codec("none", None, ""),
+    "uncompressed": _Codec("none", None, ""),
+    "snappy": _Codec("snappy", None, ".snappy"),
+    "gzip": _Codec("gzip", 4, ".gz"),
+    "brotli": _Codec("brotli", 4, ".br"),
+    "zstd": _Codec("zstd", 1, ".zstd"),
+    # Both make LZ4_RAW: the older LZ4 of Hadoop is deprecated by the Parquet specification.
+    "lz4": _Codec("lz4", None, ".lz4hadoop"),
+    "lz4_raw": _Codec("lz4", None, ".lz4raw"),
+}
+
+
+class ParquetFormat:
+    """Structs with a schema."""
+
+    content_type = "application/vnd.apache.parquet"
+    content_encoding = ""
+    needs_schema = True
+
+    def __init__(
+        self,
+        codec: str = "snappy",
+        allow_optional_map_keys: bool = False,
+        row_group_bytes: int = ROW_GROUP_BYTES,
+    ) -> None:
+        """Configure.
+
+        Args:
+            codec: `parquet.codec`.
+            allow_optional_map_keys: `allow.optional.map.keys`.
+            row_group_bytes: Arrow bytes after which a row group ends.
+
+        Raises:
+            ConfigError: a codec that does not exist, or that no free library can write (lzo).
+        """
+        if codec not in _CODECS:
+            raise ConfigError(
+                f"The Parquet codec {codec!r} cannot be written.",
+                code="config.value",
+                suggestion=f"Use one of {', '.join(_CODECS)}.",
+                config_path="parquet.codec",
+            )
+        self._codec = _CODECS[codec]
+        self._mapping = ArrowMapping(allow_optional_map_keys)
+        self._row_group_bytes = row_group_bytes
+
+    @property
+    def extension(self) -> str:
+        """With the codec before `.parquet`, as Confluent names it."""
+        return f"{self._codec.extension}.parquet"
+
+    def arrow_schema(self, schema: Schema) -> pa.Schema:
+        """The columns that `ParquetEncoder.append_arrow` takes for values of `schema`.
+
+        Raises:
+            SchemaError: as `open`.
+        """
+        return self._mapping.arrow_schema(schema)
+
+    def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:
+        """Start a file.
+
+        Raises:
+            SchemaError: no schema, not a STRUCT, or one that Parquet cannot express.
+        """
+        if schema is None:
+            raise no_schema("ParquetFormat")
+        columns = self._mapping.arrow_schema(schema)
+        values = ValueColumns(schema, columns, self._mapping.transform(schema))
+        return ParquetEncoder(RowGroupWriter(sink, columns, self._codec), values, self._row_group_bytes)
+
+
+class ValueColumns:
+    """Turns values of one schema into Arrow columns."""
+
+    def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None) -> None:
+        """`columns`: what `schema` is in Arrow."""
+        self._schema = schema
+        self.columns = columns
+        self._transform = transform
+        self._struct = pa.struct(list(columns))
+
+    def batch(self, values: list[Any]) -> pa.RecordBatch:
+        """Columns of `values`.
+
+        Raises:
+            DataError: a value does not fit the schema.
+        """
+        try:
+            changed = values if self._transform is None else [self._transform(value) for value in values]
+            array: Any = pa.array(changed, self._struct)
+        except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
+            wrong = next((v for v in values if find_mismatch(self._schema, v)), None)
+            raise cannot_write("ParquetFormat", self._schema, wrong, error) from error
+        if array.null_count or any(_has_wrong_null(array.field(n), f) for n, f in enumerate(self.columns)):
+            wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)
+            if wrong is not values:
+                raise cannot_write("ParquetFormat", self._schema, wrong, ValueError("null"))
+        return pa.RecordBatch.from_struct_array(array).cast(self.columns)
+
+
+def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:
+    """Whether a null may stand in a required column; true also for a required child of a null struct."""
+    if array.null_count and not field.nullable:
+        return True
+    if pa.types.is_struct(field.type):
+        inner = [(array.field(n), field.type.field(n)) for n in range(field.type.num_fields)]
+    elif pa.types.is_map(field.type):
+        inner = [(array.keys, field.type.key_field), (array.items, field.type.item_field)]
+    elif pa.types.is_list(field.type):
+        inner = [(array.values, field.type.value_field)]
+    else:
+        return False
+    return any(_has_wrong_null(child, child_field) for child, child_field in inner)
+
+
+class _SinkFile:
+    """The file object that pyarrow writes to; deaf while `open` is false."""
+
+    closed = False
+
+    def __init__(self, sink: ByteSink) -> None:
+        self._sink = sink
+        self._position = 0
+        self.open = False
+
+    def write(self, data: bytes | memoryview) -> int:
+        if self.open:
+            self._sink.write(data)
+            self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing is held here."""
+
+    def close(self) -> None:
+        """The sink belongs to the caller."""
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+
+class RowGroupWriter:
+    """Writes row groups into a sink; chooses the columns with a dictionary from the first one."""
+
+    def __init__(self, sink: ByteSink, columns: pa.Schema, codec: _Codec) -> None:
+        """Nothing is written before the first row group."""
+        self._file = _SinkFile(sink)
+        self._columns = columns
+        self._codec = codec
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, table: pa.Table) -> None:
+        """Write a row group."""
+        self._file.open = True
+        try:
+            self._opened(table).write_table(table, row_group_size=max(1, table.num_rows))
+        finally:
+            self._file.open = False
+
+    def finish(self) -> None:
+        """Write the footer."""
+        self._file.open = True
+        try:
+            self._opened(self._columns.empty_table()).close()
+        finally:
+            self._file.open = False
+
+    def _opened(self, table: pa.Table) -> pq.ParquetWriter:
+        if self._writer is None:
+            # pyarrow-stubs know neither a file object of this kind nor a list of columns.
+            options: dict[str, Any] = {
+                "compression": self._codec.name,
+                "compression_level": self._codec.level,
+                "use_dictionary": choose_dictionary_columns(table),
+                "dictionary_pagesize_limit": DICTIONARY_BYTES,
+                "store_schema": False,
+            }
+            file: Any = self._file
+            self._writer = pq.ParquetWriter(file, self._columns, **options)
+        return self._writer
+
+
+class ParquetEncoder:
+    """One file. Rows wait for a row group: as Python values, then as Arrow batches, then on disk."""
+
+    def __init__(self, writer: RowGroupWriter, values: ValueColumns, row_group_bytes: int) -> None:
+        """`values`: makes columns; `row_group_bytes`: Arrow bytes after which a row group ends."""
+        self._writer = writer
+        self._values = values
+        self._row_group_bytes = row_group_bytes
+        self._rows: list[Any] = []
+        self._row_bytes = _ROW_BYTES_GUESS
+        self._waiting = ArrowSpill(values.columns)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Arrow bytes in memory, and an estimate for rows that are still Python values."""
+        return self._waiting.buffered_bytes + len(self._rows) * self._row_bytes
+
+    def append(self, values: Sequence[Any]) -> None:
+        """Take values.
+
+        Raises:
+            DataError: one of them, or of an earlier call, does not fit the schema.
+        """
+        self._rows.extend(values)
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._convert_rows()
+            self._end_full_row_group()
+
+    def append_arrow(self, batch: pa.RecordBatch) -> None:
+        """Columnar path: columns as `ParquetFormat.arrow_schema` says.
+
+        Raises:
+            SchemaError: other columns.
+            DataError: a null in a required column.
+        """
+        columns = self._values.columns
+        if not batch.schema.equals(columns):
+            if batch.schema.names != columns.names or batch.schema.types != columns.types:
+                raise SchemaError(
+                    f"The columns {_listed(batch.schema)} do not fit the file's columns {_listed(columns)}.",
+                    suggestion="Make the batch with the schema that ParquetFormat.arrow_schema gives.",
+                )
+            batch = pa.RecordBatch.from_arrays(batch.columns, schema=columns)
+        for column, field in zip(batch.columns, columns, strict=True):
+            if column.null_count and not field.nullable:
+                raise DataError(
+                    f"ParquetFormat cannot write a value: field {field.name} is required, but is null.",
+                    code="data.mismatch",
+                    suggestion="Make the field optional in the schema.",
+                )
+        self._convert_rows()
+        self._waiting.append(batch)
+        self._end_full_row_group()
+
+    def spill(self) -> None:
+        """Move what waits to the executor's disk as Arrow IPC.
+
+        Raises:
+            UnavailableError: the disk is full.
+            DataError: a waiting value does not fit the schema.
+        """
+        self._convert_rows()
+        self._waiting.spill()
+
+    def finish(self) -> None:
+        """Write the last row group and the footer; a file without rows has only columns.
+
+        Raises:
+            DataError: a waiting value does not fit the schema.
+        """
+        self._convert_rows()
+        if self._waiting.rows:
+            self._writer.write(self._waiting.take())
+        self._writer.finish()
+
+    def _convert_rows(self) -> None:
+        if not self._rows:
+            return
+        batch = self._values.batch(self._rows)
+        # A Python row takes about three times the memory of its columns plus a dict.
+        self._row_bytes = 250 + 3 * batch.nbytes // batch.num_rows
+        self._rows = []
+        self._waiting.append(batch)
+
+    def _end_full_row_group(self) -> None:
+        if self._waiting.total_bytes >= self._row_group_bytes or self._waiting.rows >= ROW_GROUP_ROWS:
+            self._writer.write(self._waiting.take())
+
+
+def _listed(columns: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in columns)
