@@ -1,7 +1,7 @@
 """The proleptic Gregorian calendar over integers of any size: days since 1970-01-01 to dates, and back.
 
-Python's `datetime` ends in the year 9999 and begins in the year 1; timestamps in the wrong unit are far outside, and
-Joda-Time formats them all the same. Years are astronomical: 0 is 1 BC.
+Python's `datetime` ends in the year 9999 and begins in the year 1; timestamps in the wrong unit are far
+outside, and Joda-Time formats them all the same. Years are astronomical: 0 is 1 BC.
 """
 
 from __future__ import annotations

@@ -10,12 +10,14 @@
 | D, d, M | day of year, of month, month (text from MMM) | | z | zone name, text |
 | E | day of week, text | | Z | +0100, ZZ +01:00, ZZZ zone id |
 
-Numbers are padded to the count of letters; `yy`, `YY` and `xx` are two digits; text is long from four letters on. Other
-letters are illegal, everything else and what stands between single quotes is literal, two single quotes are one.
+Numbers are padded to the count of letters; `yy`, `YY` and `xx` are two digits; text is long from four letters
+on. Other letters are illegal, everything else and what stands between single quotes is literal, two single
+quotes are one.
 
-Text follows Java: the locale string as a whole is a language, so `en_US`, which is none, gets the language-neutral text
-(English short names also where long ones are asked for, era CE). `z` prints the tz database's abbreviations, where Java has
-names of its own for some zones without one (BRT for America/Sao_Paulo): those get their offset here.
+Text follows Java: the locale string as a whole is a language, so `en_US`, which is none, gets the
+language-neutral text (English short names also where long ones are asked for, era CE). `z` prints the tz
+database's abbreviations, where Java has names of its own for some zones without one (BRT for
+America/Sao_Paulo): those get their offset here.
 """
 
 from __future__ import annotations

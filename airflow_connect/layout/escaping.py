@@ -1,13 +1,15 @@
 """Values of records inside directory names: harmless values stay verbatim, harmful ones are percent-escaped.
 
-Kafka Connect's sinks put field values into object keys as they are, so a value `a/../../b` walks out of `topics.dir`. Here
-the following are written as `%XX` (upper-case UTF-8 bytes) and everything else stays as it is:
+Kafka Connect's sinks put field values into object keys as they are, so a value `a/../../b` walks out of
+`topics.dir`. Here the following are written as `%XX` (upper-case UTF-8 bytes) and everything else stays as it
+is:
 
 * `/` and the backslash, which some stores and operating systems treat as a separator;
 * control characters (C0, DEL, C1) and lone surrogates, which S3 and XML cannot carry;
 * the first character of every directory delimiter, so that directories of several fields stay distinct;
 * the whole values `.` and `..`;
-* `%` where what follows would otherwise read as one of these escapes: `%2F` becomes `%252F`, while `100%` and `%20` stay.
+* `%` where what follows would otherwise read as one of these escapes: `%2F` becomes `%252F`, while `100%` and
+  `%20` stay.
 
 `unescape` is the exact inverse, hence no two values share a directory.
 """
@@ -39,7 +41,8 @@ def escape(value: str, delimiter: str = "/") -> str:
     """
     if value in (".", ".."):
         return "%2E" * len(value)
-    # The delimiter that will follow belongs to the text: with "--", a value that ends in "-" would move the boundary.
+    # The delimiter that will follow belongs to the text: with "--", a value that ends in "-" would move the
+    # boundary.
     text = value + delimiter
     parts, end = [], 0
     for match in _harmful_character(delimiter).finditer(text):

@@ -1,9 +1,10 @@
 """ISO-8601 texts to instants, as Joda-Time's `ISODateTimeFormat.dateTimeParser()` reads them.
 
-Accepted: `2024`, `2024-12`, `2024-12-30`, `2024-365`, `2024-W52-1`, each followed by `T12`, `T12:34`, `T12:34:56`, a
-fraction of the last unit (`.5` or `,5`) and an offset (`Z`, `+02`, `+0200`, `+02:00`); or a time alone, `T12:34`. Missing
-parts are the smallest ones. Text without an offset means UTC: Kafka Connect takes the JVM's default time zone there, which
-is UTC in its containers, and a result that depends on the machine would differ between executors.
+Accepted: `2024`, `2024-12`, `2024-12-30`, `2024-365`, `2024-W52-1`, each followed by `T12`, `T12:34`,
+`T12:34:56`, a fraction of the last unit (`.5` or `,5`) and an offset (`Z`, `+02`, `+0200`, `+02:00`); or a
+time alone, `T12:34`. Missing parts are the smallest ones. Text without an offset means UTC: Kafka Connect
+takes the JVM's default time zone there, which is UTC in its containers, and a result that depends on the
+machine would differ between executors.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ _DATE = (
 )
 _FRACTION = r"(?:[.,](?P<{}>\d{{1,9}}))"
 _TIME = (
-    r"(?P<hour>\d{1,2})(?:" + _FRACTION.format("hour_part") + r"|:(?P<minute>\d{1,2})(?:" + _FRACTION.format("minute_part")
-    + r"|:(?P<second>\d{1,2})" + _FRACTION.format("second_part") + r"?)?)?"
-)  # fmt: skip
+    rf"(?P<hour>\d{{1,2}})(?:{_FRACTION.format('hour_part')}"
+    rf"|:(?P<minute>\d{{1,2}})(?:{_FRACTION.format('minute_part')}"
+    rf"|:(?P<second>\d{{1,2}}){_FRACTION.format('second_part')}?)?)?"
+)
 _OFFSET = (
     r"(?P<offset>[Zz]|(?P<sign>[+-])(?P<oh>[01]\d|2[0-3])"
     r"(?:(?P<colon>:?)(?P<om>[0-5]\d)(?:(?P=colon)(?P<os>[0-5]\d)(?:[.,](?P<of>\d{1,3}))?)?)?)"
@@ -45,7 +47,8 @@ def parse_iso_ms(text: str) -> int:
     """Milliseconds since the epoch.
 
     Raises:
-        DataError: `Invalid format: ...` or `Cannot parse ...: Value 13 for monthOfYear must be in the range [1,12]`.
+        DataError: `Invalid format: ...` or `Cannot parse ...: Value 13 for monthOfYear must be in the range
+        [1,12]`.
     """
     match = _ISO.match(text)
     if match is None:

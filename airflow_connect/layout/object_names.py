@@ -1,7 +1,7 @@
 """The grammar of object keys, both ways: offsets to key, key to offsets.
 
-`[<topics.dir><dd>]<topic><dd><directory><dd><topic><fd><partition><fd><start, zero padded><extension>` where dd is
-`directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the leading part.
+`[<topics.dir><dd>]<topic><dd><directory><dd><topic><fd><partition><fd><start, zero padded><extension>` where
+dd is `directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the leading part.
 Source: Confluent S3 sink (TopicPartitionWriter.fileKeyToCommit), `topics/t/partition=0/t+0+0000000000.avro`.
 """
 
@@ -93,11 +93,12 @@ def object_key(
         DataError: longer than 1,024 UTF-8 bytes.
     """
     dd, fd = names.directory_delimiter, names.file_delimiter
-    key = f"{names.prefix}{topic}{dd}{directory}{dd}{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}{extension}"
+    file_name = f"{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}{extension}"
+    key = f"{names.prefix}{topic}{dd}{directory}{dd}{file_name}"
     # A character takes at most 4 bytes: short keys need no encoding.
     if len(key) > MAX_KEY_BYTES // 4 and len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
         raise DataError(
-            f"The object key of {topic}-{partition}@{start} is longer than {MAX_KEY_BYTES} bytes: {key[:100]}...",
+            f"The key of {topic}-{partition}@{start} is longer than {MAX_KEY_BYTES} bytes: {key[:90]}...",
             code="data.key_too_long",
             suggestion="Partition by a shorter field, or shorten topics.dir.",
         )
@@ -105,7 +106,7 @@ def object_key(
 
 
 def keys_extension(extension: str, marker: str) -> str:
-    """Extension of the object with keys (`.keys`) or headers (`.headers`) beside a value object: `.keys.avro`."""
+    """Extension of the object with keys (`KEYS`) or headers (`HEADERS`) beside values: `.keys.avro`."""
     return marker + extension
 
 
@@ -114,7 +115,8 @@ def parse_object_key(key: str, names: NameSettings, topic: str | None = None) ->
 
     Args:
         key: key without bucket.
-        topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`) can be
+        topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`)
+        can be
             ambiguous; the shortest topic wins then.
     """
     match = _key_pattern(names, topic).fullmatch(key)

@@ -1,8 +1,8 @@
-"""From a record to its directory below `topics.dir/<topic>`: the value of a partitioner is deterministic, and safe in a path.
+"""From a record to its directory below `topics.dir/<topic>`: deterministic, and safe in a path.
 
-Source: Confluent storage-common (DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner, DailyPartitioner,
-HourlyPartitioner) and S3 sink (SchemaPartitioner, TombstoneSupportedPartitioner). Field values are escaped (escaping.py),
-which is the only difference.
+Source: Confluent storage-common (DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner,
+DailyPartitioner, HourlyPartitioner) and S3 sink (SchemaPartitioner, TombstoneSupportedPartitioner). Field
+values are escaped (escaping.py), which is the only difference.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FieldPartitioner:
         """Partition by `fields`, `partition.field.name`."""
         if not fields or any(not name.strip() or "" in name.split(".") for name in fields):
             raise ConfigError(
-                f"partition.field.name={','.join(fields)!r} must name at least one field, without empty names.",
+                f"partition.field.name={','.join(fields)!r} must name fields, without empty names.",
                 config_path="partition.field.name",
             )
         self.fields = tuple(name.strip() for name in fields)
@@ -109,7 +109,7 @@ class FieldPartitioner:
         if not isinstance(value, Mapping) or schema is None or schema.type is not Type.STRUCT:
             raise DataError(
                 f"Error encoding partition. Value of {record.where} is not Struct type.",
-                suggestion="FieldPartitioner needs values with a schema, for example JsonConverter with schemas.enable=true.",
+                suggestion="FieldPartitioner needs a schema: JsonConverter with schemas.enable=true.",
             )
         try:
             found = [struct_field(value, schema, path) for path in self._paths]
@@ -131,8 +131,8 @@ class FieldPartitioner:
 class TimeBasedPartitioner:
     """Text of the start of the time bucket that holds the record's timestamp.
 
-    A bucket starts at a multiple of the duration in *local* time, so hours and days of the zone are buckets; the two hours
-    of the same name at the end of daylight saving share a directory.
+    A bucket starts at a multiple of the duration in *local* time, so hours and days of the zone are buckets;
+    the two hours of the same name at the end of daylight saving share a directory.
     """
 
     is_time_based = True
@@ -172,10 +172,15 @@ class TimeBasedPartitioner:
 
     @classmethod
     def from_config(
-        cls, duration_ms: int, path_format: str, locale: str, zone: str, timestamp_extractor: TimestampExtractor,
+        cls,
+        duration_ms: int,
+        path_format: str,
+        locale: str,
+        zone: str,
+        timestamp_extractor: TimestampExtractor,
         delimiter: str = "/",
-    ) -> TimeBasedPartitioner:  # fmt: skip
-        """A partitioner from `partition.duration.ms`, `path.format`, `locale`, `timezone` as they are written.
+    ) -> TimeBasedPartitioner:
+        """A partitioner from `partition.duration.ms`, `path.format`, `locale` and `timezone` as written.
 
         Raises:
             ConfigError: one of them is blank or wrong.
@@ -224,7 +229,8 @@ class TimeBasedPartitioner:
         from airflow_connect.layout.dense_codes import dense_codes
 
         offsets = self.zone.offsets_of(timestamps_ms)
-        # Near the ends of 64 bits the sum could wrap around; such timestamps are garbage, but equal garbage on both paths.
+        # Near the ends of 64 bits the sum could wrap around; such timestamps are garbage, but equal garbage
+        # on both paths.
         if (
             len(timestamps_ms)
             and not -(1 << 62) < int(timestamps_ms.min()) <= int(timestamps_ms.max()) < 1 << 62
@@ -234,7 +240,8 @@ class TimeBasedPartitioner:
             numbers = {name: number for number, name in enumerate(names)}
             return np.array([numbers[name] for name in each], dtype=np.int32), names
         local = timestamps_ms + offsets
-        # Java's division cuts towards zero: the buckets before and after 1970-01-01 (local) share the number 0.
+        # Java's division cuts towards zero: the buckets before and after 1970-01-01 (local) share the number
+        # 0.
         quotients = local // self.duration_ms
         if int(local.min(initial=0)) < 0:
             quotients += (local < 0) & (local % self.duration_ms != 0)
@@ -282,7 +289,7 @@ class Affix(Enum):
 
 
 class SchemaAffixPartitioner:
-    """`schema_name=<name>` before or after the directory of another partitioner; `schema_name=null` without a name."""
+    """`schema_name=<name>`, or `schema_name=null`, before or after the directory of another partitioner."""
 
     def __init__(self, inner: Partitioner, affix: Affix, delimiter: str = "/") -> None:
         """Wrap `inner`."""
@@ -375,9 +382,10 @@ def _field_value(value: Any, schema: Schema) -> str | int | bool | None:
         return None if value is None else int(value)
     if schema.type in (Type.STRING, Type.BOOLEAN):
         return value  # type: ignore[no-any-return]
+    kind = schema.name or schema.type.value
     raise DataError(
-        f"Error encoding partition. Type {schema.name or schema.type.value} is not supported as a partition key.",
-        suggestion="Partition by integers, strings or booleans; convert dates with the TimestampConverter transformation.",
+        f"Error encoding partition. Type {kind} is not supported as a partition key.",
+        suggestion="Partition by integers, strings or booleans; convert dates with TimestampConverter.",
     )
 
 

@@ -1,17 +1,19 @@
 """Where a file ends: the rotation rules of one topic-partition, as a state machine without I/O.
 
-A rotation closes *all* open files of the topic-partition, in every directory. Before a record is written, in this order:
+A rotation closes *all* open files of the topic-partition, in every directory. Before a record is written, in
+this order:
 
 1. null-schema switch: the directory has seen a schema and exactly one of that and the record's is missing;
-2. time, only when something is open: record time (`rotate.interval.ms`, time-based partitioners only), change of the
-   directory (`rotate.file.on.partition.change`, only together with the former), schedule (`rotate.schedule.interval.ms`);
+2. time, only when something is open: record time (`rotate.interval.ms`, time-based partitioners only), change
+   of the directory (`rotate.file.on.partition.change`, only together with the former), schedule
+   (`rotate.schedule.interval.ms`);
 3. schema: incompatible with the one of the directory's file, only when something is open;
 4. open files: the record needs one more than `partitioner.max.open.files`.
 
 After it is written: size (`flush.size`). In 1-4 the record opens the next file, with size it closes its own.
-Source: Confluent S3 sink (TopicPartitionWriter). Kept as it is there, because file boundaries depend on it: the base
-timestamp belongs to the topic-partition and is set by records that then fail; the directory of the last written record
-survives a rotation; only rotations of rule 2 restart the schedule.
+Source: Confluent S3 sink (TopicPartitionWriter). Kept as it is there, because file boundaries depend on it:
+the base timestamp belongs to the topic-partition and is set by records that then fail; the directory of the
+last written record survives a rotation; only rotations of rule 2 restart the schedule.
 
 Use, for each record:
 
@@ -19,8 +21,8 @@ Use, for each record:
     if reason:                       # close all open files, then ask again: the answer is None now
         rotation.rotated()
         rotation.before_write(directory, timestamp_ms, value_schema, now_ms)
-    ... write, projected to rotation.current_schema(directory); a record that fails is simply not reported below ...
-    if rotation.written(directory):  # close all open files
+    ...                              # write it, projected to rotation.current_schema(directory)
+    if rotation.written(directory):  # skipped for a record that failed; close all open files
         rotation.rotated()
 """
 
@@ -30,7 +32,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 from airflow_connect.layout.time_zones import DAY_MS, Zone
 
@@ -72,15 +73,6 @@ class RotationSettings:
     schema_compatibility: StorageSchemaCompatibility = StorageSchemaCompatibility.NONE
     tombstone_directory: str | None = None
 
-    def __post_init__(self) -> None:
-        """Scheduled rotation counts from the local midnight: refuse an interval that cannot be divided by."""
-        if self.rotate_schedule_interval_ms == 0:
-            raise ConfigError(
-                "rotate.schedule.interval.ms=0 has no meaning.",
-                suggestion="Use -1 to switch scheduled rotation off.",
-                config_path="rotate.schedule.interval.ms",
-            )
-
     @property
     def follows_record_time(self) -> bool:
         """Whether record timestamps can end a file."""
@@ -93,6 +85,10 @@ class Rotation:
     Attributes:
         record_count: records in the open files of all directories.
         open_directories: directories with an open file, in the order in which they were opened.
+        schemas: schema of the first record since the last rotation, by directory.
+        base_timestamp_ms: timestamp of the first record since the last rotation.
+        last_timestamp_ms: timestamp of the last record, written or not.
+        last_directory: directory of the last written record, also across rotations.
     """
 
     def __init__(self, settings: RotationSettings, opened_ms: int) -> None:
@@ -100,23 +96,23 @@ class Rotation:
 
         Args:
             settings: the rules.
-            opened_ms: instant from which the schedule counts. A run's clock stands still, so a schedule only fires when
-                this is earlier than the run: pass the clock of the run that left the records behind, if any.
+            opened_ms: instant from which the schedule counts. A run's clock stands still, so a schedule only
+                fires when this is earlier than the run: pass the clock of the run that left the records behind.
         """
         self.settings = settings
         self.record_count = 0
         self.open_directories: dict[str, None] = {}
-        self._base_timestamp_ms: int | None = None
-        self._last_timestamp_ms: int | None = None
-        self._last_directory: str | None = None
-        self._schemas: dict[str, Schema | None] = {}
+        self.base_timestamp_ms: int | None = None
+        self.last_timestamp_ms: int | None = None
+        self.last_directory: str | None = None
+        self.schemas: dict[str, Schema | None] = {}
         self._next_schedule_ms = self._schedule_after(opened_ms)
 
     def observe(self, timestamp_ms: int | None) -> None:
-        """Take note of a record's timestamp. For records that fail before they have a directory; `before_write` does it itself."""
-        self._last_timestamp_ms = timestamp_ms
-        if self._base_timestamp_ms is None:
-            self._base_timestamp_ms = timestamp_ms
+        """Take note of the timestamp of a record that then gets no directory; `before_write` does it too."""
+        self.last_timestamp_ms = timestamp_ms
+        if self.base_timestamp_ms is None:
+            self.base_timestamp_ms = timestamp_ms
 
     def before_write(
         self, directory: str, timestamp_ms: int | None, value_schema: Schema | None, now_ms: int
@@ -133,13 +129,13 @@ class Rotation:
             SchemaError: the schema cannot be compared with the current one; the record is at fault.
         """
         self.observe(timestamp_ms)
-        current = self._schemas.setdefault(directory, value_schema)
+        current = self.schemas.setdefault(directory, value_schema)
         if (current is None) != (value_schema is None):
             return Reason.NULL_SCHEMA
         if self.record_count > 0:
             reason = self._time_reason(directory, timestamp_ms, now_ms)
             if reason is not None:
-                self._next_schedule_ms = self._schedule_after(now_ms)
+                self.restart_schedule(now_ms)
                 return reason
         # Asked even when nothing is open: it also finds schemas that cannot be compared.
         changed = self.settings.schema_compatibility.should_change_file(value_schema, current)
@@ -152,59 +148,66 @@ class Rotation:
 
     def current_schema(self, directory: str) -> Schema | None:
         """Schema to which the next record of `directory` is projected."""
-        return self._schemas.get(directory)
+        return self.schemas.get(directory)
 
     def written(self, directory: str) -> Reason | None:
         """Count a record that was written; whether the open files must be closed now."""
         self.record_count += 1
         self.open_directories[directory] = None
-        self._last_directory = directory
+        self.last_directory = directory
         return Reason.SIZE if self.record_count >= self.settings.flush_size else None
 
     def rotated(self) -> None:
         """All open files were closed."""
         self.record_count = 0
         self.open_directories.clear()
-        self._schemas.clear()
-        self._base_timestamp_ms = None
+        self.schemas.clear()
+        self.base_timestamp_ms = None
 
     def idle(self, now_ms: int) -> Reason | None:
         """Whether the open files must be closed although no record is waiting.
 
-        Record time does not pass without records, so this is the schedule (or a last record that failed after its
-        timestamp was taken). With nothing open an expired schedule is only set again: there are no empty files.
+        Record time does not pass without records, so this is the schedule (or a last record that failed after
+        its timestamp was taken). With nothing open an expired schedule is only set again: there are no empty
+        files.
         """
         if self.record_count == 0:
-            if self._is_scheduled(now_ms):
-                self._next_schedule_ms = self._schedule_after(now_ms)
+            if self.is_scheduled(now_ms):
+                self.restart_schedule(now_ms)
             return None
-        reason = self._time_reason(self._last_directory or "", self._last_timestamp_ms, now_ms)
+        reason = self._time_reason(self.last_directory or "", self.last_timestamp_ms, now_ms)
         if reason is not None:
-            self._next_schedule_ms = self._schedule_after(now_ms)
+            self.restart_schedule(now_ms)
         return reason
 
     def _time_reason(self, directory: str, timestamp_ms: int | None, now_ms: int) -> Reason | None:
         settings = self.settings
         if settings.follows_record_time:
-            base = self._base_timestamp_ms
+            base = self.base_timestamp_ms
             if (
                 timestamp_ms is not None
                 and base is not None
                 and timestamp_ms - base >= settings.rotate_interval_ms
             ):
                 return Reason.INTERVAL
-            if settings.rotate_on_directory_change and self._is_other_directory(directory):
+            if settings.rotate_on_directory_change and self.is_other_directory(directory):
                 return Reason.DIRECTORY_CHANGE
-        return Reason.SCHEDULE if self._is_scheduled(now_ms) else None
+        return Reason.SCHEDULE if self.is_scheduled(now_ms) else None
 
-    def _is_other_directory(self, directory: str) -> bool:
-        if directory == self._last_directory:
+    def is_other_directory(self, directory: str) -> bool:
+        """Whether the directory changes; leaving or entering that of tombstones does not count."""
+        if directory == self.last_directory:
             return False
         tombstone = self.settings.tombstone_directory
-        return tombstone is None or tombstone not in (directory, self._last_directory)
+        return tombstone is None or tombstone not in (directory, self.last_directory)
 
-    def _is_scheduled(self, now_ms: int) -> bool:
+    def is_scheduled(self, now_ms: int) -> bool:
+        """Whether the schedule has come up."""
         return self._next_schedule_ms is not None and now_ms >= self._next_schedule_ms
+
+    def restart_schedule(self, now_ms: int) -> None:
+        """Set the schedule to its next instant."""
+        self._next_schedule_ms = self._schedule_after(now_ms)
 
     def _schedule_after(self, now_ms: int) -> int | None:
         interval = self.settings.rotate_schedule_interval_ms
@@ -214,15 +217,17 @@ class Rotation:
 def next_schedule(now_ms: int, interval_ms: int, zone: Zone) -> int:
     """Next instant of the schedule after `now_ms`: start of the local day plus a multiple of `interval_ms`.
 
-    Never later than one day after the start of the day, so that the grid starts anew at every midnight; days of 23 and 25
-    hours have the right length. Source: Confluent storage-common (DateTimeUtils.getNextTimeAdjustedByDay).
+    Never later than one day after the start of the day, so that the grid starts anew at every midnight; days
+    of 23 and 25 hours have the right length. Source: Confluent storage-common
+    (DateTimeUtils.getNextTimeAdjustedByDay).
 
     Args:
         now_ms: milliseconds since the epoch.
         interval_ms: > 0.
     """
     start = zone.start_of_day_ms(zone.local_ms(now_ms) // DAY_MS)
-    # Joda's plusDays(1) keeps the wall clock of the start, which is not midnight on a day whose midnight is skipped.
+    # Joda's plusDays(1) keeps the wall clock of the start, which is not midnight on a day whose midnight is
+    # skipped.
     next_local = zone.local_ms(start) + DAY_MS
     following = next_local - zone.offset_ms(start)
     if zone.offset_ms(following) != zone.offset_ms(start):

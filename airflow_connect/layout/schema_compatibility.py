@@ -1,12 +1,13 @@
 """When a new schema starts a new file, and how a record is projected to the schema of the file that is open.
 
-Only the schema of the value counts. Source: Confluent storage-common (StorageSchemaCompatibility, SchemaProjector).
+Only the schema of the value counts. Source: Confluent storage-common (StorageSchemaCompatibility,
+SchemaProjector).
 
 | mode | new file when | projection |
 |---|---|---|
 | NONE | the schemas differ in anything | none |
-| BACKWARD, FULL | the record's version is higher, or it cannot be projected | older record to the newer schema |
-| FORWARD | the record's version is lower, or it cannot be projected | newer record to the older schema |
+| BACKWARD, FULL | the record's version is higher, or it cannot be projected | older record to newer schema |
+| FORWARD | the record's version is lower, or it cannot be projected | newer record to older schema |
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _can_project(source: Schema, target: Schema) -> bool:
 
 @lru_cache(maxsize=4096)
 def _projection(source: Schema, target: Schema) -> Projection:
-    """Function from values of `source` to values of `target`; everything that only depends on the schemas is checked here."""
+    """Function from values of `source` to values of `target`; the schemas themselves are checked here."""
     if source == target:
         return _identity
     _check_compatible(source, target)

@@ -1,8 +1,8 @@
 """Time zones with Joda-Time's names and rules: offsets of instants, instants of local times.
 
-All times are milliseconds since 1970-01-01T00:00:00 (UTC for instants, the zone's wall clock for local times), as integers
-of any size: Python's datetime ends in the year 9999, record timestamps given in microseconds do not.
-Zone data comes from the system's tz database, else from the `tzdata` package.
+All times are milliseconds since 1970-01-01T00:00:00 (UTC for instants, the zone's wall clock for local
+times), as integers of any size: Python's datetime ends in the year 9999, record timestamps given in
+microseconds do not. Zone data comes from the system's tz database, else from the `tzdata` package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
-# The Gregorian calendar, weekdays included, repeats after 400 years: far instants have the offset of a near one.
+# The Gregorian calendar, weekdays included, repeats after 400 years: far instants have the offset of a near
+# one.
 _CYCLE_MS = 146_097 * DAY_MS
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_MS = (datetime(2, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
@@ -79,8 +80,9 @@ class Zone:
     def instant_ms(self, local_ms: int) -> int:
         """Instant of a wall clock time: Joda's `convertLocalToUTC(local, strict=false)`.
 
-        In a gap the offset before the gap holds, so that the wall clock of the result is later than `local_ms`. Of the
-        two instants of an overlap the result is the earlier one west of Greenwich, the later one elsewhere.
+        In a gap the offset before the gap holds, so that the wall clock of the result is later than
+        `local_ms`. Of the two instants of an overlap the result is the earlier one west of Greenwich, the
+        later one elsewhere.
         """
         estimate = self.offset_ms(local_ms)
         offset = self.offset_ms(local_ms - estimate)
@@ -89,7 +91,7 @@ class Zone:
         return local_ms - offset
 
     def start_of_day_ms(self, local_day: int) -> int:
-        """First instant of the local day number `local_day` (days since 1970-01-01), also where midnight is skipped."""
+        """First instant of a local day (days since 1970-01-01), also where midnight is skipped."""
         midnight = local_day * DAY_MS
         candidates = {midnight - self.offset_ms(midnight + hours * HOUR_MS) for hours in (-26, 0, 26)}
         valid = [instant for instant in candidates if self.local_ms(instant) == midnight]
@@ -112,7 +114,7 @@ class Zone:
         before = np.array([slot[0] for slot in slots], dtype=np.int64)
         after = np.array([slot[2] for slot in slots], dtype=np.int64)
         if (before == before[:1]).all() and (after == before[:1]).all():
-            return int(before[0]) if len(slots) else 0
+            return int(before[0]) if slots else 0
         offsets: NDArray[np.int64] = before[codes]
         if (before != after).any():
             change = np.array([slot[1] for slot in slots], dtype=np.int64)
@@ -210,6 +212,6 @@ def _unknown(zone_id: str, config_path: str) -> ConfigError:
     return ConfigError(
         f"The datetime zone id '{zone_id}' is not recognised.",
         code="layout.unknown_zone",
-        suggestion="Use an id of the tz database such as Europe/Berlin (case matters), UTC, or an offset such as +05:30.",
+        suggestion="Use an id of the tz database (Europe/Berlin, case matters), UTC, or an offset (+05:30).",
         config_path=config_path,
     )

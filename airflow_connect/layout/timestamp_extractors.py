@@ -42,7 +42,7 @@ class TimestampExtractor(Protocol):
 
 
 class WallclockTimestampExtractor:
-    """The run's own clock, which stands still: every record of a run has the same timestamp (`Plan.created_ms`)."""
+    """The run's own clock, which stands still: all records have one timestamp (`Plan.created_ms`)."""
 
     java_class = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$WallclockTimestampExtractor"
     needs_value = False
@@ -66,8 +66,8 @@ class RecordTimestampExtractor:
 class RecordFieldTimestampExtractor:
     """A field of the value, `a.b.c` inside structs or maps.
 
-    Struct fields: Timestamp, INT64 and INT32 (milliseconds since the epoch), STRING. Map values: numbers, text.
-    Text: an integer (milliseconds), or ISO-8601 (iso_timestamps.py).
+    Struct fields: Timestamp, INT64 and INT32 (milliseconds since the epoch), STRING. Map values: numbers,
+    text. Text: an integer (milliseconds), or ISO-8601 (iso_timestamps.py).
     """
 
     java_class = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordFieldTimestampExtractor"
@@ -84,7 +84,7 @@ class RecordFieldTimestampExtractor:
         if not isinstance(value, Mapping):
             raise DataError(
                 f"Error encoding partition. The value of {record.where} is neither a struct nor a map.",
-                suggestion="timestamp.extractor=RecordField reads fields: use another extractor or converter.",
+                suggestion="timestamp.extractor=RecordField reads fields: use another one or a converter.",
             )
         try:
             if schema is None or schema.type is Type.MAP:
@@ -107,10 +107,8 @@ class RecordFieldTimestampExtractor:
         found: Any = value
         for name in self._path:
             if not isinstance(found, Mapping) or found.get(name) is None:
-                raise DataError(
-                    f"Error extracting timestamp from record field: {self.field}: Unable to find nested field '{name}'"
-                    if len(self._path) > 1
-                    else f"Error extracting timestamp from record field: {self.field}: it is missing or null",
+                raise self._failed(
+                    f": Unable to find nested field '{name}'" if len(self._path) > 1 else "is missing"
                 )
             found = found[name]
         if isinstance(found, str):
