@@ -1,9 +1,9 @@
 """Record keys and headers as values that every format can write: `store.kafka.keys`, `store.kafka.headers`.
 
-Parquet files have named columns, so keys and headers are wrapped in structs there; the other formats write a key as
-it is and the headers as an array. A header's value becomes a string, because headers of one file may have different
-types. Source: Confluent's S3 sink (the names `RecordKey` and `RecordHeaders`; header values as in Connect's
-`Values.convertToString`).
+Parquet files have named columns, so keys and headers are wrapped in structs there; the other formats write
+a key as it is and the headers as an array. A header's value becomes a string, because headers of one file
+may have different types. Source: Confluent's S3 sink (the names `RecordKey` and `RecordHeaders`; header
+values as in Connect's `Values.convertToString`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import random
 import zlib
@@ -17,6 +16,7 @@ from airflow_connect.api.errors import ConfigError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.formats.compression import PIECE_BYTES, GzipStream, compress_whole
 from airflow_connect.formats.spill import SpillArea
+from tests.unit.formats.connect_values import Sink
 
 LEVELS = range(-1, 10)
 
@@ -36,13 +36,6 @@ def _json_lines(records: int) -> bytes:
         + b"\n"
         for number in range(records)
     )
-
-
-class Sink(io.BytesIO):
-    """A byte sink in memory."""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:  # type: ignore[override]
-        super().write(bytes(data))
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 from typing import Any
 
 import pytest
@@ -14,13 +13,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
-
-
-class Sink(io.BytesIO):
-    """A byte sink in memory."""
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:  # type: ignore[override]
-        super().write(bytes(data))
+from tests.unit.formats.connect_values import Sink
 
 
 @given(st.lists(st.lists(st.binary(max_size=20))), st.binary(max_size=3), st.booleans())
