@@ -29,8 +29,8 @@ def parse_jaas(line: str) -> tuple[str, dict[str, str]]:
     if match is None:
         raise ConfigError(
             "sasl.jaas.config cannot be read.",
-            suggestion='Write: org.apache.kafka.common.security.plain.PlainLoginModule required username="..." '
-            'password="...";',
+            suggestion="Write: org.apache.kafka.common.security.plain.PlainLoginModule required "
+            'username="..." password="...";',
             config_path="sasl.jaas.config",
         )
     options = {key: _unquoted(value) for key, value in _OPTION.findall(match[3])}
@@ -125,7 +125,7 @@ def _truststore(config: Mapping[str, Any], settings: dict[str, Any]) -> set[str]
         return used
     if _store_type(config, "truststore", str(location)) != "PEM":
         raise ConfigError(
-            f"ssl.truststore.location={location} is not a PEM file; librdkafka cannot read Java's trust stores.",
+            f"ssl.truststore.location={location} is not a PEM file; librdkafka reads no Java trust store.",
             suggestion="Export it: keytool -exportcert -rfc -keystore <store> -alias <ca> -file ca.pem; set "
             "ssl.truststore.type=PEM and ssl.truststore.location=ca.pem.",
             config_path="ssl.truststore.location",

@@ -25,19 +25,28 @@ OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
 """Topic, partition, key, value (None: tombstone)."""
 
 
-
 class OutgoingMessage(Protocol):
-    """A whole message for any topic, e.g. a dead letter; the partition follows from its key.
+    """A whole message for any topic, e.g. a dead letter; the partition follows from its key."""
 
-    Attributes:
-        timestamp: milliseconds since the epoch, or None for now.
-    """
+    @property
+    def topic(self) -> str:
+        """Where it goes."""
 
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
-    timestamp: int | None
+    @property
+    def key(self) -> bytes | None:
+        """Key bytes."""
+
+    @property
+    def value(self) -> bytes | None:
+        """Value bytes; None is a tombstone."""
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Headers in order."""
+
+    @property
+    def timestamp(self) -> int | None:
+        """Milliseconds since the epoch, or None for now."""
 
 
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -126,7 +135,7 @@ class TransactionalWriter:
         try:
             self._producer.begin_transaction()
             for topic, partition, key, value in records:
-                self._produce(topic, value, key, partition)
+                self._produce(topic, value, key, partition=partition)
             for message in messages:
                 self._produce(
                     message.topic,
@@ -151,10 +160,10 @@ class TransactionalWriter:
         self._producer.purge(blocking=False)
         self._producer.close()
 
-    def _produce(self, *message: Any, **more: Any) -> None:
+    def _produce(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
         while True:
             try:
-                self._producer.produce(*message, on_delivery=self._delivered, **more)
+                self._producer.produce(topic, value, key, on_delivery=self._delivered, **more)
                 return
             except BufferError:  # the local queue is full: deliveries make room
                 self._producer.poll(0.1)
