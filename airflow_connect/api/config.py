@@ -1,8 +1,8 @@
-"""ConfigDef: which keys exist, what they mean, which values they take; source of parsing, validation, forms and docs.
+"""ConfigDef: keys, their meaning and their values; the one source of parsing, validation, forms and docs.
 
-The meaning is that of Kafka Connect's ConfigDef (KIP-26), message texts included. Three things are ours: a key may be
-marked as having no meaning here (`ConfigKey.ignored`), a family of keys may share a prefix (`KeyFamily`), and rules
-between keys (`Rule`) take part in `validate` and `parse`.
+The meaning is that of Kafka Connect's ConfigDef (KIP-26), message texts included. Three things are ours: a
+key may be marked as having no meaning here (`ConfigKey.ignored`), a family of keys may share a prefix
+(`KeyFamily`), and rules between keys (`Rule`) take part in `validate` and `parse`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ class ConfigKey:
     """Definition of one key.
 
     Attributes:
-        default: used when the key is absent; text is parsed as a given value would be; REQUIRED: there is none.
+        default: used when the key is absent; text is parsed as a given value would be; REQUIRED: there is
+            none.
         documentation: complete sentences with units.
         plugin: for CLASS, the kind of plugin that the value names; without it any class name is taken.
         ignored: "" or the complete sentence that says why the key has no meaning here.
@@ -99,11 +100,18 @@ class ConfigKey:
         """Typed default, None when required."""
         return None if self.is_required else self.parse(self.default)
 
+    @property
+    def valid_values(self) -> str:
+        """Which values are valid, for people: the validator's description or the built-in classes, or ""."""
+        if self.plugin is not None:
+            return ", ".join(plugins.aliases(self.plugin))
+        if self.type is Type.BOOLEAN:
+            return "true, false"
+        return str(self.validator) if self.validator is not None else ""
+
     def expectation(self) -> str:
-        """What the key takes, for people: `INT, [1,...]`."""
-        valid = str(self.validator) if self.validator is not None else ""
-        known = ", ".join(plugins.aliases(self.plugin)) if self.plugin else ""
-        return ", ".join(part for part in (self.type.value, valid or known) if part)
+        """Type and valid values: `INT, [1,...]`."""
+        return ", ".join(part for part in (self.type.value, self.valid_values) if part)
 
 
 @dataclass(slots=True)
@@ -165,7 +173,8 @@ class ConfigDef:
         """Add keys.
 
         Raises:
-            ConfigError: a key is defined twice, or its default is not of its type (a mistake of the plugin's author).
+            ConfigError: a key is defined twice, or its default is not of its type (a mistake of the plugin's
+                author).
         """
         for key in keys:
             if key.name in self._keys:
@@ -230,7 +239,8 @@ class ConfigDef:
         """Check every defined key; never raises, collects Connect's messages in `ConfigValue.errors`.
 
         Args:
-            raw: the whole configuration; JSON numbers and booleans count as their text. Keys of others are left alone.
+            raw: the whole configuration; JSON numbers and booleans count as their text. Keys of others are
+                left alone.
         """
         values = {key.name: self._validate_key(key, raw) for key in self._keys.values()}
         parsed = {name: value.value for name, value in values.items()}
@@ -262,7 +272,8 @@ class ConfigDef:
         except ConfigError as error:
             outcome.errors.append(error.message)
             outcome.suggestions.append(error.suggestion)
-        # As in Connect the validator also sees the null of a failed parse: two messages for one key are usual.
+        # As in Connect the validator also sees the null of a failed parse: two messages for one key are
+        # usual.
         if key.validator is not None and not (key.is_required and key.name not in raw):
             try:
                 key.validator.check(key.name, outcome.value)
@@ -280,8 +291,8 @@ class ConfigDef:
         """Typed values of every defined key, defaults filled in.
 
         Raises:
-            ConfigError: names every wrong key with Connect's message, what the key takes and what to do; `config_path`
-                is the first wrong key. No secret is in it.
+            ConfigError: names every wrong key with Connect's message, what the key takes and what to do;
+                `config_path` is the first wrong key. No secret is in it.
         """
         values = self.validate(raw)
         wrong = [value for value in values if value.errors]
@@ -314,7 +325,7 @@ class ConfigDef:
         return [UnknownKey(name, self.nearest_name(name)) for name in unknown]
 
     def nearest_name(self, name: str, likeness: float = near_names.USUAL_LIKENESS) -> str:
-        """The known name most like `name`, or ""; for families the prefix is corrected and the rest is kept."""
+        """The known name most like `name`, or ""; of a family the prefix is corrected, the rest kept."""
         candidates = list(self._keys)
         for family in self._families:
             parts = family.prefix.count(".")

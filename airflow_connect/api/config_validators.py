@@ -1,7 +1,7 @@
 """Validators of configuration values, with the texts of Kafka Connect's own.
 
-A validator has `check(name, value)`, which raises InvalidValueError, and `str()`, which says what is valid. As in
-Connect a validator runs on the parsed value, also when parsing failed and the value is None.
+A validator has `check(name, value)`, which raises InvalidValueError, and `str()`, which says what is valid.
+As in Connect a validator runs on the parsed value, also when parsing failed and the value is None.
 Source: org.apache.kafka.common.config.ConfigDef and its nested validators (Kafka 4.3).
 """
 
@@ -78,7 +78,7 @@ class CaseInsensitiveValidString:
 
 
 class EnumString:
-    """One of the given lower-case strings in any case, as Confluent's connectors check enums; null is invalid."""
+    """One of the given lower-case strings in any case, as Confluent checks enums; null is invalid."""
 
     def __init__(self, *values: str) -> None:
         """Keep the values, in order."""
@@ -95,7 +95,7 @@ class EnumString:
 
 
 class OneOf:
-    """One of the given strings, worded as Confluent's storage connectors do; null is valid when `nullable`."""
+    """One of the given strings, in the words of Confluent's sinks; null is valid when `nullable`."""
 
     def __init__(self, *values: str, nullable: bool = False) -> None:
         """Keep the values, in order."""
@@ -172,7 +172,7 @@ class NonEmptyString:
 
 
 class NonEmptyStringWithoutControlChars:
-    """Null or a string with at least one character and no ISO control character (U+0000-U+001F, U+007F-U+009F)."""
+    """Null or a non-empty string without ISO control characters (U+0000-U+001F, U+007F-U+009F)."""
 
     def check(self, name: str, value: Any) -> None:
         """Names the offending code points."""
@@ -182,8 +182,8 @@ class NonEmptyStringWithoutControlChars:
             raise invalid(name, value, "String may not be empty")
         bad = [str(ord(c)) for c in value if ord(c) < 0x20 or 0x7F <= ord(c) <= 0x9F]
         if bad:
-            why = f"String may not contain control sequences but had the following ASCII chars: {', '.join(bad)}"
-            raise invalid(name, value, why)
+            why = "String may not contain control sequences but had the following ASCII chars: "
+            raise invalid(name, value, why + ", ".join(bad))
 
     def __str__(self) -> str:
         """Connect's wording."""

@@ -1,4 +1,4 @@
-"""Configuration values: their types, how text becomes a value and how a value becomes text, as Kafka Connect does it.
+"""Configuration values: their types, how text becomes a value and a value text, as in Kafka Connect.
 
 Source of every rule and message: org.apache.kafka.common.config.ConfigDef (Kafka 4.3), recorded in
 tests/data/configdef.jsonl.
@@ -31,8 +31,8 @@ _SECRET_NAME = re.compile(
 class Type(Enum):
     """Types of configuration values; the Python value of each is in brackets.
 
-    BOOLEAN [bool], STRING [str], INT, SHORT, LONG [int with 32, 16, 64 bits], DOUBLE [float], LIST [list[str]],
-    CLASS [str, as written], PASSWORD [Password].
+    BOOLEAN [bool], STRING [str], INT, SHORT, LONG [int with 32, 16, 64 bits], DOUBLE [float], LIST
+    [list[str]], CLASS [str, as written], PASSWORD [Password].
     """
 
     BOOLEAN = "BOOLEAN"
@@ -56,7 +56,7 @@ _EXPECTED_NUMBER = {
 
 
 class Password:
-    """A secret that never shows itself: `str`, `repr` and `format` give `[hidden]`; `.value` is the secret."""
+    """A secret that never shows itself: `str`, `repr` and `format` give `[hidden]`; `.value` is it."""
 
     __slots__ = ("_value",)
 
@@ -87,11 +87,11 @@ class Password:
 
 
 class InvalidValueError(Exception):
-    """A value does not fit its key; `str()` is the message that Connect gives. Collected by `ConfigDef`, never shown raw."""
+    """A value does not fit its key; `str()` is Connect's message. `ConfigDef` collects these."""
 
 
 def invalid(name: str, value: Any, why: str = "") -> InvalidValueError:
-    """`Invalid value V for configuration K: why`, with the value hidden where the name sounds like a secret."""
+    """`Invalid value V for configuration K: why`; V is hidden where the name sounds like a secret."""
     shown = HIDDEN if is_secret_name(name) else display(value)
     return InvalidValueError(f"Invalid value {shown} for configuration {name}" + (f": {why}" if why else ""))
 
@@ -120,7 +120,7 @@ def java_trim(text: str) -> str:
 
 
 def java_double(value: float) -> str:
-    """`Double.toString`: decimal notation in [1e-3, 1e7), else one digit before the point and `E` (1.0E10)."""
+    """`Double.toString`: decimal in [1e-3, 1e7), else one digit before the point and `E` (1.0E10)."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -289,7 +289,8 @@ def coerce_config(raw: Mapping[str, Any]) -> dict[str, str | None]:
 def masked(raw: Mapping[str, Any], secret_names: Iterable[str] = ()) -> dict[str, Any]:
     """A copy that can be shown: values of `secret_names` and of names that sound secret become `[hidden]`.
 
-    References to a config provider, `${provider:path:key}`, are no secrets and stay, unless other text stands beside them.
+    References to a config provider, `${provider:path:key}`, are no secrets and stay, unless other text stands
+    beside them.
     """
     known = frozenset(secret_names)
     return {

@@ -71,7 +71,8 @@ class SinkConnectorConfig:
         run_max_seconds: seconds of copying at most; 0: no limit.
         run_until_timestamp_ms: records at or after this time stay for a later run; None: no limit.
         offsets_out_of_range: `earliest`, `latest`, `nearest`, or "" to fail.
-        consumer_override, producer_override, admin_override: settings of Kafka's Java clients, without prefix.
+        consumer_override, producer_override, admin_override: settings of Kafka's Java clients, without
+            prefix.
         raw: the whole configuration as text.
         ignored: given keys without a meaning here.
         unknown: given keys that nobody knows; () unless the connector's own definition was given.
@@ -111,8 +112,9 @@ class SinkConnectorConfig:
 
         Args:
             raw: the whole configuration, secrets resolved; JSON numbers and booleans are taken as their text.
-            definition: every key of this kind of connector (`sink_keys()` included), so that its keys are checked
-                too and unknown ones are found; without it only the keys that all sinks share are looked at.
+            definition: every key of this kind of connector (`sink_keys()` included), so that its keys are
+                checked too and unknown ones are found; without it only the keys that all sinks share are
+                looked at.
 
         Raises:
             ConfigError: names every wrong key.
@@ -147,7 +149,7 @@ class SinkConnectorConfig:
 
 
 def converter_of(raw: Mapping[str, str], parsed: Mapping[str, Any], key: str) -> ConverterConfig | None:
-    """The converter that `key` (`key.converter`, ...) names with its nested keys, or None when it is not set."""
+    """The converter that `key` (`key.converter`, ...) names, with its nested keys; None when it is not set."""
     name = parsed[key]
     if name is None:
         return None
@@ -164,7 +166,7 @@ def with_prefix(raw: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def _unused_converter_keys(raw: Mapping[str, str]) -> list[IgnoredKey]:
-    """Nested converter keys without the converter: Connect drops them silently, and many an hour with them."""
+    """Nested converter keys without the converter: Connect drops them silently, which costs people hours."""
     reason = "It belongs to {0}, which this connector does not set; the worker's {0} has the worker's settings."
     return [
         IgnoredKey(name, reason.format(key))

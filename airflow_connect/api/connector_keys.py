@@ -58,11 +58,20 @@ RUN_MAX_BYTES = "run.max.bytes"
 RUN_MAX_SECONDS = "run.max.seconds"
 RUN_UNTIL_TIMESTAMP = "run.until.timestamp"
 OFFSETS_OUT_OF_RANGE = "offsets.out.of.range"
-CONSUMER_OVERRIDE, PRODUCER_OVERRIDE, ADMIN_OVERRIDE = "consumer.override.", "producer.override.", "admin.override."
+CONSUMER_OVERRIDE = "consumer.override."
+PRODUCER_OVERRIDE = "producer.override."
+ADMIN_OVERRIDE = "admin.override."
+"admin.override."
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
-_COMMON, _TRANSFORMS, _PREDICATES, _ERRORS, _RUN = "Common", "Transforms", "Predicates", "Error Handling", "Run"
+_COMMON, _TRANSFORMS, _PREDICATES, _ERRORS, _RUN = (
+    "Common",
+    "Transforms",
+    "Predicates",
+    "Error Handling",
+)
+"Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
 _LICENCE = "This software needs no licence key."
@@ -71,11 +80,7 @@ _LICENCE = "This software needs no licence key."
 def common_keys() -> ConfigDef:
     """Keys of every connector."""
     return (
-        ConfigDef()
-        .define(*_identity_keys())
-        .define(*_converter_keys())
-        .define(*_chain_keys())
-        .define(*_error_keys())
+        ConfigDef().define(*_identity_keys()).define(*_converter_keys()).define(*_chain_keys()).define(*_error_keys())
     )
 
 
@@ -95,15 +100,16 @@ def _identity_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             NAME, Type.STRING, REQUIRED,
-            "Name of the connector, unique among all connectors of the Kafka cluster: it is part of the consumer group"
-            " `connect-<name>`, which holds the offsets.",
+            "Name of the connector, unique among all connectors of the Kafka cluster: it is part of the"
+            " consumer group `connect-<name>`, which holds the offsets.",
             NonEmptyStringWithoutControlChars(), high, _COMMON, order=1, display_name="Connector name",
         ),
         ConfigKey(
             CONNECTOR_CLASS, Type.CLASS, REQUIRED,
-            "Class of the connector: the Java name that Kafka Connect uses, its alias, an entry point, or a dotted Python"
-            " path (package.module:Class).",
-            None, high, _COMMON, PluginKind.CONNECTOR, order=2, width=Width.LONG, display_name="Connector class",
+            "Class of the connector: the Java name that Kafka Connect uses, its alias, an entry point, or a"
+            " dotted Python path (package.module:Class).",
+            None, high, _COMMON, PluginKind.CONNECTOR, order=2, width=Width.LONG,
+            display_name="Connector class",
         ),
         ConfigKey(
             "connector.plugin.version", Type.STRING, None, "Version of the connector class.",
@@ -138,8 +144,9 @@ def _converter_keys() -> list[ConfigKey]:
         keys += [
             ConfigKey(
                 name, Type.CLASS, None,
-                f"Class that turns the bytes of record {what} into typed values. The worker's converter is used when it"
-                f" is not set; its own settings are the keys that start with `{name}.`, and the worker's do not apply.",
+                f"Class that turns the bytes of record {what} into typed values. The worker's converter is"
+                f" used when it is not set; its own settings are the keys that start with `{name}.`, and the"
+                " worker's do not apply.",
                 None, Importance.LOW, _COMMON, kind, width=Width.SHORT, display_name=f"{display} class",
             ),
             ConfigKey(
@@ -156,12 +163,14 @@ def _chain_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             TRANSFORMS, Type.LIST, "",
-            "Aliases of the transformations to apply to every record. This version has none: the list must be empty.",
+            "Aliases of the transformations to apply to every record. This version has none: the list must"
+            " be empty.",
             ValidList(), low, _TRANSFORMS, width=Width.LONG, display_name="Transforms",
         ),
         ConfigKey(
             PREDICATES, Type.LIST, "",
-            "Aliases of the predicates that transformations use. This version has none: the list must be empty.",
+            "Aliases of the predicates that transformations use. This version has none: the list must be"
+            " empty.",
             ValidList(), low, _PREDICATES, width=Width.LONG, display_name="Predicates",
         ),
         ConfigKey(
@@ -177,20 +186,21 @@ def _error_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             ERRORS_RETRY_TIMEOUT, Type.LONG, 0,
-            "How long an operation on a record that failed for a passing reason is tried again, in milliseconds."
-            " 0 means never, -1 without end.",
+            "How long an operation on a record that failed for a passing reason is tried again, in"
+            " milliseconds. 0 means never, -1 without end.",
             None, medium, _ERRORS, display_name="Retry Timeout for Errors",
         ),
         ConfigKey(
             ERRORS_RETRY_DELAY_MAX_MS, Type.LONG, 60000,
-            "Longest pause between two such tries, in milliseconds. Pauses start at 300 ms, double, and are randomised"
-            " once they reach this limit.",
+            "Longest pause between two such tries, in milliseconds. Pauses start at 300 ms, double, and are"
+            " randomised once they reach this limit.",
             None, medium, _ERRORS, display_name="Maximum Delay Between Retries for Errors",
         ),
         ConfigKey(
             ERRORS_TOLERANCE, Type.STRING, "none",
-            "What happens to a record that cannot be converted or written: `none` fails the run before anything becomes"
-            " visible, `all` leaves the record out, counts it and sends it to the dead letter queue if there is one.",
+            "What happens to a record that cannot be converted or written: `none` fails the run before"
+            " anything becomes visible, `all` leaves the record out, counts it and sends it to the dead"
+            " letter queue if there is one.",
             ValidString("none", "all"), medium, _ERRORS, width=Width.SHORT, display_name="Error Tolerance",
         ),
         ConfigKey(
@@ -210,14 +220,16 @@ def _topic_keys() -> list[ConfigKey]:
     high = Importance.HIGH
     return [
         ConfigKey(
-            TOPICS, Type.LIST, "", "Topics to copy, comma separated. Exactly one of topics and topics.regex must be set.",
+            TOPICS, Type.LIST, "",
+            "Topics to copy, comma separated. Exactly one of topics and topics.regex must be set.",
             ValidList(), high, _COMMON, order=4, width=Width.LONG, display_name="Topics",
         ),
         ConfigKey(
             TOPICS_REGEX, Type.STRING, "",
-            "Regular expression that the whole name of a topic must match for the topic to be copied. Topics are looked"
-            " up at the start of every run.",
-            Lambda(_check_regex, "valid regex"), high, _COMMON, order=4, width=Width.LONG, display_name="Topics regex",
+            "Regular expression that the whole name of a topic must match for the topic to be copied."
+            " Topics are looked up at the start of every run.",
+            Lambda(_check_regex, "valid regex"), high, _COMMON, order=4, width=Width.LONG,
+            display_name="Topics regex",
         ),
     ]  # fmt: skip
 
@@ -227,18 +239,21 @@ def _dead_letter_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             DLQ_TOPIC, Type.STRING, "",
-            "Topic of the dead letter queue: gets the unchanged bytes of every record that errors.tolerance=all leaves"
-            " out, in the same Kafka transaction as the offsets. Blank: such records are only counted.",
+            "Topic of the dead letter queue: gets the unchanged bytes of every record that"
+            " errors.tolerance=all leaves out, in the same Kafka transaction as the offsets. Blank: such"
+            " records are only counted.",
             None, medium, _ERRORS, order=6, display_name="Dead Letter Queue Topic Name",
         ),
         ConfigKey(
             DLQ_REPLICATION_FACTOR, Type.SHORT, 3,
-            "Replication factor for creating the dead letter queue's topic (1 partition) when it does not exist.",
+            "Replication factor for creating the dead letter queue's topic (1 partition) when it does not"
+            " exist.",
             None, medium, _ERRORS, order=7, display_name="Dead Letter Queue Topic Replication Factor",
         ),
         ConfigKey(
             DLQ_CONTEXT_HEADERS, Type.BOOLEAN, False,
-            "Whether a dead letter says in headers `__connect.errors.*` where it came from and what went wrong.",
+            "Whether a dead letter says in headers `__connect.errors.*` where it came from and what went"
+            " wrong.",
             None, medium, _ERRORS, order=8, display_name="Enable Error Context Headers",
         ),
     ]  # fmt: skip
@@ -250,49 +265,58 @@ def _run_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             FLUSH_ON_END, Type.BOOLEAN, True,
-            "Whether files that are not full when the run reaches its end are published. false: their records are left"
-            " for the next run, which gives the same objects as a connector that runs for ever.",
+            "Whether files that are not full when the run reaches its end are published. false: their"
+            " records are left for the next run, which gives the same objects as a connector that runs for"
+            " ever.",
             None, medium, _RUN, display_name="Flush on end",
         ),
         ConfigKey(
             DELIVERY_GUARANTEE, Type.STRING, EXACTLY_ONCE,
-            "`exactly_once`: output and offsets become final together. `at_least_once`: output first, then offsets; a"
-            " crash between them copies again. `at_most_once`: offsets first, then output; a crash between them loses.",
-            ValidString(EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE), medium, _RUN, display_name="Delivery guarantee",
+            "`exactly_once`: output and offsets become final together. `at_least_once`: output first, then"
+            " offsets; a crash between them copies again. `at_most_once`: offsets first, then output; a"
+            " crash between them loses.",
+            ValidString(EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE), medium, _RUN,
+            display_name="Delivery guarantee",
         ),
         ConfigKey(
             RUN_MAX_RECORDS, Type.LONG, None,
-            "Largest number of offsets that one run copies, over all partitions; the rest is left for the next run.",
+            "Largest number of offsets that one run copies, shared fairly among all partitions; the rest is"
+            " left for the next run. Gaps in the offsets count, so fewer records may come.",
             positive, medium, _RUN, display_name="Records per run",
         ),
         ConfigKey(
             RUN_MAX_BYTES, Type.LONG, None,
-            "Largest number of bytes, as stored in Kafka and estimated from the last run, that one run copies.",
+            "Largest number of bytes of keys and values that one run copies, shared among its tasks: a task"
+            " stops after the record that crosses its share.",
             positive, low, _RUN, display_name="Bytes per run",
         ),
         ConfigKey(
             RUN_MAX_SECONDS, Type.LONG, None,
-            "Longest time that the copying of one run takes, in seconds: tasks then stop at a record boundary, and what"
-            " was copied is published and committed.",
+            "Longest time that the copying of one run takes, in seconds: tasks then stop at a record"
+            " boundary, and what was copied is published and committed.",
             positive, low, _RUN, display_name="Seconds per run",
         ),
         ConfigKey(
             RUN_UNTIL_TIMESTAMP, Type.STRING, "",
-            "Copy only records before the first one with this timestamp or a later one, per partition: milliseconds"
-            " since the epoch, or ISO 8601 (without a zone: UTC). Blank: up to the end of the log at planning.",
+            "Copy only records before the first one with this timestamp or a later one, per partition:"
+            " milliseconds since the epoch, or ISO 8601 (without a zone: UTC). Blank: up to the end of the"
+            " log at planning.",
             Lambda(_check_timestamp, "epoch milliseconds or ISO 8601"), low, _RUN, display_name="Run until",
         ),
         ConfigKey(
             OFFSETS_OUT_OF_RANGE, Type.STRING, "",
-            "Where to go on when the committed offset is no longer in the log, or the topic was recreated: `earliest`,"
-            " `latest` or `nearest` (the closest end of the log). Blank: the run fails and shows both offsets.",
-            ValidString("", "earliest", "latest", "nearest"), medium, _RUN, display_name="Offsets out of range",
+            "Where to go on when the committed offset is no longer in the log, or the topic was recreated:"
+            " `earliest`, `latest` or `nearest` (the closest end of the log). Blank: the run fails and shows"
+            " both offsets.",
+            ValidString("", "earliest", "latest", "nearest"), medium, _RUN,
+            display_name="Offsets out of range",
         ),
     ]  # fmt: skip
 
 
 def _families() -> list[KeyFamily]:
-    overrides = "Settings of the {} that this connector uses, subject to connector.client.config.override.policy."
+    overrides = "Settings of the {} that this connector uses, subject to"
+    " connector.client.config.override.policy."
     return [
         KeyFamily(f"{KEY_CONVERTER}.", "Settings of the key converter."),
         KeyFamily(f"{VALUE_CONVERTER}.", "Settings of the value converter."),
@@ -330,7 +354,8 @@ def _check_timestamp(name: str, value: Any) -> None:
 def _exactly_one_topic_key(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Source: SinkConnectorConfig.validate, which puts the text on both keys."""
     topics, regex = parsed[TOPICS], parsed[TOPICS_REGEX]
-    suggestion = "Set topics to a comma separated list, or topics.regex to a regular expression, and not both."
+    suggestion = "Set topics to a comma separated list, or topics.regex to a regular expression, and not"
+    " both."
     if topics and regex:
         text = "topics and topics.regex are mutually exclusive options, but both are set."
     elif not topics and not regex:
@@ -346,18 +371,19 @@ def _dead_letters_are_not_consumed(parsed: Mapping[str, Any]) -> Iterable[Proble
     if not queue:
         return
     suggestion = f"Name another topic in {DLQ_TOPIC}."
+    listed = ", ".join(topics)
     if queue in topics:
         yield Problem(
             TOPICS,
-            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics=[{', '.join(topics)}]')"
+            f"The DLQ topic '{queue}' may not be included in the list of topics ('topics=[{listed}]')"
             " consumed by the connector",
             suggestion,
         )
     if regex and re.fullmatch(regex, queue):
         yield Problem(
             TOPICS_REGEX,
-            f"The DLQ topic '{queue}' may not be matched by the regex for the topics ('topics.regex={regex}')"
-            " consumed by the connector",
+            f"The DLQ topic '{queue}' may not be matched by the regex for the topics"
+            f" ('topics.regex={regex}') consumed by the connector",
             suggestion,
         )
 
@@ -366,8 +392,8 @@ def _not_supported_yet(parsed: Mapping[str, Any], key: str, what: str) -> Iterab
     if parsed[key]:
         yield Problem(
             key,
-            f"{key} lists {', '.join(parsed[key])}, but this version cannot apply {what}; leaving them out would write"
-            " other records than you asked for.",
+            f"{key} lists {', '.join(parsed[key])}, but this version cannot apply {what}; leaving them out"
+            " would write other records than you asked for.",
             f"Remove {key} and do the change downstream, or keep this connector on Kafka Connect.",
         )
 

@@ -9,7 +9,7 @@ USUAL_LIKENESS, VERY_NEAR = 0.72, 0.88
 
 
 def nearest(name: str, known: Iterable[str], *, count: int = 1, likeness: float = USUAL_LIKENESS) -> list[str]:
-    """At most `count` names of `known` like `name`, best first; letter case and the kind of separator do not matter."""
+    """At most `count` of `known` like `name`, best first; letter case and kind of separator do not matter."""
     import difflib  # only when something is wrong: it costs milliseconds of an empty run
 
     by_fold: dict[str, str] = {}

@@ -1,7 +1,8 @@
-"""From a class name in a configuration to a Python class: Java names, Connect's aliases, dotted paths, entry points.
+"""From a class name in a configuration to a class: Java names, Connect's aliases, paths, entry points.
 
 Nothing is imported until `load`: an empty run resolves names without paying for formats or stores.
-Aliases as in Connect (PluginUtils): the simple class name, and the simple name without the kind's own name at its end.
+Aliases as in Connect (PluginUtils): the simple class name, and the simple name without the kind's own name at
+its end.
 """
 
 from __future__ import annotations
@@ -27,9 +28,17 @@ class PluginKind(Enum):
     HEADER_CONVERTER = ("header converter", "HeaderConverter", "airflow_connect.converters")
     FORMAT = ("format", "Format", "airflow_connect.formats")
     PARTITIONER = ("partitioner", "Partitioner", "airflow_connect.partitioners")
-    TIMESTAMP_EXTRACTOR = ("timestamp extractor", "TimestampExtractor", "airflow_connect.timestamp_extractors")
+    TIMESTAMP_EXTRACTOR = (
+        "timestamp extractor",
+        "TimestampExtractor",
+        "airflow_connect.timestamp_extractors",
+    )
     STORAGE = ("storage", "Storage", "airflow_connect.stores")
-    CREDENTIALS_PROVIDER = ("credentials provider", "CredentialsProvider", "airflow_connect.credentials_providers")
+    CREDENTIALS_PROVIDER = (
+        "credentials provider",
+        "CredentialsProvider",
+        "airflow_connect.credentials_providers",
+    )
 
     @property
     def label(self) -> str:
@@ -57,7 +66,7 @@ class PluginRef(NamedTuple):
 
 _CONVERTERS = {
     "org.apache.kafka.connect.json.JsonConverter": "airflow_connect.converters.json_converter:JsonConverter",
-    "org.apache.kafka.connect.storage.StringConverter": "airflow_connect.converters.string_converter:StringConverter",
+    "org.apache.kafka.connect.storage.StringConverter": ("airflow_connect.converters.string_converter:StringConverter"),
     "org.apache.kafka.connect.converters.ByteArrayConverter": (
         "airflow_connect.converters.byte_array_converter:ByteArrayConverter"
     ),
@@ -77,10 +86,13 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
         **_CONVERTERS,
     },
     PluginKind.FORMAT: {
-        "io.confluent.connect.s3.format.avro.AvroFormat": "airflow_connect.formats.avro:AvroFormat",
-        "io.confluent.connect.s3.format.json.JsonFormat": "airflow_connect.formats.json_lines:JsonFormat",
-        "io.confluent.connect.s3.format.parquet.ParquetFormat": "airflow_connect.formats.parquet:ParquetFormat",
-        "io.confluent.connect.s3.format.bytearray.ByteArrayFormat": "airflow_connect.formats.raw_bytes:ByteArrayFormat",
+        f"io.confluent.connect.s3.format.{package}": f"airflow_connect.formats.{path}"
+        for package, path in (
+            ("avro.AvroFormat", "avro:AvroFormat"),
+            ("json.JsonFormat", "json_lines:JsonFormat"),
+            ("parquet.ParquetFormat", "parquet:ParquetFormat"),
+            ("bytearray.ByteArrayFormat", "raw_bytes:ByteArrayFormat"),
+        )
     },
     PluginKind.PARTITIONER: {
         f"{package}.partitioner.{name}Partitioner": f"airflow_connect.layout.partitioners:{name}Partitioner"
@@ -96,7 +108,8 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.STORAGE: {
         "io.confluent.connect.s3.storage.S3Storage": "airflow_connect.stores.s3_multipart:S3MultipartStore"
     },
-    # Both generations of the AWS SDK for Java name the same chain. The path says how boto3 is to get credentials.
+    # Both generations of the AWS SDK for Java name the same chain. The path says how boto3 is to get
+    # credentials.
     PluginKind.CREDENTIALS_PROVIDER: {
         "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider": (
             "airflow_connect.connectors.s3.config:DefaultCredentialsProvider"
@@ -124,8 +137,9 @@ def aliases(kind: PluginKind) -> list[str]:
 def resolve(kind: PluginKind, name: str) -> PluginRef:
     """Find the class that `name` means, without importing it.
 
-    Tried in order: full Java name, dotted Python path (`package.module:Class` or `package.module.Class`, whose module
-    must exist), entry point name, Connect alias. An alias that means several classes means none, as in Connect.
+    Tried in order: full Java name, dotted Python path (`package.module:Class` or `package.module.Class`,
+    whose module must exist), entry point name, Connect alias. An alias that means several classes means none,
+    as in Connect.
 
     Raises:
         ConfigError: nothing is called so; the message lists the nearest known names.

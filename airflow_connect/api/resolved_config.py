@@ -1,4 +1,4 @@
-"""Connector and worker configuration brought together: which converters, clients and names a run really uses."""
+"""Connector and worker configuration brought together: converters, clients and names that a run uses."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ResolvedConfig:
     Attributes:
         connector, worker: the two typed configurations.
         key_converter, value_converter, header_converter: the connector's, else the worker's.
-        consumer, producer, admin: settings of each kind of Kafka client by Java's or librdkafka's names: the worker's
-            for all clients, then the worker's for this kind, then the connector's overrides.
+        consumer, producer, admin: settings of each kind of Kafka client by Java's or librdkafka's names: the
+            worker's for all clients, then the worker's for this kind, then the connector's overrides.
         consumer_group: group that holds the connector's offsets.
         transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors.
         notes: sentences about keys that are ignored or unknown, without values.
@@ -56,7 +56,8 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
     definition = getattr(connector, "config_def", None)
     if not isinstance(definition, ConfigDef):
         raise ConfigError(
-            f"The class {name} is no connector: it has no `config_def`.", config_path=connector_keys.CONNECTOR_CLASS
+            f"The class {name} is no connector: it has no `config_def`.",
+            config_path=connector_keys.CONNECTOR_CLASS,
         )
     return definition
 
@@ -111,7 +112,8 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> Non
     if refused:
         policy = worker.override_policy
         raise ConfigError(
-            f"The '{policy}' policy does not allow '{', '.join(refused)}' to be overridden in the connector configuration.",
+            f"The '{policy}' policy does not allow '{', '.join(refused)}' to be overridden in the connector"
+            " configuration.",
             suggestion="Remove the key, or change connector.client.config.override.policy in the worker configuration.",
             config_path=refused[0],
         )
@@ -126,11 +128,12 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> Non
 def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
     found = own or worker
     if found is None:
+        known = ", ".join(plugins.aliases(plugins.PluginKind.CONVERTER))
         raise ConfigError(
-            f'Missing required configuration "{key}" which has no default value: neither the connector nor the worker'
-            " sets it.",
-            suggestion=f"Set {key} to one of {', '.join(plugins.aliases(plugins.PluginKind.CONVERTER))}; for plain JSON"
-            f" use JsonConverter with {key}.schemas.enable=false.",
+            f'Missing required configuration "{key}" which has no default value: neither the connector nor the'
+            " worker sets it.",
+            suggestion=f"Set {key} to one of {known}; for plain JSON use JsonConverter with"
+            f" {key}.schemas.enable=false.",
             config_path=key,
         )
     return found

@@ -1,4 +1,4 @@
-"""The typed configuration of a worker: what connectors share. In Connect this is the worker.properties file."""
+"""The typed configuration of a worker, in Connect the worker.properties file: what connectors share."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PRINCIPAL_KEYS = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.prot
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NO_CLIENT_SETTING = ("spark.", "runs.storage.", "config.providers", "confluent.", *CLIENT_PREFIXES)
 _SINKS_ONLY = (
-    "Runs of sink connectors do not use it: their offsets are in their consumer group, everything else of theirs is in"
-    " the runs topic."
+    "Runs of sink connectors do not use it: their offsets are in their consumer group, everything else of"
+    " theirs is in the runs topic."
 )
 _NO_SERVICE = "A run is no service: nothing listens, joins a worker group or is reconfigured while it runs."
 _PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
@@ -45,12 +45,15 @@ _PYTHON = "Plugins are Python packages: they are found by entry points and dotte
 _LIVE_WORKER_KEYS = (
     "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "connect.protocol",
     "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
-    "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms", "listeners",
-    "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms", "session.timeout.ms",
+    "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+    "listeners",
+    "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms",
+    "session.timeout.ms",
     "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
 )  # fmt: skip
 _SOURCE_KEYS = (
-    "exactly.once.source.support", "offset.flush.interval.ms", "offset.flush.timeout.ms", "topic.creation.enable",
+    "exactly.once.source.support", "offset.flush.interval.ms", "offset.flush.timeout.ms",
+    "topic.creation.enable",
     "topic.tracking.allow.reset", "topic.tracking.enable",
 )  # fmt: skip
 
@@ -62,7 +65,9 @@ def worker_keys() -> ConfigDef:
     definition = ConfigDef().define(*_cluster_keys(), *_runs_keys())
     for key in converters:
         is_header = key.name == connector_keys.HEADER_CONVERTER
-        text = f"{key.documentation.partition('. ')[0]}. For connectors that do not set {key.name} themselves."
+        text = key.documentation
+        if not key.ignored:
+            text = f"{text.partition('. ')[0]}, for connectors that do not set {key.name} themselves."
         default = SIMPLE_HEADER_CONVERTER if is_header else None
         definition.define(
             ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
@@ -77,19 +82,20 @@ def worker_keys() -> ConfigDef:
 def _cluster_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
-            BOOTSTRAP_SERVERS, Type.LIST, REQUIRED, "Brokers of the Kafka cluster, host:port, comma separated.",
+            BOOTSTRAP_SERVERS, Type.LIST, REQUIRED,
+            "Brokers of the Kafka cluster, host:port, comma separated.",
             ValidList(empty_allowed=False), Importance.HIGH, "Kafka",
         ),
         ConfigKey(
             GROUP_ID, Type.STRING, DEFAULT_GROUP_ID,
-            "Name of the installation. It begins the transactional ids by which a new run fences an older one: all"
-            " workers that run the same connectors must have the same.",
+            "Name of the installation. It begins the transactional ids by which a new run fences an older"
+            " one: all workers that run the same connectors must have the same.",
             NonEmptyString(), Importance.HIGH, "Kafka",
         ),
         ConfigKey(
             OVERRIDE_POLICY, Type.STRING, "All",
-            "Which client settings a connector may override: `All`, `None`, or `Principal` (sasl.jaas.config,"
-            " sasl.mechanism and security.protocol only).",
+            "Which client settings a connector may override: `All`, `None`, or `Principal`"
+            " (sasl.jaas.config, sasl.mechanism and security.protocol only).",
             Lambda(_check_policy, "[All, None, Principal]"), Importance.MEDIUM, "Kafka",
         ),
     ]  # fmt: skip
@@ -99,19 +105,22 @@ def _runs_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             RUNS_TOPIC, Type.STRING, "connect-runs",
-            "Compacted topic for open manifests and the history of runs; it is created when it does not exist.",
+            "Compacted topic for open manifests and the history of runs; it is created when it does not"
+            " exist.",
             NonEmptyString(), Importance.HIGH, "Runs",
         ),
         ConfigKey(
             RUNS_REPLICATION_FACTOR, Type.SHORT, 3,
             "Replication factor for creating the runs topic; -1 uses the broker's default.",
-            Lambda(_check_replication, "Positive number, or -1 to use the broker's default"), Importance.LOW, "Runs",
+            Lambda(_check_replication, "Positive number, or -1 to use the broker's default"),
+            Importance.LOW, "Runs",
         ),
         ConfigKey(
             RUNS_PARTITIONS, Type.INT, 5,
-            "Number of partitions for creating the runs topic; -1 uses the broker's default. Records of one connector"
-            " are all in one partition.",
-            Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW, "Runs",
+            "Number of partitions for creating the runs topic; -1 uses the broker's default. Records of one"
+            " connector are all in one partition.",
+            Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW,
+            "Runs",
         ),
     ]  # fmt: skip
 
@@ -126,7 +135,16 @@ def _families() -> list[KeyFamily]:
     clients = [KeyFamily(p, f"Settings of every Kafka {p.rstrip('.')} only.") for p in CLIENT_PREFIXES]
     security = [
         KeyFamily(prefix, "Settings of all Kafka clients, by the names of Kafka's Java clients or librdkafka's.")
-        for prefix in ("security.", "sasl.", "ssl.", "socket.", "client.", "metadata.", "reconnect.", "retry.")
+        for prefix in (
+            "security.",
+            "sasl.",
+            "ssl.",
+            "socket.",
+            "client.",
+            "metadata.",
+            "reconnect.",
+            "retry.",
+        )
     ]
     return [
         *nested,
@@ -154,9 +172,11 @@ class WorkerConfig:
         group_id: prefix of transactional ids.
         key_converter, value_converter: None when the worker sets none: every connector must then.
         header_converter: SimpleHeaderConverter unless set.
-        client_settings: settings of all Kafka clients, by Java's or librdkafka's names, bootstrap.servers included.
-            Unlike in Connect they reach the clients of connectors too, so that security is written once.
-        consumer_settings, producer_settings, admin_settings: additions for one kind of client, without prefix.
+        client_settings: settings of all Kafka clients, by Java's or librdkafka's names, bootstrap.servers
+            included. Unlike in Connect they reach the clients of connectors too, so that security is written
+            once.
+        consumer_settings, producer_settings, admin_settings: additions for one kind of client, without
+            prefix.
         runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
         override_policy: `All`, `None` or `Principal`.
         spark: `spark.*`, with the prefix.
@@ -194,9 +214,7 @@ class WorkerConfig:
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
         header = converter_of(text, parsed, connector_keys.HEADER_CONVERTER)
         if header is None:  # given as null, which parse() has refused, or by default, which is never None
-            header = ConverterConfig(
-                plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {}
-            )
+            header = ConverterConfig(plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {})
         return cls(
             bootstrap_servers=",".join(parsed[BOOTSTRAP_SERVERS]),
             group_id=parsed[GROUP_ID],

@@ -1,1 +1,1 @@
-"""Floor 4: connectors, one folder each. A folder has the keys (`keys`), their typed form (`config`) and the connector."""
+"""Floor 4: connectors, one folder each: keys (`keys`), their typed form (`config`), the connector itself."""

@@ -22,7 +22,10 @@ from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
 
 ASSUME_ROLE = "airflow_connect.connectors.s3.config:AssumeRoleCredentialsProvider"
 _RAW_BYTES = "airflow_connect.formats.raw_bytes:ByteArrayFormat"
-_UNCOMPRESSED_ELSEWHERE = ("airflow_connect.formats.avro:AvroFormat", "airflow_connect.formats.parquet:ParquetFormat")
+_UNCOMPRESSED_ELSEWHERE = (
+    "airflow_connect.formats.avro:AvroFormat",
+    "airflow_connect.formats.parquet:ParquetFormat",
+)
 _STORE_KEYS = (
     keys.BUCKET, keys.REGION, keys.STORE_URL, keys.PATH_STYLE, keys.WAN_MODE, keys.PART_SIZE, keys.SSE_NAME,
     keys.SSE_CUSTOMER_KEY, keys.ACL, keys.CREDENTIALS_CLASS, keys.EXTRA_TAGS, keys.PROXY_URL,
@@ -69,10 +72,10 @@ class S3SinkConfig:
         """Check and type a connector configuration.
 
         Args:
-            raw: the whole connector configuration, config providers resolved; JSON numbers and booleans are taken as
-                their text.
-            aws: credentials of an Airflow `aws` connection (see runtime.spec.RunSpec), used where `raw` has none;
-                its region and endpoint count where `s3.region` and `store.url` are not set.
+            raw: the whole connector configuration, config providers resolved; JSON numbers and booleans are
+                taken as their text.
+            aws: credentials of an Airflow `aws` connection (see runtime.spec.RunSpec), used where `raw` has
+                none; its region and endpoint count where `s3.region` and `store.url` are not set.
 
         Raises:
             ConfigError: names every wrong key.
@@ -123,7 +126,7 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
 
 
 def _credentials(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Credentials:
-    """The connector's own credentials; where it has none, those of the Airflow connection; else the default chain."""
+    """The connector's own credentials, else those of the Airflow connection, else the default chain."""
     own_id, own_secret = parsed[keys.ACCESS_KEY_ID], _clear(parsed[keys.SECRET_ACCESS_KEY])
     own_role = parsed[keys.ROLE_ARN] if _assumes_role(parsed) else ""
     own_keys = bool(own_id or own_secret)
@@ -176,7 +179,9 @@ def _proxy(parsed: Mapping[str, Any]) -> tuple[str, str, str]:
     if not address:
         # The URL may hold a password: it is not shown.
         raise ConfigError(
-            "s3.proxy.url is no address.", config_path=keys.PROXY_URL, suggestion="Write it as http://host:port."
+            "s3.proxy.url is no address.",
+            config_path=keys.PROXY_URL,
+            suggestion="Write it as http://host:port.",
         )
     clean = urlunsplit((parts.scheme, address, "", "", ""))
     return clean, user or unquote(parts.username or ""), password or unquote(parts.password or "")

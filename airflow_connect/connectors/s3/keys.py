@@ -75,7 +75,11 @@ def s3_keys() -> ConfigDef:
         .define(*_bucket_keys(), *_upload_keys(), *_encryption_keys(), *_credentials_keys(), *_tagging_keys())
         .define(*_proxy_keys(), *_content_keys(), *_null_keys(), *_side_file_keys(), *_unused_keys())
         .define_family(
-            KeyFamily("hive.", "Hive integration of other sinks.", "The S3 sink registers no tables, as Confluent's.")
+            KeyFamily(
+                "hive.",
+                "Hive integration of other sinks.",
+                "The S3 sink registers no tables, as Confluent's.",
+            )
         )
     )
 
@@ -86,21 +90,25 @@ def _bucket_keys() -> list[ConfigKey]:
         ConfigKey(BUCKET, Type.STRING, REQUIRED, "Bucket to write to.", NonEmptyString(), high, _S3),
         ConfigKey(
             REGION, Type.STRING, DEFAULT_REGION,
-            "AWS region of the bucket. With store.url any name is accepted; it is what requests are signed for.",
+            "AWS region of the bucket. With store.url any name is accepted; it is what requests are signed"
+            " for.",
             NonEmptyString(), medium, _S3,
         ),
         ConfigKey(
             STORE_URL, Type.STRING, None,
-            "Address of a store that speaks S3, instead of Amazon's; https:// is added where the scheme is missing.",
+            "Address of a store that speaks S3, instead of Amazon's; https:// is added where the scheme is"
+            " missing.",
             None, medium, _S3,
         ),
         ConfigKey(
             PATH_STYLE, Type.BOOLEAN, True,
-            "Whether the bucket is the first part of the path (true) or of the host name (false).", None, medium, _S3,
+            "Whether the bucket is the first part of the path (true) or of the host name (false).", None,
+            medium, _S3,
         ),
         ConfigKey(
             WAN_MODE, Type.BOOLEAN, False,
-            "Whether to use S3 transfer acceleration; needs s3.path.style.access.enabled=false.", None, medium, _S3,
+            "Whether to use S3 transfer acceleration; needs s3.path.style.access.enabled=false.", None,
+            medium, _S3,
         ),
     ]  # fmt: skip
 
@@ -114,21 +122,24 @@ def _upload_keys() -> list[ConfigKey]:
             Lambda(_check_part_size, f"[{MIN_PART_BYTES},...,{_MAX_INT}]"), high, _S3,
         ),
         ConfigKey(
-            PART_RETRIES, Type.INT, 3, "How often a failed request is tried again. 0 is never.", Range(0), medium, _S3,
+            PART_RETRIES, Type.INT, 3, "How often a failed request is tried again. 0 is never.", Range(0),
+            medium, _S3,
         ),
         ConfigKey(
             RETRY_BACKOFF_MS, Type.LONG, 200,
-            "Pause in milliseconds before the first retry of a request; each further pause may be twice as long.",
+            "Pause in milliseconds before the first retry of a request; each further pause may be twice as"
+            " long.",
             Range(0), low, _S3,
         ),
         ConfigKey(
-            SEND_DIGEST, Type.BOOLEAN, False, "Whether every part is sent with its MD5 digest for the store to check.",
+            SEND_DIGEST, Type.BOOLEAN, False,
+            "Whether every part is sent with its MD5 digest for the store to check.",
             None, low, _S3,
         ),
         ConfigKey(
             CONDITIONAL_WRITES, Type.BOOLEAN, True,
-            "Whether an object is published only where none is yet. An object of somebody else under the same key fails"
-            " the run instead of being replaced.",
+            "Whether an object is published only where none is yet. An object of somebody else under the"
+            " same key fails the run instead of being replaced.",
             None, medium, _S3,
         ),
     ]  # fmt: skip
@@ -163,14 +174,17 @@ def _credentials_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             CREDENTIALS_CLASS, Type.CLASS, DEFAULT_CREDENTIALS,
-            "Where credentials come from when no keys are given here: `DefaultCredentialsProvider` looks at the Airflow"
-            " connection, the environment, profiles, and the machine's role; `AwsAssumeRoleCredentialsProvider` assumes"
-            " a role with what these give.",
+            "Where credentials come from when no keys are given here: `DefaultCredentialsProvider` looks at"
+            " the Airflow connection, the environment, profiles, and the machine's role;"
+            " `AwsAssumeRoleCredentialsProvider` assumes a role with what these give.",
             None, low, _S3, PluginKind.CREDENTIALS_PROVIDER,
         ),
         ConfigKey(ROLE_ARN, Type.STRING, "", f"{role}its ARN.", None, low, _S3),
         ConfigKey(ROLE_SESSION_NAME, Type.STRING, "", f"{role}name of the session.", None, low, _S3),
-        ConfigKey(ROLE_EXTERNAL_ID, Type.STRING, "", f"{role}external id, where its policy wants one.", None, low, _S3),
+        ConfigKey(
+            ROLE_EXTERNAL_ID, Type.STRING, "", f"{role}external id, where its policy wants one.", None, low,
+            _S3,
+        ),
         ConfigKey(
             BASE_ROLE_ARN, Type.STRING, "", "A role to assume first. Not supported: it must not be set.",
             Lambda(_refuse_base_role, "blank"), low, _S3,
@@ -184,15 +198,18 @@ def _tagging_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
         ConfigKey(
-            TAGGING, Type.BOOLEAN, False, "Whether objects get the tags startOffset, endOffset and recordCount.",
+            TAGGING, Type.BOOLEAN, False,
+            "Whether objects get the tags startOffset, endOffset and recordCount.",
             None, low, _S3,
         ),
         ConfigKey(
-            EXTRA_TAGS, Type.LIST, "", "More tags for every object, name:value, comma separated; needs s3.object.tagging.",
+            EXTRA_TAGS, Type.LIST, "",
+            "More tags for every object, name:value, comma separated; needs s3.object.tagging.",
             Lambda(_check_tags, "name:value pairs"), low, _S3,
         ),
         ConfigKey(
-            ON_TAGGING_ERROR, Type.STRING, "ignore", "Whether a run goes on (`ignore`) when objects cannot be tagged.",
+            ON_TAGGING_ERROR, Type.STRING, "ignore",
+            "Whether a run goes on (`ignore`) when objects cannot be tagged.",
             EnumString("ignore", "fail"), low, _S3,
         ),
     ]  # fmt: skip
@@ -214,7 +231,8 @@ def _content_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
         ConfigKey(
-            COMPRESSION_TYPE, Type.STRING, "none", "Compression of whole files, for JsonFormat and ByteArrayFormat.",
+            COMPRESSION_TYPE, Type.STRING, "none",
+            "Compression of whole files, for JsonFormat and ByteArrayFormat.",
             OneOf("none", "gzip"), low, _S3,
         ),
         ConfigKey(
@@ -222,15 +240,18 @@ def _content_keys() -> list[ConfigKey]:
             Range(-1, 9), low, _S3,
         ),
         ConfigKey(
-            JSON_DECIMAL_FORMAT, Type.STRING, "BASE64", "How JsonFormat writes Decimal values: `BASE64` or `NUMERIC`.",
+            JSON_DECIMAL_FORMAT, Type.STRING, "BASE64",
+            "How JsonFormat writes Decimal values: `BASE64` or `NUMERIC`.",
             CaseInsensitiveValidString("BASE64", "NUMERIC"), low, _S3,
         ),
         ConfigKey(
-            BYTES_EXTENSION, Type.STRING, ".bin", "Extension of the files of ByteArrayFormat, with dot.", None, low, _S3,
+            BYTES_EXTENSION, Type.STRING, ".bin", "Extension of the files of ByteArrayFormat, with dot.",
+            None, low, _S3,
         ),
         ConfigKey(
             BYTES_SEPARATOR, Type.STRING, None,
-            "Text after every record in files of ByteArrayFormat, blanks included; a newline when it is not set.",
+            "Text after every record in files of ByteArrayFormat, blanks included; a newline when it is not"
+            " set.",
             None, low, _S3,
         ),
     ]  # fmt: skip
@@ -241,16 +262,18 @@ def _null_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             NULL_BEHAVIOR, Type.STRING, "fail",
-            "Records whose value is null: `fail` fails the run, `ignore` leaves them out, `write` writes their keys and"
-            " headers below tombstone.encoded.partition.",
+            "Records whose value is null: `fail` fails the run, `ignore` leaves them out, `write` writes"
+            " their keys and headers below tombstone.encoded.partition.",
             EnumString("ignore", "fail", "write"), low, _S3,
         ),
         ConfigKey(
-            REPORT_NULLS, Type.BOOLEAN, True, "Whether records left out by `ignore` go to the dead letter queue.",
+            REPORT_NULLS, Type.BOOLEAN, True,
+            "Whether records left out by `ignore` go to the dead letter queue.",
             None, low, _S3,
         ),
         ConfigKey(
-            TOMBSTONE_DIRECTORY, Type.STRING, "tombstone", "Directory of records with null values for `write`.",
+            TOMBSTONE_DIRECTORY, Type.STRING, "tombstone",
+            "Directory of records with null values for `write`.",
             NonEmptyString(), low, _S3,
         ),
     ]  # fmt: skip
@@ -259,15 +282,21 @@ def _null_keys() -> list[ConfigKey]:
 def _side_file_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
-        ConfigKey(STORE_KEYS, Type.BOOLEAN, False, "Whether keys are written, to files of their own.", None, low, _FILES),
         ConfigKey(
-            STORE_HEADERS, Type.BOOLEAN, False, "Whether headers are written, to files of their own.", None, low, _FILES,
+            STORE_KEYS, Type.BOOLEAN, False, "Whether keys are written, to files of their own.", None, low,
+            _FILES,
         ),
         ConfigKey(
-            KEYS_FORMAT, Type.CLASS, AVRO_FORMAT, "Format of key files.", None, low, _FILES, PluginKind.FORMAT,
+            STORE_HEADERS, Type.BOOLEAN, False, "Whether headers are written, to files of their own.", None,
+            low, _FILES,
         ),
         ConfigKey(
-            HEADERS_FORMAT, Type.CLASS, AVRO_FORMAT, "Format of header files; ByteArrayFormat cannot hold headers.",
+            KEYS_FORMAT, Type.CLASS, AVRO_FORMAT, "Format of key files.", None, low, _FILES,
+            PluginKind.FORMAT,
+        ),
+        ConfigKey(
+            HEADERS_FORMAT, Type.CLASS, AVRO_FORMAT,
+            "Format of header files; ByteArrayFormat cannot hold headers.",
             None, low, _FILES, PluginKind.FORMAT,
         ),
     ]  # fmt: skip
@@ -282,18 +311,22 @@ def _unused_keys() -> list[ConfigKey]:
             ignored="Parts are sent at once: they can be sent again from memory or disk.",
         ),
         ConfigKey(
-            MAX_FILES_SCAN, number, 100, "How many names are tried when an object already exists.", Range(0), low, _S3,
+            MAX_FILES_SCAN, number, 100, "How many names are tried when an object already exists.",
+            Range(0), low, _S3,
             ignored="An object that is already there fails the run: skipping its offsets could lose records.",
         ),
         ConfigKey(
-            ELASTIC_BUFFER, flag, False, "Whether buffers of parts start small.", None, low, _S3, ignored=buffers,
-        ),
-        ConfigKey(
-            ELASTIC_BUFFER_CAPACITY, number, 131072, "First size of such buffers, in bytes.", Range(4096), low, _S3,
+            ELASTIC_BUFFER, flag, False, "Whether buffers of parts start small.", None, low, _S3,
             ignored=buffers,
         ),
         ConfigKey(
-            MAX_WRITE_DURATION_MS, Type.LONG, _MAX_LONG, "Longest time of one call of a live task, in milliseconds.",
+            ELASTIC_BUFFER_CAPACITY, number, 131072, "First size of such buffers, in bytes.", Range(4096),
+            low, _S3,
+            ignored=buffers,
+        ),
+        ConfigKey(
+            MAX_WRITE_DURATION_MS, Type.LONG, _MAX_LONG,
+            "Longest time of one call of a live task, in milliseconds.",
             Range(0), low, _S3, ignored="A run has no consumer group to stay in, so nothing has to hurry.",
         ),
     ]  # fmt: skip

@@ -1,1 +1,1 @@
-"""What all sinks that write files share: keys and configuration of layout, rotation, formats and null values."""
+"""What sinks that write files share: keys and configuration of layout, rotation, formats, null values."""

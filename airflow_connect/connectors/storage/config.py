@@ -75,10 +75,12 @@ class RotationConfig:
     """Where a file ends.
 
     Attributes:
-        flush_size: records of a topic-partition in all open files; values below 1 act like 1, as in Confluent's.
+        flush_size: records of a topic-partition in all open files; values below 1 act like 1, as in
+            Confluent's.
         rotate_interval_ms: span of record time; 0: off.
         rotate_schedule_interval_ms: wall-clock period counted from local midnight; 0: off.
-        on_partition_change: a change of directory ends files; only with rotate_interval_ms and a time based partitioner.
+        on_partition_change: a change of directory ends files; only with rotate_interval_ms and a time based
+            partitioner.
         max_open_files: directories with an open file per topic-partition; 0: no limit.
         schema_compatibility: `NONE`, `BACKWARD`, `FORWARD` or `FULL`.
     """

@@ -1,7 +1,7 @@
-"""Definitions of the keys that Confluent's storage sinks share, with their names, types, defaults and validation.
+"""Definitions of the keys that Confluent's storage sinks share: names, types, defaults, validation.
 
-Source: Confluent's kafka-connect-storage-common (StorageSinkConnectorConfig, StorageCommonConfig, PartitionerConfig).
-Documentation texts are ours.
+Source: Confluent's kafka-connect-storage-common (StorageSinkConnectorConfig, StorageCommonConfig,
+PartitionerConfig). Documentation texts are ours.
 """
 
 from __future__ import annotations
@@ -86,42 +86,46 @@ def _file_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             FLUSH_SIZE, Type.INT, REQUIRED,
-            "Number of records of one topic-partition, over all its open files, after which its files are complete.",
+            "Number of records of one topic-partition, over all its open files, after which its files are"
+            " complete.",
             None, high, _CONNECTOR,
         ),
         ConfigKey(
             ROTATE_INTERVAL_MS, Type.LONG, -1,
-            "Span of record time in milliseconds after which the files of a topic-partition are complete: measured from"
-            " the first record in them by timestamp.extractor. Only time based partitioners use it; -1 is off.",
+            "Span of record time in milliseconds after which the files of a topic-partition are complete:"
+            " measured from the first record in them by timestamp.extractor. Only time based partitioners"
+            " use it; -1 is off.",
             None, high, _CONNECTOR,
         ),
         ConfigKey(
             ROTATE_SCHEDULE_INTERVAL_MS, Type.LONG, -1,
-            "Wall-clock period in milliseconds, counted from local midnight in `timezone`, after which files are"
-            " complete. A run applies it at its end: when a period has passed since the last run, files that are not"
-            " full are published even with flush.on.end=false. -1 is off.",
+            "Wall-clock period in milliseconds, counted from local midnight in `timezone`, after which"
+            " files are complete. A run applies it at its end: when a period has passed since the last run,"
+            " files that are not full are published even with flush.on.end=false. -1 is off.",
             None, medium, _CONNECTOR,
         ),
         ConfigKey(
             ROTATE_ON_PARTITION_CHANGE, Type.BOOLEAN, True,
-            "Whether a record that belongs in another directory than the one before it completes the files of its"
-            " topic-partition. Only with rotate.interval.ms and a time based partitioner.",
+            "Whether a record that belongs in another directory than the one before it completes the files"
+            " of its topic-partition. Only with rotate.interval.ms and a time based partitioner.",
             None, low, _CONNECTOR,
         ),
         ConfigKey(
             MAX_OPEN_FILES, Type.INT, -1,
-            "Number of directories of one topic-partition that may have an open file; one more completes the files."
-            " -1 is no limit: open files beyond the memory budget spill to disk.",
+            "Number of directories of one topic-partition that may have an open file; one more completes"
+            " the files. -1 is no limit: open files beyond the memory budget spill to disk.",
             None, low, _CONNECTOR,
         ),
         ConfigKey(
             SCHEMA_COMPATIBILITY, Type.STRING, "NONE",
-            "How records whose schema differs from that of the open file are written: `NONE` completes the file;"
-            " `BACKWARD`, `FULL` and `FORWARD` project the record to the file's schema where that is possible.",
+            "How records whose schema differs from that of the open file are written: `NONE` completes the"
+            " file; `BACKWARD`, `FULL` and `FORWARD` project the record to the file's schema where that is"
+            " possible.",
             CaseInsensitiveValidString("NONE", "BACKWARD", "FORWARD", "FULL"), high, _CONNECTOR,
         ),
         ConfigKey(
-            OFFSET_PAD_WIDTH, Type.INT, 10, "Digits to which the start offset in a file name is padded with zeros.",
+            OFFSET_PAD_WIDTH, Type.INT, 10,
+            "Digits to which the start offset in a file name is padded with zeros.",
             Range(0), low, _CONNECTOR,
         ),
     ]  # fmt: skip
@@ -140,17 +144,20 @@ def _codec_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             ENHANCED_AVRO_SCHEMA_SUPPORT, Type.BOOLEAN, True,
-            "Whether names and enum symbols that a converter kept in the schema's parameters are written as Avro's own.",
+            "Whether names and enum symbols that a converter kept in the schema's parameters are written as"
+            " Avro's own.",
             None, low, _CONNECTOR,
         ),
         ConfigKey(
             CONNECT_META_DATA, Type.BOOLEAN, True,
-            "Whether Avro and Parquet files carry Connect's own schema attributes (connect.name, connect.version, ...).",
+            "Whether Avro and Parquet files carry Connect's own schema attributes (connect.name,"
+            " connect.version, ...).",
             None, low, _CONNECTOR,
         ),
         ConfigKey(
             ALLOW_OPTIONAL_MAP_KEYS, Type.BOOLEAN, False,
-            "Whether maps whose key is an optional string are written to Avro as maps instead of lists of entries.",
+            "Whether maps whose key is an optional string are written to Avro as maps instead of lists of"
+            " entries.",
             None, low, _CONNECTOR,
         ),
     ]  # fmt: skip
@@ -161,13 +168,15 @@ def _unused_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             SCHEMAS_CACHE, Type.INT, 1000, "Number of converted schemas that a live connector remembers.",
-            None, low, _CONNECTOR, ignored="A run converts each schema once and forgets all of them at its end.",
+            None, low, _CONNECTOR,
+            ignored="A run converts each schema once and forgets all of them at its end.",
         ),
         ConfigKey(
-            RETRY_BACKOFF_MS, Type.LONG, 5000, "Pause of a live task before it reads records again after a failure.",
+            RETRY_BACKOFF_MS, Type.LONG, 5000,
+            "Pause of a live task before it reads records again after a failure.",
             None, low, _CONNECTOR,
-            ignored="Requests are retried by s3.part.retries and s3.retry.backoff.ms; a run that still fails is started"
-            " again by its scheduler.",
+            ignored="Requests are retried by s3.part.retries and s3.retry.backoff.ms; a run that still"
+            " fails is started again by its scheduler.",
         ),
         ConfigKey(
             SHUTDOWN_TIMEOUT_MS, Type.LONG, 3000, "Time that a live task gets for closing.",
@@ -192,7 +201,8 @@ def _storage_keys() -> list[ConfigKey]:
             Lambda(_check_delimiter, "punctuation"), medium, _STORAGE,
         ),
         ConfigKey(
-            FILE_DELIM, Type.STRING, "+", "Text between topic, Kafka partition and start offset in a file name.",
+            FILE_DELIM, Type.STRING, "+",
+            "Text between topic, Kafka partition and start offset in a file name.",
             Lambda(_check_delimiter, "punctuation"), medium, _STORAGE,
         ),
     ]  # fmt: skip
@@ -207,8 +217,8 @@ def _partitioner_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             PARTITION_FIELD_NAME, Type.LIST, "",
-            "Fields of the value that FieldPartitioner makes directories of, in this order; dots reach into nested"
-            " structures.",
+            "Fields of the value that FieldPartitioner makes directories of, in this order; dots reach into"
+            " nested structures.",
             Lambda(_check_fields, "field names"), medium, _PARTITIONER,
         ),
         ConfigKey(
@@ -228,14 +238,14 @@ def _partitioner_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             TIMEZONE, Type.STRING, "",
-            "Time zone of directories and of rotate.schedule.interval.ms: an id such as Europe/Zurich, or an offset such"
-            " as +01:00.",
+            "Time zone of directories and of rotate.schedule.interval.ms: an id such as Europe/Zurich, or"
+            " an offset such as +01:00.",
             Lambda(_check_timezone, "time zone id or [+-]hh:mm"), medium, _PARTITIONER,
         ),
         ConfigKey(
             TIMESTAMP_EXTRACTOR, Type.CLASS, "Wallclock",
-            "Where the time of a record comes from: `Wallclock` is the time of the run, `Record` the record's timestamp,"
-            " `RecordField` the field timestamp.field of the value.",
+            "Where the time of a record comes from: `Wallclock` is the time of the run, `Record` the"
+            " record's timestamp, `RecordField` the field timestamp.field of the value.",
             None, medium, _PARTITIONER, PluginKind.TIMESTAMP_EXTRACTOR,
         ),
         ConfigKey(
@@ -245,8 +255,8 @@ def _partitioner_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             SCHEMA_AFFIX, Type.STRING, "NONE",
-            "Whether the name of the value's schema is an additional directory, `schema_name=<name>`: `PREFIX` puts it"
-            " before the partitioner's directories, `SUFFIX` after them.",
+            "Whether the name of the value's schema is an additional directory, `schema_name=<name>`:"
+            " `PREFIX` puts it before the partitioner's directories, `SUFFIX` after them.",
             EnumString("none", "prefix", "suffix"), Importance.LOW, _PARTITIONER,
         ),
     ]  # fmt: skip
