@@ -33,8 +33,8 @@ from airflow_connect.runtime.spec import RunSpec
 TAIL_LINES = 40
 # Airflow follows its SIGTERM by SIGKILL after five seconds: everything must be over by then.
 STOP_GRACE_S = 2.5
-# A JVM removes its temporary folders while it ends.
-EXIT_GRACE_S = 5.0
+# A JVM removes its temporary folders while it ends. After a driver that was killed nobody waits that long.
+EXIT_GRACE_S, KILLED_GRACE_S = 5.0, 1.0
 
 
 class DriverProcess:
@@ -171,8 +171,8 @@ class DriverProcess:
                     self._on_log(line)
 
     def _reap(self) -> None:
-        self._exit_code = self._process.wait()
-        end_processes(self.token, EXIT_GRACE_S)
+        exit_code = self._exit_code = self._process.wait()
+        end_processes(self.token, EXIT_GRACE_S if exit_code >= 0 else KILLED_GRACE_S)
 
 
 def _environment(token: str, extra: Mapping[str, str]) -> dict[str, str]:

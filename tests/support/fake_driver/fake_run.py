@@ -77,7 +77,7 @@ def _echo(spec: Any, observer: Any) -> RunReport:
 
 
 def _hang(spec: Any, observer: Any) -> RunReport:
-    """Start children as pyspark and the JVM do, then wait until told to stop; commit if that was not heard."""
+    """Start children as pyspark and the JVM do, wait until told to stop; commit if that was not heard."""
     pids = Path(spec.connector["pids"])
     child = subprocess.Popen([sys.executable, "-c", STUBBORN, str(pids)])
     pids.open("a").write(f"{os.getpid()}\n{child.pid}\n")

@@ -209,4 +209,5 @@ def test_kill_from_a_signal_handler_ends_the_event_loop(tmp_path: Path) -> None:
     finally:
         signal.signal(signal.SIGALRM, previous)
     assert events == ["start", "phase", "end"]
+    driver.wait()
     assert [pid for pid in pids if is_alive(pid)] == []

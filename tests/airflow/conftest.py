@@ -1,0 +1,101 @@
+"""One Airflow for the session: home in a temporary folder, SQLite, runs in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.drivers import fake_driver_env
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+# Airflow reads its environment when it is first imported.
+HOME = Path(tempfile.mkdtemp(prefix="airflow-home-"))
+DAGS = HOME / "dags"
+DAGS.mkdir()
+os.environ.update(
+    {
+        "AIRFLOW_HOME": str(HOME),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+    }
+)
+
+LoadDag = Callable[[str], "DAG"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.airflow)
+            item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(scope="session")
+def airflow_home() -> Iterator[Path]:
+    """Home of an Airflow with a migrated database."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from airflow.utils.db import initdb
+
+        initdb()
+    yield HOME
+    shutil.rmtree(HOME)
+
+
+@pytest.fixture
+def load_dag(airflow_home: Path) -> Iterator[LoadDag]:
+    """Write a DAG file into the DAGs folder and return its only DAG: `load_dag(source)`."""
+    written: list[Path] = []
+
+    def load(source: str) -> DAG:
+        from airflow.sdk import DAG
+
+        path = DAGS / f"dag_{len(written)}_{abs(hash(source))}.py"
+        path.write_text(source)
+        written.append(path)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return next(value for value in vars(module).values() if isinstance(value, DAG))
+
+    yield load
+    for path in written:
+        path.unlink()
+
+
+@pytest.fixture
+def scripted_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers do what `fake` in the connector configuration says, see tests/support/fake_driver."""
+    for name, value in fake_driver_env().items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def xcom() -> Callable[..., Any]:
+    """`xcom(dag_run, "copy")`: what a task returned."""
+
+    def read(dag_run: Any, task_id: str) -> Any:
+        from airflow.models.xcom import XComModel
+        from airflow.utils.session import create_session
+
+        with create_session() as session:
+            query = XComModel.get_many(
+                key="return_value", run_id=dag_run.run_id, task_ids=task_id, dag_ids=dag_run.dag_id
+            )
+            row = session.scalars(query).first()
+            return None if row is None else XComModel.deserialize_value(row)
+
+    return read

@@ -1,0 +1,68 @@
+"""The trigger form's fields and how they reach a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+
+from airflow_connect.airflow.run_params import RUN_KEYS, chosen_limits, run_params
+from airflow_connect.api.errors import ConfigError
+
+
+def test_form_has_every_key_with_a_title_and_a_description() -> None:
+    params = run_params()
+    assert tuple(params) == RUN_KEYS
+    assert [
+        key for key, param in params.items() if not (param.schema["title"] and param.schema["section"])
+    ] == []
+    assert [key for key, param in params.items() if not str(param.description).endswith(".")] == []
+
+
+def test_empty_form_bounds_nothing() -> None:
+    values = ParamsDict(run_params()).validate()
+    assert chosen_limits(values, {}, RUN_KEYS) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("run.max.records", 1),
+        ("run.max.bytes", 10_000_000_000),
+        ("run.max.seconds", 60),
+        ("run.until.timestamp", "2026-03-29T01:30:00+01:00"),
+    ],
+)
+def test_valid_value_is_passed_on(key: str, value: Any) -> None:
+    assert chosen_limits({key: value, "other": 1}, {key: value}, ()) == {key: value}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("run.max.records", 0), ("run.max.records", "many"), ("run.max.seconds", -5), ("run.max.bytes", 1.5)],
+)
+def test_invalid_value_is_refused_even_without_a_form(key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"of {key} is not valid") as caught:
+        chosen_limits({key: value}, {key: value}, ())
+    assert caught.value.config_path == key
+
+
+def test_conf_key_of_another_task_is_accepted_when_declared() -> None:
+    assert chosen_limits({"report": "x"}, {"report": "x"}, ("report",)) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("run.max.record", "Did you mean run.max.records?"), ("run_max_bytes", "Did you mean run.max.bytes?")],
+)
+def test_unknown_conf_key_is_refused_with_the_nearest(key: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=key) as caught:
+        chosen_limits({}, {key: 5}, ())
+    assert hint in caught.value.suggestion
+
+
+def test_unknown_conf_key_far_from_all_gets_the_list() -> None:
+    with pytest.raises(ConfigError) as caught:
+        chosen_limits({}, {"zzz": 5}, ("report",))
+    assert "report, run.max.bytes, run.max.records" in caught.value.suggestion
