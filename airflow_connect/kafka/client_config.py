@@ -82,9 +82,7 @@ def _masked(key: str, value: Any) -> Any:
     return MASK if _SECRET.search(key) and value not in ("", None) and not is_reference else value
 
 
-def _layers(
-    worker: Mapping[str, str], connector: Mapping[str, str], kind: str
-) -> list[tuple[str, dict[str, Any]]]:
+def _layers(worker: Mapping[str, str], connector: Mapping[str, str], kind: str) -> list[tuple[str, dict[str, Any]]]:
     """(prefix, keys without it), weakest first."""
     overrides = _with_prefix(connector, f"{kind}.override.")
     _check_policy(worker, overrides, f"{kind}.override.")
@@ -111,9 +109,7 @@ def _check_policy(worker: Mapping[str, str], overrides: Mapping[str, Any], prefi
     elif name == "Principal":
         allowed = _PRINCIPAL
     elif name == "Allowlist":
-        allowed = [
-            k.strip() for k in str(worker.get("connector.client.config.override.allowlist", "")).split(",")
-        ]
+        allowed = [k.strip() for k in str(worker.get("connector.client.config.override.allowlist", "")).split(",")]
     else:
         raise ConfigError(
             f"{key}={worker[key]} is not known.",
@@ -198,9 +194,7 @@ def _reset(key: str, text: str) -> str:
         return text
     if text == "none":
         return "error"
-    raise ConfigError(
-        f"{key}={text} is not supported.", suggestion="Use earliest, latest or none.", config_path=key
-    )
+    raise ConfigError(f"{key}={text} is not supported.", suggestion="Use earliest, latest or none.", config_path=key)
 
 
 def _endpoint_check(_key: str, text: str) -> str:

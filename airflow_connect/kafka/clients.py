@@ -188,9 +188,7 @@ def _build(kind: type[_Client], settings: Mapping[str, Any], forced: Mapping[str
     return client
 
 
-def ensure_reachable(
-    client: Admin | QuickConsumer | QuickProducer, timeout_s: float = BOOTSTRAP_TIMEOUT_S
-) -> None:
+def ensure_reachable(client: Admin | QuickConsumer | QuickProducer, timeout_s: float = BOOTSTRAP_TIMEOUT_S) -> None:
     """Wait until one broker has answered; about 3 ms when all is well.
 
     Raises:
@@ -290,16 +288,12 @@ def translate(error: BaseException | KafkaError, doing: str) -> ConnectError:
     """
     inner = kafka_error(error)
     if inner is None:
-        return ConfigError(
-            f"Kafka's client refused its settings while {doing}: {error}.", code="kafka.config"
-        )
+        return ConfigError(f"Kafka's client refused its settings while {doing}: {error}.", code="kafka.config")
     code, text = inner.code(), inner.str()
     if code in FENCED:
         return FencedError(
-            f"A newer run of the same connector has taken over; this run was stopped while {doing} "
-            f"({inner.name()}).",
-            suggestion="Nothing to do: the newer run does the work. Make sure that only one DAG runs this "
-            "connector.",
+            f"A newer run of the same connector has taken over; this run was stopped while {doing} ({inner.name()}).",
+            suggestion="Nothing to do: the newer run does the work. Make sure that only one DAG runs this connector.",
         )
     if code in _AUTHENTICATION:
         return _refused(doing, text)

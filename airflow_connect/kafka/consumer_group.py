@@ -40,9 +40,7 @@ class Member:
         return f"{self.client_id} ({self.host.lstrip('/')})"
 
 
-def read_committed_offsets(
-    admin: Admin, group: str, tps: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
+def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Committed next offsets; partitions without one are left out.
 
     Offsets that a transaction has written but not yet committed make Kafka answer UNSTABLE_OFFSET_COMMIT,

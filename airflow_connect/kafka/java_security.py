@@ -23,9 +23,7 @@ def parse_jaas(line: str) -> tuple[str, dict[str, str]]:
     Raises:
         ConfigError: not `<class> required key="value" ...;`. The line is not repeated: it holds a password.
     """
-    match = re.fullmatch(
-        r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\s*(.*?)\s*;\s*", line, re.S | re.I
-    )
+    match = re.fullmatch(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\s*(.*?)\s*;\s*", line, re.S | re.I)
     if match is None:
         raise ConfigError(
             "sasl.jaas.config cannot be read.",

@@ -2,8 +2,8 @@
 
 librdkafka refuses a client that is given an unknown name, while Kafka's Java clients only warn; this list
 lets us warn. Left out: callbacks; `plugin.library.paths` and `interceptors`, which would let a connector's
-configuration load code; `partition.assignment.strategy`, whose values are Java classes and which a run that
-never joins a group does not need.
+configuration load code; `max.poll.records`, which is for share consumers; `partition.assignment.strategy`,
+whose values are Java classes and which a run that never joins a group does not need.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = frozenset({
     "group.remote.assignor", "heartbeat.interval.ms", "https.ca.location", "https.ca.pem",
     "internal.termination.signal", "isolation.level", "linger.ms", "log.connection.close", "log.queue",
     "log.thread.name", "log_level", "max.in.flight", "max.in.flight.requests.per.connection",
-    "max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records", "message.copy.max.bytes",
+    "max.partition.fetch.bytes", "max.poll.interval.ms", "message.copy.max.bytes",
     "message.max.bytes", "message.send.max.retries", "message.timeout.ms", "metadata.broker.list",
     "metadata.max.age.ms", "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy",
     "msg_order_cmp", "offset.store.method", "offset.store.path", "offset.store.sync.interval.ms",

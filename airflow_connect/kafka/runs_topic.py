@@ -185,9 +185,7 @@ def _wait_until_visible(admin: Admin, name: str, partitions: int) -> None:
         if len(seen) == partitions and all(p.leader >= 0 for p in seen.values()):
             return
         if time.monotonic() >= deadline:
-            raise UnavailableError(
-                f"Topic {name} was created but has no leaders after {VISIBLE_TIMEOUT_S:.0f} s."
-            )
+            raise UnavailableError(f"Topic {name} was created but has no leaders after {VISIBLE_TIMEOUT_S:.0f} s.")
         time.sleep(0.02)
 
 

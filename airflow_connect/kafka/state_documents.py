@@ -64,16 +64,12 @@ def _pieces(document: Mapping[str, Any]) -> list[bytes]:
     cut = [text[i : i + PIECE_CHARACTERS] for i in range(0, len(text), PIECE_CHARACTERS)]
     digest = hashlib.sha256(text.encode()).hexdigest()
     return [
-        json.dumps(
-            {"v": VERSION, "of": len(cut), "sha256": digest, "piece": piece}, separators=(",", ":")
-        ).encode()
+        json.dumps({"v": VERSION, "of": len(cut), "sha256": digest, "piece": piece}, separators=(",", ":")).encode()
         for piece in cut
     ]
 
 
-def decode_document(
-    kind: str, connector: str, records: Mapping[str, bytes], name: str = ""
-) -> dict[str, Any] | None:
+def decode_document(kind: str, connector: str, records: Mapping[str, bytes], name: str = "") -> dict[str, Any] | None:
     """The document among `records` (`runs_topic.read`), or None when there is none.
 
     Raises:

@@ -43,9 +43,7 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
     """
     if regex:
         pattern = java_pattern(regex)
-        wanted = [
-            name for name in _all_names(admin) if name not in INTERNAL_TOPICS and pattern.fullmatch(name)
-        ]
+        wanted = [name for name in _all_names(admin) if name not in INTERNAL_TOPICS and pattern.fullmatch(name)]
     else:
         wanted = list(dict.fromkeys(topics or ()))
     if not wanted:
@@ -73,8 +71,7 @@ def _missing(wanted: Sequence[str], existing: Sequence[str]) -> ConfigError:
     return ConfigError(
         f"Kafka has no topic {names(missing)} that this principal may see.",
         code="config.topic_missing",
-        suggestion=(f"Did you mean {names(near)}? " if near else "")
-        + "Create the topic, or correct `topics`.",
+        suggestion=(f"Did you mean {names(near)}? " if near else "") + "Create the topic, or correct `topics`.",
         config_path="topics",
     )
 

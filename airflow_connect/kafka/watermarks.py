@@ -45,24 +45,18 @@ def latest_offsets(admin: Admin, tps: Iterable[TopicPartition], isolation: str) 
     return _list(admin, tps, spec, isolation)
 
 
-def offsets_for_timestamp(
-    admin: Admin, tps: Iterable[TopicPartition], ts_ms: int
-) -> dict[TopicPartition, int | None]:
+def offsets_for_timestamp(admin: Admin, tps: Iterable[TopicPartition], ts_ms: int) -> dict[TopicPartition, int | None]:
     """First offset at or after `ts_ms` (milliseconds since the epoch); None: there is no such record."""
     found = _list(admin, tps, OffsetSpec.for_timestamp(ts_ms), READ_UNCOMMITTED)
     return {tp: offset if offset >= 0 else None for tp, offset in found.items()}
 
 
-def _list(
-    admin: Admin, tps: Iterable[TopicPartition], spec: OffsetSpec, isolation: str
-) -> dict[TopicPartition, int]:
+def _list(admin: Admin, tps: Iterable[TopicPartition], spec: OffsetSpec, isolation: str) -> dict[TopicPartition, int]:
     offsets: dict[TopicPartition, int] = {}
     missing = list(dict.fromkeys(tps))
     deadline = time.monotonic() + LEADER_TIMEOUT_S
     while missing:
-        level = (
-            IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
-        )
+        level = IsolationLevel.READ_COMMITTED if isolation == READ_COMMITTED else IsolationLevel.READ_UNCOMMITTED
         wanted = {_Partition(tp.topic, tp.partition): spec for tp in missing}
         futures = admin.list_offsets(wanted, isolation_level=level, request_timeout=API_TIMEOUT_S)
         is_last_try = time.monotonic() >= deadline

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.kafka.topics import java_pattern
+
+
+@pytest.mark.parametrize(
+    ("regex", "name", "matches"),
+    [
+        ("orders.*", "orders-eu", True),
+        ("orders", "orders-eu", False),
+        ("a|b", "ab", False),
+        (r"logs\.\d+", "logs.17", True),
+        (r"logs\.\d+", "logsx17", False),
+        ("(?<env>dev|prod)-x", "prod-x", True),
+        ("(?<=a)b|(?<!a)c", "c", True),
+        ("(?i)ORDERS", "orders", True),
+        (r"[\w.-]+", "A_1.b-c", True),
+        (r"\[x", "[x", True),
+        ("x++", "xx", True),
+    ],
+)
+def test_java_pattern_matches_whole_names_as_java_does(regex: str, name: str, matches: bool) -> None:
+    assert bool(java_pattern(regex).fullmatch(name)) is matches
+
+
+@pytest.mark.parametrize("regex", [r"\p{Alpha}+", "[a-z&&[^b]]", r"\Qa.b\E", "[a[bc]]", r"a\h", "(", "*"])
+def test_java_pattern_of_what_only_java_has_is_refused_by_name(regex: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        java_pattern(regex)
+    assert caught.value.config_path == "topics.regex"
+    assert regex in str(caught.value)
