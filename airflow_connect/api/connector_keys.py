@@ -65,12 +65,8 @@ ADMIN_OVERRIDE = "admin.override."
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
-_COMMON, _TRANSFORMS, _PREDICATES, _ERRORS, _RUN = (
-    "Common",
-    "Transforms",
-    "Predicates",
-    "Error Handling",
-)
+_COMMON, _TRANSFORMS, _PREDICATES = "Common", "Transforms", "Predicates"
+_ERRORS, _RUN = "Error Handling", "Run"
 "Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
