@@ -174,8 +174,7 @@ class TransactionalWriter:
         if error is not None:
             self._undelivered.append(error)
 
-    def _send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata, deadline: float) ->
-    None:
+    def _send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata, deadline: float) -> None:
         positions = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
 
         def send() -> None:
@@ -213,9 +212,8 @@ class TransactionalWriter:
                 # The request may have reached the coordinator: neither "done" nor "nothing happened" would
                 # be true.
                 raise CommitUnknownError(
-                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()}
-                    ({inner.name()}).", suggestion="The next run reads the state from Kafka and goes on from
-                    what was committed.",
+                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()} ({inner.name()}).",
+                    suggestion="The next run reads the state from Kafka and goes on from what was committed.",
                 ) from error
 
     def _abort(self, error: Exception, doing: str) -> ConnectError:
@@ -231,8 +229,7 @@ class TransactionalWriter:
             # Not a second problem: the cluster aborts it itself after transaction.timeout.ms, or the next
             # fence does.
         if isinstance(ours, UnavailableError | NotStoppedError):
-            return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code,
-            suggestion=ours.suggestion)
+            return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours
 
 
