@@ -112,6 +112,8 @@ class JavaServer(ABC):
                 self.ports = free_ports(self.port_count)
         except BaseException:
             self.kill()
+            if self._owns_data and not self.log_path.exists():
+                shutil.rmtree(self.data_dir)  # it never ran; otherwise the error names the log in there
             raise
 
     def _launch(self) -> None:

@@ -1,0 +1,46 @@
+"""A Java server that cannot be started leaves nothing but what explains it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+
+import pytest
+
+from airflow_connect.devstack import java_server
+from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.java import Java
+from airflow_connect.devstack.kafka import KafkaBroker
+
+
+@pytest.fixture
+def temporary_folder(tmp_path, monkeypatch):
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
+    java = Java(tmp_path / "jdk", "17.0.1", True)
+    monkeypatch.setattr(java_server, "find_java", lambda: java)
+    return folder
+
+
+def test_start_without_jars_leaves_no_folder(temporary_folder, monkeypatch):
+    def no_network(lock_name):
+        raise DevStackError(f"{lock_name} could not be fetched.", code="devstack.fetch")
+
+    monkeypatch.setattr(java_server, "fetch_jars", no_network)
+    with pytest.raises(DevStackError, match="could not be fetched"):
+        KafkaBroker.start()
+    assert list(temporary_folder.iterdir()) == []
+
+
+def test_start_that_fails_later_keeps_the_log_that_the_error_names(temporary_folder, monkeypatch, tmp_path):
+    """The `java` here is a Python that does not know Java's options, and says so."""
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    (tmp_path / "jdk" / "bin" / "java").symlink_to(sys.executable)
+    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name: [])
+    with pytest.raises(DevStackError, match=r"Kafka 4\.3\.1 ended with exit code") as failed:
+        KafkaBroker.start()
+    (folder,) = temporary_folder.iterdir()
+    assert str(folder / "server.log") in failed.value.message
+    assert (folder / "server.log").stat().st_size > 0
