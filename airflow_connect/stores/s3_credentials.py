@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from airflow_connect.api.errors import AccessError
+from airflow_connect.api.errors import AccessError, ConnectError, UnavailableError
 from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
 from airflow_connect.stores.s3_signing import Keys
 
@@ -34,8 +34,7 @@ def key_source(settings: S3Settings) -> KeySource:
         try:
             frozen = credentials.get_frozen_credentials()
         except Exception as error:
-            # botocore raises its own errors, ClientError of STS, and whatever a credential process does.
-            raise _no_keys(given, error) from error
+            raise _unavailable_or_refused(given, error) from error
         return Keys(frozen.access_key, frozen.secret_key, frozen.token or "")
 
     return renewed
@@ -79,6 +78,18 @@ def _assumed_role(settings: S3Settings) -> Any:
         extra["ExternalId"] = given.role_external_id
     fetcher = AssumeRoleCredentialFetcher(client_for, source, given.role_arn, extra_args=extra)
     return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
+
+
+def _unavailable_or_refused(given: S3Credentials, error: Exception) -> ConnectError:
+    """Tell a credentials service that is away from one that says no."""
+    from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+    status = 0
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if isinstance(error, (ConnectionError, HTTPClientError)) or status == 429 or status >= 500:
+        return UnavailableError(f"AWS credentials could not be fetched: {error}", code="s3.sts_unavailable")
+    return _no_keys(given, error)
 
 
 def _no_keys(given: S3Credentials, error: BaseException) -> AccessError:

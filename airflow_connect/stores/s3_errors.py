@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
 
-NO_SUCH_UPLOAD = "NoSuchUpload"
+NO_SUCH_BUCKET = "NoSuchBucket"
 PRECONDITION_FAILED = "PreconditionFailed"
 NOT_IMPLEMENTED = "NotImplemented"
 
@@ -170,9 +170,7 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
     """The typed error that says what is missing."""
     head = f"{tried.operation} of {tried.place} was refused with {refusal}."
     if refusal.is_retriable:
-        return UnavailableError(
-            f"{tried.operation} of {tried.place} failed with {refusal}.", code="s3.unavailable"
-        )
+        return UnavailableError(f"{tried.operation} of {tried.place} failed with {refusal}.", code="s3.unavailable")
     is_region_wrong = refusal.status in (301, 307) or refusal.code in _WRONG_REGION
     if is_region_wrong or (refusal.region and refusal.region != tried.region and refusal.status == 400):
         actual = refusal.region or "another region"
@@ -190,7 +188,7 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
 
 def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
     """Stable code, suggestion and configuration key of a refusal."""
-    if refusal.code == "NoSuchBucket":
+    if refusal.code == NO_SUCH_BUCKET:
         return "s3.no_bucket", f"Create bucket {tried.bucket}, or correct s3.bucket.name.", "s3.bucket.name"
     if refusal.code in _EXPIRED:
         advice = "The temporary credentials have expired; use longer-lived keys, or a role, which is renewed."

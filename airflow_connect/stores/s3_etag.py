@@ -31,9 +31,7 @@ def multipart_etag(part_etags: Sequence[str]) -> str:
     return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(part_etags)}"
 
 
-def object_metadata(
-    run_id: str, file_id: str, start: int, end: int | None, records: int | None
-) -> dict[str, str]:
+def object_metadata(run_id: str, file_id: str, start: int, end: int | None, records: int | None) -> dict[str, str]:
     """User metadata of a staged object.
 
     Args:

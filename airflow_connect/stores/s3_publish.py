@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.stores.s3_errors import (
-    NO_SUCH_UPLOAD,
+    NO_SUCH_BUCKET,
     NOT_IMPLEMENTED,
     PRECONDITION_FAILED,
     Refusal,
@@ -35,13 +35,14 @@ from airflow_connect.stores.store import LeftOver, Outcome
 
 log = logging.getLogger(__name__)
 
+LOOKS_BEFORE_LOST = 3
+"""Where another publisher is just completing the same upload, it can be gone before its object can be seen."""
+
 
 class S3Publisher:
     """Driver role of the S3 store; safe to use from several threads and several processes at once."""
 
-    def __init__(
-        self, settings: S3Settings, probe_prefix: str = "", transport: S3Transport | None = None
-    ) -> None:
+    def __init__(self, settings: S3Settings, probe_prefix: str = "", transport: S3Transport | None = None) -> None:
         """Nothing is sent yet.
 
         Args:
@@ -123,6 +124,7 @@ class S3Publisher:
         if self._settings.conditional_writes and not self._server_checks_absence:
             return self._publish_after_look(file)
         pauses = self._transport.retry.at_least(PUBLISH_RETRIES).pauses_s()
+        looks = 0
         while True:
             refusal = self._complete(file, only_if_absent=self._settings.conditional_writes)
             if refusal is None:
@@ -130,16 +132,18 @@ class S3Publisher:
             if refusal.status == 501 or refusal.code == NOT_IMPLEMENTED:
                 self._server_checks_absence = False
                 return self._publish_after_look(file)
+            is_gone = _is_upload_gone(refusal)
             # 409: another Complete of this key is under way. 412 without an object: it was deleted since.
-            if not _is_decided_by_others(refusal):
-                return self._explain(file, refusal)
+            if not is_gone and not _is_decided_by_others(refusal):
+                raise error_for(refusal, self._requests.completing(file.key))
             if self._is_already_there(file):
                 return Outcome.ALREADY_PUBLISHED
+            looks += 1
+            if is_gone and looks == LOOKS_BEFORE_LOST:
+                return Outcome.LOST
             pause = next(pauses, None)
             if pause is None:
-                raise UnavailableError(
-                    f"{self._place(file.key)} could not be published: {refusal}.", code="s3.busy"
-                )
+                raise UnavailableError(f"{self._place(file.key)} could not be published: {refusal}.", code="s3.busy")
             self._transport.wait(pause)
 
     def _publish_after_look(self, file: StagedFile) -> Outcome:
@@ -150,22 +154,15 @@ class S3Publisher:
         if self._is_already_there(file):
             return Outcome.ALREADY_PUBLISHED
         refusal = self._complete(file, only_if_absent=False)
-        return Outcome.PUBLISHED if refusal is None else self._explain(file, refusal)
+        if refusal is None:
+            return Outcome.PUBLISHED
+        if not _is_upload_gone(refusal):
+            raise error_for(refusal, self._requests.completing(file.key))
+        return Outcome.ALREADY_PUBLISHED if self._is_already_there(file) else Outcome.LOST
 
     def _complete(self, file: StagedFile, *, only_if_absent: bool) -> Refusal | None:
         upload_id = str(file.token["upload_id"])
-        return self._requests.complete_upload(
-            file.key, upload_id, parts_of(file), only_if_absent=only_if_absent
-        )
-
-    def _explain(self, file: StagedFile, refusal: Refusal) -> Outcome:
-        """What a refusal other than "somebody else's write" means for `file`."""
-        is_gone = refusal.code in (NO_SUCH_UPLOAD, "InvalidPart") or (
-            refusal.status == 404 and not refusal.code
-        )
-        if not is_gone:
-            raise error_for(refusal, self._requests.completing(file.key))
-        return Outcome.ALREADY_PUBLISHED if self._is_already_there(file) else Outcome.LOST
+        return self._requests.complete_upload(file.key, upload_id, parts_of(file), only_if_absent=only_if_absent)
 
     def _is_already_there(self, file: StagedFile) -> bool:
         """Whether the object is published; False when the key is free.
@@ -211,12 +208,14 @@ class S3Publisher:
 
     def _conflict(self, file: StagedFile, found: ObjectFacts) -> PublishConflictError:
         offsets = f"{file.topic}-{file.partition}[{file.start}, {file.end})"
+        way_out = "Move that object away and run again"
+        if self._settings.conditional_writes:
+            way_out += ", or set enable.conditional.writes=false to overwrite as Confluent's connector does"
         return PublishConflictError(
             f"{self._place(file.key)} holds another object ({found.size_bytes} bytes, ETag {found.etag}) "
             f"than the one staged for {offsets} ({file.size_bytes} bytes).",
-            suggestion="Move that object away and run again, or set enable.conditional.writes=false to "
-            "overwrite it as Confluent's connector does.",
-            config_path="enable.conditional.writes",
+            suggestion=f"{way_out}.",
+            config_path="enable.conditional.writes" if self._settings.conditional_writes else "",
         )
 
     def _place(self, key: str) -> str:
@@ -225,6 +224,11 @@ class S3Publisher:
 
 def _is_decided_by_others(refusal: Refusal) -> bool:
     return refusal.status in (409, 412) or refusal.code == PRECONDITION_FAILED
+
+
+def _is_upload_gone(refusal: Refusal) -> bool:
+    """Whether the upload cannot be completed any more; s3proxy says NoSuchKey while another Complete removes it."""
+    return refusal.code == "InvalidPart" or (refusal.status == 404 and refusal.code != NO_SUCH_BUCKET)
 
 
 def _check_keys_differ(files: Sequence[StagedFile]) -> None:

@@ -15,6 +15,7 @@ from datetime import datetime
 from xml.sax.saxutils import escape
 
 from airflow_connect.stores.s3_errors import (
+    NO_SUCH_BUCKET,
     Attempted,
     Refusal,
     Reply,
@@ -136,15 +137,13 @@ class S3Requests:
         _, refusal = self.transport.send(request)
         if refusal is None:
             return True
-        if refusal.status == 404 and refusal.code != "NoSuchBucket":
+        if refusal.status == 404 and refusal.code != NO_SUCH_BUCKET:
             return False
         raise error_for(refusal, self.transport.attempted(request))
 
     def head_object(self, key: str) -> ObjectFacts | None:
         """HeadObject; None when there is no such object."""
-        request = S3Request(
-            "HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_without_facts
-        )
+        request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_without_facts)
         reply, refusal = self.transport.send(request, self.transport.retry.at_least(PUBLISH_RETRIES))
         if refusal is not None:
             if refusal.status == 404:
@@ -157,15 +156,12 @@ class S3Requests:
     def put_tags(self, key: str, tags: Mapping[str, str]) -> None:
         """PutObjectTagging: replace the tags of a published object."""
         listed = "".join(
-            f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>"
-            for name, value in tags.items()
+            f"<Tag><Key>{escape(name)}</Key><Value>{escape(value)}</Value></Tag>" for name, value in tags.items()
         )
         body = f"<Tagging><TagSet>{listed}</TagSet></Tagging>".encode()
         # S3 demands a digest for this operation even over TLS.
         headers = {"content-type": "application/xml", "content-md5": _md5_base64(body)}
-        request = S3Request(
-            "PutObjectTagging", "PUT", ("s3:PutObjectTagging",), key, (("tagging", ""),), headers, body
-        )
+        request = S3Request("PutObjectTagging", "PUT", ("s3:PutObjectTagging",), key, (("tagging", ""),), headers, body)
         self._ok(request)
 
     def list_uploads(self, prefix: str, page_size: int = 1000) -> Iterator[OpenUpload]:

@@ -134,18 +134,14 @@ class S3Settings:
         self._check_address()
         self._check_encryption()
         if self.part_size_bytes < MIN_PART_BYTES:
-            message = (
-                f"s3.part.size is {self.part_size_bytes} bytes, but S3 takes no part below {MIN_PART_BYTES}."
-            )
+            message = f"s3.part.size is {self.part_size_bytes} bytes, but S3 takes no part below {MIN_PART_BYTES}."
             raise ConfigError(message, code="s3.part_size", config_path="s3.part.size")
         for key, value in (
             ("s3.part.retries", self.part_retries),
             ("s3.retry.backoff.ms", self.retry_backoff_ms),
         ):
             if value < 0:
-                raise ConfigError(
-                    f"{key} is {value}, but must be 0 or more.", code="s3.retries", config_path=key
-                )
+                raise ConfigError(f"{key} is {value}, but must be 0 or more.", code="s3.retries", config_path=key)
         if self.acl and self.acl not in CANNED_ACLS:
             message = f"s3.acl.canned is {self.acl!r}, which is no canned ACL of S3."
             accepts = f"Use one of {', '.join(CANNED_ACLS)}."

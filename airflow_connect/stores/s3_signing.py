@@ -88,18 +88,14 @@ class Signer:
         names = sorted(headers)
         signed = ";".join(names)
         lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in names)
-        canonical = "\n".join(
-            (request.method, request.path, request.query, lines, signed, request.payload_hash)
-        )
+        canonical = "\n".join((request.method, request.path, request.query, lines, signed, request.payload_hash))
         day = stamp[:8]
         scope = f"{day}/{self._region}/{self._service}/aws4_request"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         text = f"{ALGORITHM}\n{stamp}\n{scope}\n{digest}"
         signature = hmac.digest(self._day_key(keys, day), text.encode(), "sha256").hex()
         credential = f"{keys.access_key_id}/{scope}"
-        headers["authorization"] = (
-            f"{ALGORITHM} Credential={credential}, SignedHeaders={signed}, Signature={signature}"
-        )
+        headers["authorization"] = f"{ALGORITHM} Credential={credential}, SignedHeaders={signed}, Signature={signature}"
         return headers
 
     def _day_key(self, keys: Keys, day: str) -> bytes:

@@ -131,9 +131,7 @@ class _Upload:
                     headers["content-type"] = identity.content_type
                 if identity.content_encoding:
                     headers["content-encoding"] = identity.content_encoding
-                metadata = object_metadata(
-                    self._run_id, self._file_id, identity.start, self._end, self._records
-                )
+                metadata = object_metadata(self._run_id, self._file_id, identity.start, self._end, self._records)
                 self._upload_id = self._requests.create_upload(identity.key, headers, metadata)
             return self._upload_id
 

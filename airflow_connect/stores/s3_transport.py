@@ -121,7 +121,7 @@ class S3Transport:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 refusal = read_refusal(reply)
-                if reply.status == 307 and (moved := self._moved_to(reply)) not in ("", host):
+                if reply.status == 307 and host == self._host and (moved := self._moved_to(reply)):
                     host = moved
                     continue
                 failure = _failure(request, reply, refusal)
@@ -208,9 +208,7 @@ def _host_header(scheme: str, netloc: str) -> str:
 
 
 def _connection_pools(settings: S3Settings, size: int) -> urllib3.PoolManager:
-    timeout = urllib3.Timeout(
-        connect=settings.connect_timeout_ms / 1000, read=settings.read_timeout_ms / 1000
-    )
+    timeout = urllib3.Timeout(connect=settings.connect_timeout_ms / 1000, read=settings.read_timeout_ms / 1000)
     common: dict[str, Any] = {"maxsize": size, "block": False, "timeout": timeout, "num_pools": 4}
     if urlsplit(settings.base_url).scheme == "https":
         common["ssl_context"] = _tls_context()
