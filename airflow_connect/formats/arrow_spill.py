@@ -14,7 +14,6 @@ class ArrowSpill:
 
     Attributes:
         rows: rows held.
-        buffered_bytes: Arrow bytes held in memory.
         total_bytes: Arrow bytes held, in memory and on disk (there as they were in memory).
     """
 
@@ -22,20 +21,26 @@ class ArrowSpill:
         """`columns`: the schema of all batches."""
         self._columns = columns
         self._batches: list[pa.RecordBatch] = []
-        self._disk: list[SpillBuffer] = []
+        self._disk = SpillBuffer()
+        self._streams = 0
         self.rows = 0
-        self.buffered_bytes = 0
+        self._arrow_bytes = 0
         self.total_bytes = 0
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in memory."""
+        return self._arrow_bytes + self._disk.buffered_bytes
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Take a batch."""
         self._batches.append(batch)
         self.rows += batch.num_rows
-        self.buffered_bytes += batch.nbytes
+        self._arrow_bytes += batch.nbytes
         self.total_bytes += batch.nbytes
 
     def spill(self) -> None:
-        """Move the batches in memory to disk as one stream; they stay in memory if that fails.
+        """Move the batches in memory to disk as one stream; they stay in memory (packed) if that fails.
 
         Raises:
             UnavailableError: the disk is full.
@@ -45,12 +50,11 @@ class ArrowSpill:
         stream = pa.BufferOutputStream()
         with pa.ipc.new_stream(stream, self._columns, options=_ON_DISK) as writer:
             writer.write_table(pa.Table.from_batches(self._batches, self._columns).combine_chunks())
-        spilled = SpillBuffer()
-        spilled.append(memoryview(stream.getvalue()))
-        spilled.spill()
-        self._disk.append(spilled)
+        self._disk.append(memoryview(stream.getvalue()))
+        self._streams += 1
         self._batches = []
-        self.buffered_bytes = 0
+        self._arrow_bytes = 0
+        self._disk.spill()
 
     def take(self) -> pa.Table:
         """All rows, in order; nothing is held afterwards.
@@ -58,10 +62,10 @@ class ArrowSpill:
         Raises:
             UnavailableError: the disk is broken.
         """
-        batches = [batch for spilled in self._disk for batch in pa.ipc.open_stream(spilled.read_all())]
+        disk = pa.BufferReader(self._disk.read_all())
+        batches = [batch for _ in range(self._streams) for batch in pa.ipc.open_stream(disk)]
         table = pa.Table.from_batches(batches + self._batches, self._columns)
-        for spilled in self._disk:
-            spilled.close()
-        self._batches, self._disk = [], []
-        self.rows = self.buffered_bytes = self.total_bytes = 0
+        self._disk.close()
+        self._batches = []
+        self._streams = self.rows = self._arrow_bytes = self.total_bytes = 0
         return table

@@ -32,6 +32,7 @@ ROW_GROUP_ROWS = 1024 * 1024
 
 _ROWS_AT_ONCE = 4096
 _ROW_BYTES_GUESS = 1000
+_SCHEMAS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class ParquetFormat:
         self._codec = _CODECS[codec]
         self._mapping = ArrowMapping(allow_optional_map_keys)
         self._row_group_bytes = row_group_bytes
+        self._values: dict[Schema, ValueColumns] = {}
 
     @property
     def extension(self) -> str:
@@ -112,13 +114,19 @@ class ParquetFormat:
         """
         if schema is None:
             raise no_schema("ParquetFormat")
-        columns = self._mapping.arrow_schema(schema)
-        values = ValueColumns(schema, columns, self._mapping.transform(schema))
-        return ParquetEncoder(RowGroupWriter(sink, columns, self._codec), values, self._row_group_bytes)
+        values = self._values.get(schema)
+        if values is None:
+            if len(self._values) >= _SCHEMAS_KEPT:
+                self._values.clear()
+            columns = self._mapping.arrow_schema(schema)
+            values = ValueColumns(schema, columns, self._mapping.transform(schema))
+            self._values[schema] = values
+        writer = RowGroupWriter(sink, values.columns, self._codec)
+        return ParquetEncoder(writer, values, self._row_group_bytes)
 
 
 class ValueColumns:
-    """Turns values of one schema into Arrow columns."""
+    """Turns values of one schema into Arrow columns; shared by the files of a format, keeps no values."""
 
     def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None) -> None:
         """`columns`: what `schema` is in Arrow."""

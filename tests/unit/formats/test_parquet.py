@@ -298,3 +298,20 @@ def test_parquet_unknown_codec_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="'lzo' cannot be written") as raised:
         ParquetFormat(codec="lzo")
     assert raised.value.config_path == "parquet.codec"
+
+
+def test_parquet_spill_on_a_full_disk_keeps_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    sink = Sink()
+    encoder = ParquetFormat().open(sink, EVENT)
+    encoder.append(_rows(10))
+    monkeypatch.setattr("os.pwrite", no_space)
+    with pytest.raises(UnavailableError, match="No space left on device"):
+        encoder.spill()
+    assert encoder.buffered_bytes > 0
+    monkeypatch.undo()
+    encoder.spill()
+    encoder.finish()
+    assert pq.read_table(io.BytesIO(sink.getvalue()))["id"].to_pylist() == list(range(10))
