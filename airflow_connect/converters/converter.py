@@ -71,7 +71,7 @@ def boolean_setting(config: Mapping[str, str], key: str, default: bool) -> bool:
     text = str(config.get(key, default)).strip().lower()
     if text not in ("true", "false"):
         raise ConfigError(
-            f"Invalid value {config[key]} for configuration {key}: Expected value to be either true or false.",
+            f"Invalid value {text} for configuration {key}: Expected value to be either true or false.",
             suggestion=f"Set {key} to true or false.",
             config_path=key,
         )

@@ -67,7 +67,7 @@ _NUMERIC_ORDER = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, T
 
 
 def header_text(schema: Schema | None, value: Any, embedded: bool = False) -> str:
-    """`Values.convertToString`: text in lists and maps is quoted, bytes are base64, dates are ISO 8601 in UTC.
+    """`Values.convertToString`: text in lists and maps is quoted, bytes are base64, dates are ISO 8601, UTC.
 
     Raises:
         DataError: a value that no header can carry.
@@ -291,9 +291,7 @@ def _map_of(keys: Schema | None, values: Schema | None, entries: dict[Any, Any])
     if values is None:
         schema = Schema(Type.MAP, key_schema=keys)
         return SchemaAndValue(schema, {_aligned(keys, k): v for k, v in entries.items()})
-    return SchemaAndValue(
-        map_of(keys, values), {_aligned(keys, k): _aligned(values, v) for k, v in entries.items()}
-    )
+    return SchemaAndValue(map_of(keys, values), {_aligned(keys, k): _aligned(values, v) for k, v in entries.items()})
 
 
 def _common(previous: Schema | None, latest: SchemaAndValue | None) -> Schema | None:
@@ -380,7 +378,7 @@ def _number(text: str) -> SchemaAndValue | None:
 
 
 def _temporal(text: str) -> SchemaAndValue | None:
-    """Dates, times and timestamps by their exact length, fields as leniently as SimpleDateFormat takes them."""
+    """Dates, times and timestamps by their exact length, fields as lenient as in SimpleDateFormat."""
     text = text.replace("\\:", ":")
     if len(text) == len("HH:mm:ss.SSSZ"):
         clock = _TIME.match(text)

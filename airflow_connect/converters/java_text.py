@@ -38,7 +38,7 @@ class Instant(NamedTuple):
 
 
 def calendar_fields(instant_ms: int) -> Instant:
-    """Fields of `instant_ms` (milliseconds since 1970-01-01T00:00:00Z) as Java's GregorianCalendar computes them."""
+    """Fields of `instant_ms` (milliseconds since 1970-01-01T00:00:00Z) as in Java's GregorianCalendar."""
     days, rest = divmod(instant_ms, MS_PER_DAY)
     year, month, day = _civil(days)
     hour, rest = divmod(rest, 3_600_000)
@@ -60,7 +60,7 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 def epoch_day(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of a date that may roll over (month 13, 30 February), as a lenient Java calendar reads it."""
+    """Days since 1970-01-01 of a date that may roll over (month 13, 30 February), as in Java."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     a = (14 - month) // 12
     y, m = year + 4800 - a, month + 12 * a - 3
@@ -70,7 +70,7 @@ def epoch_day(year: int, month: int, day: int) -> int:
 
 
 def epoch_ms(value: datetime.datetime) -> int:
-    """Milliseconds since the epoch of a Python datetime, the nearest kin of a schemaless `java.util.Date`; naive is UTC."""
+    """Milliseconds since the epoch of a datetime, our schemaless `java.util.Date`; a naive one is UTC."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.UTC)
     return (aware - _EPOCH) // datetime.timedelta(milliseconds=1)
 
@@ -80,9 +80,7 @@ def date_text(instant_ms: int) -> str:
     t = calendar_fields(instant_ms)
     # Date.toString() prints the year of the era, without the era.
     year = t.year if t.year > 0 else 1 - t.year
-    return (
-        f"{t.weekday} {_MONTHS[t.month - 1]} {t.day:02} {t.hour:02}:{t.minute:02}:{t.second:02} UTC {year:04}"
-    )
+    return f"{t.weekday} {_MONTHS[t.month - 1]} {t.day:02} {t.hour:02}:{t.minute:02}:{t.second:02} UTC {year:04}"
 
 
 def double_text(value: float) -> str:
@@ -193,13 +191,7 @@ def _mapping_string(schema: Schema | None, value: dict[Any, Any]) -> str:
     if schema is not None and schema.type is Type.STRUCT:
         # Struct.toString() leaves out what is null, and knows nothing of defaults.
         items = [(f, value.get(f.name)) for f in schema.fields]
-        return (
-            "Struct{"
-            + ",".join([f"{f.name}={java_string(f.schema, v)}" for f, v in items if v is not None])
-            + "}"
-        )
+        return "Struct{" + ",".join([f"{f.name}={java_string(f.schema, v)}" for f, v in items if v is not None]) + "}"
     is_map = schema is not None and schema.type is Type.MAP
     keys, values = (schema.key_schema, schema.value_schema) if is_map and schema is not None else (None, None)
-    return (
-        "{" + ", ".join([f"{java_string(keys, k)}={java_string(values, v)}" for k, v in value.items()]) + "}"
-    )
+    return "{" + ", ".join([f"{java_string(keys, k)}={java_string(values, v)}" for k, v in value.items()]) + "}"

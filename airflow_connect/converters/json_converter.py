@@ -1,4 +1,4 @@
-"""JsonConverter: JSON with or without Connect's schema envelope, and with a fixed schema from the configuration."""
+"""JsonConverter: JSON with or without Connect's schema envelope, or with a fixed schema from the configuration."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ import orjson
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.converter import NULL, SchemaAndValue, boolean_setting
-from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless
+from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless_payload
 from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
-from airflow_connect.converters.json_text import find_long_number, may_overflow, parse_exact, parse_fragment
-from airflow_connect.converters.json_writer import Writer, WriterOptions, value_writer
+from airflow_connect.converters.json_text import (
+    HUGE_DOUBLE,
+    find_long_number,
+    may_overflow,
+    parse_exact,
+    parse_fragment,
+)
+from airflow_connect.converters.json_writer import Writer, WriterOptions, schemaless_text, value_writer
 
 SCHEMAS_ENABLE = "schemas.enable"
 SCHEMAS_CACHE_SIZE = "schemas.cache.size"
@@ -28,8 +34,9 @@ _ENVELOPE_START = re.compile(r'\s*\{\s*"schema"\s*:\s*')
 _MAX_PREFIXES = 16
 _BEFORE_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:')
 _NOT_AN_ENVELOPE = (
-    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
-    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional '
+    "fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter "
+    "configuration."
 )
 
 
@@ -60,9 +67,7 @@ class JsonConverter:
         """
         self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
         self._cache_size = _cache_size(config)
-        self._options = WriterOptions(
-            _is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True)
-        )
+        self._options = WriterOptions(_is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True))
         self._schemas: dict[str, Schema | None] = {}
         self._readers: dict[Schema, Reader] = {}
         self._writers: dict[Schema, tuple[str, Writer]] = {}
@@ -105,9 +110,7 @@ class JsonConverter:
             payload = data[len(prefix) : -1]
             try:
                 # The prefix, one JSON document and a brace are together a whole envelope and nothing more.
-                node = (
-                    parse_fragment(payload) if exact or find_long_number(payload) else orjson.loads(payload)
-                )
+                node = parse_fragment(payload) if exact or find_long_number(payload) else orjson.loads(payload)
             except (ValueError, RecursionError):
                 return self._read_envelope(data)
             return SchemaAndValue(schema, read(node))
@@ -139,7 +142,7 @@ class JsonConverter:
             raise DataError(_NOT_AN_ENVELOPE)
         schema = self._schema(node["schema"])
         if schema is None:
-            return SchemaAndValue(None, schemaless(node["payload"]))
+            return SchemaAndValue(None, schemaless_payload(node["payload"]))
         self._learn_prefix(data, schema)
         return SchemaAndValue(schema, self._reader(schema)(node["payload"]))
 
@@ -161,7 +164,7 @@ class JsonConverter:
         return reader
 
     def _learn_prefix(self, data: bytes, schema: Schema) -> None:
-        """Remember everything before the payload, so that the next message with it need not parse the schema."""
+        """Remember all that stands before the payload: the next message with it need not parse the schema."""
         try:
             text = data.decode("utf-8")
             start = _ENVELOPE_START.match(text)
@@ -195,7 +198,7 @@ class JsonConverter:
         if schema is None:
             if value is None:
                 return None
-            payload = value_writer(None, self._options)(value)
+            payload = _schemaless_text(value)
             return (f'{{"schema":null,"payload":{payload}}}' if self._envelope else payload).encode()
         known = self._writers.get(schema)
         if known is None:
@@ -223,6 +226,15 @@ class JsonConverter:
         return self.from_connect(topic, schema, value)
 
 
+def _schemaless_text(value: Any) -> str:
+    try:
+        return schemaless_text(value)
+    except RecursionError as error:
+        raise DataError(
+            "A schemaless value cannot be written as JSON: it is nested too deeply.", suggestion="Flatten it."
+        ) from error
+
+
 def plain_json(data: bytes) -> Any:
     """A message of plain JSON (`schemas.enable=false`) as a schemaless value.
 
@@ -232,12 +244,21 @@ def plain_json(data: bytes) -> Any:
     Raises:
         DataError: not JSON.
     """
-    if not may_overflow(data):
-        try:
-            return orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return schemaless(parse_exact(data))
-    return schemaless(parse_exact(data))
+    try:
+        value = orjson.loads(data)
+        # orjson reads what is beyond 64 bits as a double or as an unsigned number. Writing the value again is
+        # the cheapest way to know that there is none: integers beyond 53 bits fail, large doubles show
+        # HUGE_DOUBLE.
+        if len(data) < 19 or HUGE_DOUBLE not in orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER):
+            return value
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        pass
+    if may_overflow(data):
+        return schemaless_payload(parse_exact(data))
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return schemaless_payload(parse_exact(data))
 
 
 def _cache_size(config: Mapping[str, str]) -> int:

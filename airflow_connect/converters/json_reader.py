@@ -26,7 +26,7 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def needs_exact_numbers(schema: Schema | None) -> bool:
-    """Whether values of `schema` hold digits that a double cannot carry: a Decimal, or a float of 32 bits, anywhere."""
+    """Whether values of `schema` hold digits that a double may lose: a Decimal or a 32 bit float, anywhere."""
     if schema is None:
         return False
     if schema.name == DECIMAL or schema.type is Type.FLOAT32:
@@ -52,16 +52,14 @@ def payload_reader(schema: Schema, replace_null: bool) -> Reader:
 
     def required(node: Any) -> Any:
         if node is None or node is MISSING:
-            raise DataError(
-                message, suggestion="Make the field optional in the schema, or give it a default."
-            )
+            raise DataError(message, suggestion="Make the field optional in the schema, or give it a default.")
         return read(node)
 
     return required
 
 
 def schemaless(node: Any) -> Any:
-    """Parsed JSON to a schemaless value: integers wrap to 64 bits, fractions are doubles, as Connect has it."""
+    """Parsed JSON to a schemaless value: integers wrap to 64 bits, fractions are doubles, as in Connect."""
     kind = type(node)
     if kind is dict:
         return {k: schemaless(v) for k, v in node.items()}
@@ -72,6 +70,21 @@ def schemaless(node: Any) -> Any:
     if kind is Decimal:
         return float(node)
     return None if node is MISSING else node
+
+
+def schemaless_payload(node: Any) -> Any:
+    """As `schemaless`, for a whole message.
+
+    Raises:
+        DataError: nested too deeply.
+    """
+    try:
+        return schemaless(node)
+    except RecursionError as error:
+        raise DataError(
+            "Converting byte[] to Kafka Connect data failed: the document is nested too deeply.",
+            suggestion="Pass the record through with ByteArrayConverter, or set errors.tolerance.",
+        ) from error
 
 
 def _wrap(number: int, bits: int) -> int:
@@ -175,9 +188,7 @@ def _map(schema: Schema, replace_null: bool) -> Reader:
 
     def read_pairs(node: Any) -> dict[Any, Any]:
         if type(node) is not list:
-            raise _mismatch(
-                "Maps with non-string fields should be encoded as JSON array of tuples, but found", node
-            )
+            raise _mismatch("Maps with non-string fields should be encoded as JSON array of tuples, but found", node)
         try:
             return {key(k): value(v) for k, v in (_pair(entry) for entry in node)}
         except TypeError as error:
@@ -263,9 +274,7 @@ def _unscaled(data: bytes, schema: Schema) -> Decimal:
 def _int32_days(schema: Schema, replace_null: bool) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
-            raise _mismatch(
-                "Invalid type for Date, underlying representation should be integer but was", node
-            )
+            raise _mismatch("Invalid type for Date, underlying representation should be integer but was", node)
         return node
 
     return read
@@ -274,9 +283,7 @@ def _int32_days(schema: Schema, replace_null: bool) -> Reader:
 def _int32_time(schema: Schema, replace_null: bool) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
-            raise _mismatch(
-                "Invalid type for Time, underlying representation should be integer but was", node
-            )
+            raise _mismatch("Invalid type for Time, underlying representation should be integer but was", node)
         if not 0 <= node <= MS_PER_DAY:
             raise DataError(
                 "Time values must use number of milliseconds greater than 0 and less than 86400000.",
@@ -290,9 +297,7 @@ def _int32_time(schema: Schema, replace_null: bool) -> Reader:
 def _int64_timestamp(schema: Schema, replace_null: bool) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int:
-            raise _mismatch(
-                "Invalid type for Timestamp, underlying representation should be integral but was", node
-            )
+            raise _mismatch("Invalid type for Timestamp, underlying representation should be integral but was", node)
         return _wrap(node, 64)
 
     return read

@@ -125,12 +125,12 @@ def _broken(reason: str) -> DataError:
     return DataError(
         f"{reason}.",
         code="data.schema",
-        suggestion='The "schema" of a JsonConverter message must be a Connect schema, such as {"type":"string"}.',
+        suggestion='The "schema" of a message must be a Connect schema, such as {"type":"string"}.',
     )
 
 
 def schema_to_json(schema: Schema | None, write_default: DefaultWriter, field_name: str | None = None) -> str:
-    """JSON text of a schema, its members in JsonConverter's order: type, parts, attributes, default, field."""
+    """JSON text of a schema, members in JsonConverter's order: type, parts, attributes, default, field."""
     if schema is None:
         return "null"
     parts = [f'"type":"{schema.type.value}"']

@@ -14,8 +14,13 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any, Final
 
+import orjson
+
 from airflow_connect.api.errors import DataError
 
+# Part of every double from 2^63 on as orjson writes it, as in 9.3e+18; should a version leave out the plus,
+# any e.
+HUGE_DOUBLE: Final = b"e+" if b"e+" in orjson.dumps(2.0**63) else b"e"
 # Everything that an orjson number may get wrong has at least 19 digits in a row.
 find_long_number: Final = re.compile(rb"[0-9]{19}").search
 # 20 digits and more, or 19 digits from 92... on: may be 2^63 or larger.
@@ -45,7 +50,7 @@ MISSING: Final = MissingValue()
 
 
 def may_overflow(data: bytes) -> bool:
-    """Whether a number in the JSON text `data` may be an integer outside of [-2^63, 2^63); never wrong when False."""
+    """Whether the JSON text `data` may hold an integer outside of [-2^63, 2^63); a False is sure."""
     return find_long_number(data) is not None and _OVERFLOW(data) is not None
 
 
@@ -72,7 +77,7 @@ def parse_exact(data: bytes) -> Any:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise DataError(
             f"Converting byte[] to Kafka Connect data failed due to serialization error: {reason}.",
-            suggestion="The record is not JSON: choose the converter that fits the topic, or set errors.tolerance.",
+            suggestion="Choose the converter that fits the topic, or set errors.tolerance.",
         ) from error
 
 
@@ -134,7 +139,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def string_text(value: str) -> str:
-    """A JSON string as Jackson writes it: characters beyond the BMP and controls as upper case escapes, all else as is."""
+    """A JSON string as Jackson writes it: characters beyond the BMP and controls as upper case escapes."""
     if value.isascii() and value.isprintable():
         return encode_basestring(value)
     return '"' + _NEEDS_JACKSON_ESCAPE.sub(_escape, value) + '"'

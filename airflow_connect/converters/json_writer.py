@@ -112,7 +112,7 @@ def _bytes_json(value: bytes | bytearray | memoryview) -> str:
 def _invalid(schema: Schema, value: Any) -> DataError:
     return DataError(
         f"Invalid type for {schema.type.name}: {type(value).__name__}.",
-        suggestion="The value does not fit its schema: check the converter and the transformations before the sink.",
+        suggestion="The value does not fit its schema: check the converter and the transformations.",
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.schema import Schema
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import STRING, Schema
 from airflow_connect.converters.converter import NULL, SchemaAndValue
 from airflow_connect.converters.header_text import header_text, parse_header_text
 
@@ -23,7 +24,12 @@ class SimpleHeaderConverter:
         """The narrowest type that the UTF-8 text can be; `null` and no bytes at all are (None, None)."""
         if data is None:
             return NULL
-        return parse_header_text(data.decode("utf-8", "replace"))
+        text = data.decode("utf-8", "replace")
+        try:
+            return parse_header_text(text)
+        except RecursionError:
+            # A list of lists without end in sight is taken for what it is in every case: text.
+            return SchemaAndValue(STRING, text)
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
         """The value as UTF-8 text; None stays None.
@@ -31,4 +37,11 @@ class SimpleHeaderConverter:
         Raises:
             DataError: a value that no header can carry.
         """
-        return None if value is None else header_text(schema, value).encode("utf-8", "replace")
+        if value is None:
+            return None
+        try:
+            return header_text(schema, value).encode("utf-8", "replace")
+        except RecursionError as error:
+            raise DataError(
+                f"The value of header {name} is nested too deeply to be written.", suggestion="Flatten it."
+            ) from error

@@ -1,4 +1,4 @@
-"""StringConverter: text in and out; anything that is not text is written as Java's `toString()` would print it."""
+"""StringConverter: text in and out; what is not text is written as Java's `toString()` would print it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
 from airflow_connect.converters.converter import SchemaAndValue
 from airflow_connect.converters.java_text import java_string
@@ -56,10 +56,17 @@ class StringConverter:
         return SchemaAndValue(OPTIONAL_STRING, data.decode(self._encoding, "replace"))
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The text of the value in the encoding; None stays None."""
+        """The text of the value in the encoding; None stays None.
+
+        Raises:
+            DataError: nested too deeply.
+        """
         if value is None:
             return None
-        text = value if type(value) is str else java_string(schema, value)
+        try:
+            text = value if type(value) is str else java_string(schema, value)
+        except RecursionError as error:
+            raise DataError("A value is nested too deeply to be written as text.", suggestion="Flatten it.") from error
         if self._is_utf16:
             return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
         return text.encode(self._encoding, "replace")

@@ -152,11 +152,7 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, Decimal | float):
         return type(left) is type(right) and repr(left) == repr(right)
     if isinstance(left, dict):
-        return (
-            isinstance(right, dict)
-            and left.keys() == right.keys()
-            and all(same(left[k], right[k]) for k in left)
-        )
+        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
     if isinstance(left, list | tuple):
         return isinstance(right, list | tuple) and len(left) == len(right) and all(map(same, left, right))
     return type(left) is type(right) and left == right
