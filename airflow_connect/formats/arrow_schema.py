@@ -109,6 +109,4 @@ def _decimal(schema: Schema, path: str) -> pa.DataType:
             code="data.decimal",
             suggestion="Convert it to a string or a double with a transformation (Cast).",
         )
-    return (
-        pa.decimal128(precision, scale) if precision <= DEFAULT_PRECISION else pa.decimal256(precision, scale)
-    )
+    return pa.decimal128(precision, scale) if precision <= DEFAULT_PRECISION else pa.decimal256(precision, scale)

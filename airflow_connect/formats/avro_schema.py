@@ -88,8 +88,7 @@ class AvroMapping:
             return {f.name: self.default(f.schema, value.get(f.name)) for f in schema.fields}
         if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
             pairs = [
-                (self.default(schema.key_schema, k), self.default(schema.value_schema, v))
-                for k, v in value.items()
+                (self.default(schema.key_schema, k), self.default(schema.value_schema, v)) for k, v in value.items()
             ]
             return dict(pairs) if self.is_avro_map(schema) else [{"key": k, "value": v} for k, v in pairs]
         return value
@@ -136,11 +135,7 @@ class _SchemaBuilder:
             return self._with_properties(schema, {"type": "array", "items": items})
         if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
             return self._map(schema, path)
-        if (
-            schema.type is Type.STRING
-            and self.mapping.enhanced_schema
-            and _ENUM_PARAMETER in schema.parameters
-        ):
+        if schema.type is Type.STRING and self.mapping.enhanced_schema and _ENUM_PARAMETER in schema.parameters:
             return self._enum(schema, path)
         if FIXED_SIZE_PARAMETER in schema.parameters and schema.type is Type.BYTES:
             return self._fixed(schema, path)

@@ -9,7 +9,7 @@ What Confluent's `s3.compression.level` means here, measured on 200-byte JSON li
 
 | level | made by | why |
 |---|---|---|
-| -1 | ISA-L 1 | 97 % of the ratio of zlib's default at ten times its speed |
+| -1 | ISA-L 1 | 95 % or more of the ratio of zlib's default, ten times as fast |
 | 0 | stored | as in Java: gzip's frame without compression |
 | 1 to 3 | ISA-L 1 | denser than zlib at 1, 2 or 3, and five times as fast |
 | 4 to 9 | zlib | ISA-L does not reach the ratio of these levels |

@@ -78,9 +78,7 @@ class ByteArrayFormat:
                 f"ByteArrayFormat can only write BYTES, but the values have the schema {found}.",
                 suggestion=_USE_BYTES,
             )
-        return ByteArrayEncoder(
-            sink, self._separator, GzipSink(sink, self._gzip_level) if self._gzip else None
-        )
+        return ByteArrayEncoder(sink, self._separator, GzipSink(sink, self._gzip_level) if self._gzip else None)
 
 
 class ByteArrayEncoder:

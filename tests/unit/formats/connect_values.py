@@ -78,9 +78,7 @@ def values_of(schema: Schema) -> st.SearchStrategy[Any]:
 def _present(schema: Schema) -> st.SearchStrategy[Any]:
     if schema.name == s.DECIMAL:
         scale = int(schema.parameters["scale"])
-        return _signed(96).map(
-            lambda number: Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
-        )
+        return _signed(96).map(lambda number: Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale)))
     if schema.name == s.TIME:
         return st.integers(0, 86_399_999)
     if schema.type is Type.STRUCT:

@@ -181,9 +181,7 @@ def test_avro_optional_map_keys_are_a_map_only_when_allowed() -> None:
 
 def test_avro_enum_parameters_make_an_enum_only_with_enhanced_schema() -> None:
     prefix = "io.confluent.connect.avro.Enum"
-    colour = Schema(
-        Type.STRING, parameters={prefix: "shop.Colour", f"{prefix}.RED": "RED", f"{prefix}.BLUE": "BLUE"}
-    )
+    colour = Schema(Type.STRING, parameters={prefix: "shop.Colour", f"{prefix}.RED": "RED", f"{prefix}.BLUE": "BLUE"})
     schema = s.struct(("colour", colour))
     data = _written(schema, [{"colour": "BLUE"}])
     made = _file_schema(data)["fields"][0]["type"]
@@ -254,7 +252,7 @@ def test_avro_invalid_name_says_which(schema: Schema, named: str) -> None:
 
 def test_avro_one_name_for_two_structs_is_an_error() -> None:
     one, two = s.struct(("x", s.INT8), name="P"), s.struct(("y", s.INT8), name="P")
-    with pytest.raises(SchemaError, match="P stands for two different schemas .* at b"):
+    with pytest.raises(SchemaError, match=r"P stands for two different schemas .* at b"):
         AvroFormat().open(Sink(), s.struct(("a", one), ("b", two)))
 
 
@@ -271,9 +269,7 @@ def test_avro_wrong_value_is_named_without_its_content_and_leaves_other_files_al
     good_sink = Sink()
     good, bad = made.open(good_sink, schema), made.open(Sink(), schema)
     good.append([{"id": 1, "city": "Rome"}])
-    with pytest.raises(
-        DataError, match="field city should be STRING, but is of the Python type int"
-    ) as raised:
+    with pytest.raises(DataError, match="field city should be STRING, but is of the Python type int") as raised:
         bad.append([{"id": 2, "city": "Oslo"}, {"id": 3, "city": 4711}])
     assert "4711" not in str(raised.value)
     good.append([{"id": 5, "city": "Bonn"}])

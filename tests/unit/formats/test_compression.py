@@ -42,11 +42,7 @@ def _json_lines(records: int) -> bytes:
 def test_gzip_stream_every_level_is_one_member_that_zlib_reads(level: int) -> None:
     data = _json_lines(5000)
     stream = GzipStream(level)
-    packed = (
-        stream.compress(data[:100_000])
-        + stream.compress(data[100_000:200_000])
-        + stream.finish(data[200_000:])
-    )
+    packed = stream.compress(data[:100_000]) + stream.compress(data[100_000:200_000]) + stream.finish(data[200_000:])
     reader = zlib.decompressobj(31)
     assert reader.decompress(packed) == data
     assert reader.eof
@@ -81,9 +77,7 @@ def test_gzip_unknown_level_is_a_config_error(level: int) -> None:
     st.lists(st.tuples(st.integers(0, 2 * PIECE_BYTES + 9), st.booleans()), max_size=8),
     st.sampled_from([-1, 0, 6]),
 )
-def test_gzip_sink_any_cut_and_any_spill_gives_the_same_file(
-    cuts: list[tuple[int, bool]], level: int
-) -> None:
+def test_gzip_sink_any_cut_and_any_spill_gives_the_same_file(cuts: list[tuple[int, bool]], level: int) -> None:
     area = SpillArea()
     source = _json_lines(20_000)
     one, other = Sink(), Sink()

@@ -93,9 +93,7 @@ def test_parquet_file_of_any_struct_reads_back_equal(made: tuple[Schema, list[An
         ("lz4_raw", ".lz4raw.parquet", "LZ4"),
     ],
 )
-def test_parquet_codec_is_in_name_and_file_and_polars_reads_it(
-    codec: str, extension: str, in_file: str
-) -> None:
+def test_parquet_codec_is_in_name_and_file_and_polars_reads_it(codec: str, extension: str, in_file: str) -> None:
     made: Format = ParquetFormat(codec=codec)
     assert (made.extension, made.needs_schema, made.content_encoding) == (extension, True, "")
     data = _written(EVENT, _rows(3000), codec=codec)
@@ -139,9 +137,7 @@ def test_parquet_decimal_precision_parameter_and_negative_scale_are_kept() -> No
 
 def test_parquet_null_gets_the_default() -> None:
     schema = s.struct(("limit", Schema(Type.INT32, optional=True, default=7)), ("id", s.INT8))
-    table = pq.read_table(
-        io.BytesIO(_written(schema, [{"limit": None, "id": 1}, {"limit": 1, "id": 2}, {"id": 3}]))
-    )
+    table = pq.read_table(io.BytesIO(_written(schema, [{"limit": None, "id": 1}, {"limit": 1, "id": 2}, {"id": 3}])))
     assert table["limit"].to_pylist() == [7, 1, 7]
 
 
@@ -220,8 +216,7 @@ def test_parquet_arrow_with_other_columns_is_a_schema_error() -> None:
 def test_parquet_dictionary_only_where_values_repeat() -> None:
     metadata = pq.ParquetFile(io.BytesIO(_written(EVENT, _rows(20_000)))).metadata.row_group(0)
     has_dictionary = {
-        metadata.column(n).path_in_schema: metadata.column(n).has_dictionary_page
-        for n in range(metadata.num_columns)
+        metadata.column(n).path_in_schema: metadata.column(n).has_dictionary_page for n in range(metadata.num_columns)
     }
     assert has_dictionary == {"id": False, "city": True, "at": False, "ok": False}
 
