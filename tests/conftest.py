@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.kafka_data import TopicProducer, create_topic
+
+if TYPE_CHECKING:
+    from tests.support.runs import Sink
 
 MakeTopic = Callable[..., str]
 
@@ -63,3 +67,15 @@ def produce(kafka: KafkaBroker) -> Iterator[TopicProducer]:
     producer = TopicProducer(kafka.bootstrap)
     yield producer
     producer.close()
+
+
+@pytest.fixture
+def make_sink(kafka: KafkaBroker, s3: S3Server, bucket: str) -> Callable[..., Sink]:
+    """Make an S3 sink connector: `make_sink(topic, **config) -> Sink`, `_` in a key standing for `.`."""
+    from tests.support.runs import Sink
+
+    def make(topic: str, **config: str) -> Sink:
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        return Sink(kafka, s3, bucket, f"sink-{uuid.uuid4().hex[:8]}", topic, settings)
+
+    return make

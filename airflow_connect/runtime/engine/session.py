@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -49,8 +50,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _local_defaults() -> dict[str, str]:
-    java = os.environ.get("JAVA_HOME")
-    if not java:
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
         _find_java()
     return {
         "spark.driver.bindAddress": "127.0.0.1",

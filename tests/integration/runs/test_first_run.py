@@ -1,0 +1,34 @@
+"""The shortest way through everything: copy, find nothing more, copy what came since."""
+
+import json
+
+
+def test_run_copies_everything_and_a_second_run_nothing(make_topic, produce, make_sink):
+    topic = make_topic(partitions=3)
+    values = [{"n": n, "text": f"value {n}"} for n in range(100)]
+    produce(topic, [(n % 3, str(n), json.dumps(v)) for n, v in enumerate(values)])
+    sink = make_sink(topic)
+
+    first = sink.run()
+    second = sink.run()
+
+    assert first.records == 100
+    assert first.status == "done"
+    assert second.status == "empty"
+    assert sink.offsets() == {0: 34, 1: 33, 2: 33}
+    sink.assert_exactly_once(values)
+    assert sink.keys() == [f"topics/{topic}/partition={p}/{topic}+{p}+0000000000.json" for p in range(3)]
+
+
+def test_later_records_go_to_objects_that_begin_at_the_committed_offset(make_topic, produce, make_sink):
+    topic = make_topic()
+    produce(topic, [(0, None, json.dumps({"n": n})) for n in range(5)])
+    sink = make_sink(topic)
+    sink.run()
+    produce(topic, [(0, None, json.dumps({"n": n})) for n in range(5, 8)])
+
+    report = sink.run()
+
+    assert report.records == 3
+    assert sink.keys()[-1].endswith("+0+0000000005.json")
+    sink.assert_exactly_once([{"n": n} for n in range(8)])

@@ -1,0 +1,143 @@
+"""Runs of an S3 sink on the real broker and the real S3 server, and what the bucket holds afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import AdminClient
+
+from airflow_connect.api.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.executor.task import run_task
+from airflow_connect.runtime.settings import TaskSettings
+from airflow_connect.runtime.spec import RunSpec
+
+
+class InProcessEngine:
+    """Runs tasks one after the other in this process: the executor's real code without Spark."""
+
+    may_leave_duplicates = False
+
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        self.jobs += 1
+        return [run_task(settings, task, attempt=0) for task in tasks]
+
+    def progress_host(self) -> str:
+        return "127.0.0.1"
+
+
+@dataclass
+class Sink:
+    """One S3 sink connector of a test."""
+
+    kafka: KafkaBroker
+    s3: S3Server
+    bucket: str
+    name: str
+    topic: str
+    config: dict[str, Any] = field(default_factory=dict)
+    worker_config: dict[str, Any] = field(default_factory=dict)
+    engine: Any = field(default_factory=InProcessEngine)
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def connector(self, **overrides: Any) -> dict[str, Any]:
+        """The configuration as people write it for Confluent's sink; `None` removes a key, `_` stands for `.`."""
+        config = {
+            "name": self.name,
+            "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+            "tasks.max": "2",
+            "topics": self.topic,
+            "s3.bucket.name": self.bucket,
+            "s3.region": self.s3.region,
+            "store.url": self.s3.endpoint_url,
+            "aws.access.key.id": self.s3.access_key,
+            "aws.secret.access.key": self.s3.secret_key,
+            "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+            "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+            "flush.size": "1000",
+            **self.config,
+        }
+        config.update({key.replace("_", "."): value for key, value in overrides.items()})
+        return {key: value for key, value in config.items() if value is not None}
+
+    def worker(self) -> dict[str, Any]:
+        """The worker configuration."""
+        return {
+            "bootstrap.servers": self.kafka.bootstrap,
+            "group.id": "test-workers",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "runs.storage.replication.factor": "1",
+            **self.worker_config,
+        }
+
+    def spec(self, **overrides: Any) -> RunSpec:
+        """What a run is told."""
+        return RunSpec(self.connector(**overrides), self.worker())
+
+    def run(self, **overrides: Any) -> RunReport:
+        """One run; fails the test with the run's own message unless it was done or empty."""
+        report = self.try_run(**overrides)
+        assert report.status in ("done", "empty"), report.error
+        return report
+
+    def try_run(self, **overrides: Any) -> RunReport:
+        """One run, whatever comes of it."""
+        self.events.clear()
+        return run_connector(self.spec(**overrides), self.events.append, self.engine)
+
+    def keys(self) -> list[str]:
+        """Keys of all visible objects, sorted."""
+        pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        return sorted(entry["Key"] for page in pages for entry in page.get("Contents", ()))
+
+    def body(self, key: str) -> bytes:
+        """An object's bytes, unzipped."""
+        data: bytes = self.s3.client().get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        return gzip.decompress(data) if key.endswith(".gz") else data
+
+    def values(self) -> list[Any]:
+        """Every JSON value in the bucket, by key and then by line."""
+        return [json.loads(line) for key in self.keys() for line in self.body(key).splitlines()]
+
+    def uploads(self) -> list[str]:
+        """Keys of unfinished uploads."""
+        found = self.s3.client().list_multipart_uploads(Bucket=self.bucket)
+        return sorted(upload["Key"] for upload in found.get("Uploads", ()))
+
+    def offsets(self, topic: str = "") -> dict[int, int]:
+        """Committed offsets of the connector's group, by partition."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
+        group = f"connect-{self.name}"
+        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(10)
+        wanted = topic or self.topic
+        return {p.partition: p.offset for p in found.topic_partitions if p.topic == wanted}
+
+    def set_offsets(self, offsets: Mapping[int, int]) -> None:
+        """Set the group's offsets, as an operator would."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
+        group = f"connect-{self.name}"
+        positions = [KafkaPartition(self.topic, p, offset) for p, offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group, positions)]
+        for position in admin.alter_consumer_group_offsets(request)[group].result(10).topic_partitions:
+            assert position.error is None, position.error
+
+    def assert_exactly_once(self, expected: Sequence[Any]) -> None:
+        """Every expected JSON value is in the bucket once, nothing else is, and nothing is left unfinished."""
+        found = Counter(json.dumps(v, sort_keys=True) for v in self.values())
+        wanted = Counter(json.dumps(v, sort_keys=True) for v in expected)
+        assert found == wanted, f"missing {list((wanted - found).elements())[:3]}, extra {list((found - wanted).elements())[:3]}"
+        assert self.uploads() == []
