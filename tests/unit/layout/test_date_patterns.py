@@ -69,7 +69,9 @@ def test_locale_is_a_whole_language_and_its_case_does_not_matter():
 
 @given(
     st.integers(-(2**62), 2**62),
-    st.sampled_from(["'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", "yy-MMM-EEEE a h K k", "G C xx w e D S ZZ", "z Z ZZZ"]),
+    st.sampled_from(
+        ["'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", "yy-MMM-EEEE a h K k", "G C xx w e D S ZZ", "z Z ZZZ"]
+    ),
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu"]),
 )
 def test_regex_matches_every_text_of_the_pattern(ms, text, zone):

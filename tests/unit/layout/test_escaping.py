@@ -16,7 +16,8 @@ DELIMITERS = st.sampled_from(["/", "_", "-", "--", "|", "+/", "·", "~~~"])
 
 
 @pytest.mark.parametrize(
-    "value", ["", "a", "2024-01-01", "a=b", "100%", "50%20", "%zz", "x.y", "...", "a b", "ü", "日本", "a:b", "%2f", "..a", "~"]
+    "value",
+    ["", "a", "2024-01-01", "a=b", "100%", "50%20", "%zz", "x.y", "...", "a b", "ü", "日本", "a:b", "%2f", "..a", "~"],
 )
 def test_harmless_values_stay_verbatim(value):
     assert escape(value) == value

@@ -7,7 +7,15 @@ from airflow_connect.api.errors import ConfigError
 from airflow_connect.layout.rotation import next_schedule
 from airflow_connect.layout.time_zones import DAY_MS, HOUR_MS, Zone
 
-ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Australia/Lord_Howe", "Africa/Casablanca", "+05:30", "Pacific/Apia"]
+ZONES = [
+    "UTC",
+    "Europe/Berlin",
+    "America/Sao_Paulo",
+    "Australia/Lord_Howe",
+    "Africa/Casablanca",
+    "+05:30",
+    "Pacific/Apia",
+]
 INSTANTS = st.one_of(st.integers(1_500_000_000_000, 1_700_000_000_000), st.integers(-(2**61), 2**61))
 
 
@@ -66,7 +74,12 @@ def test_years_beyond_datetime_have_the_rules_of_near_years():
         ("UTC", "2024-04-30T23:59:59", HOUR_MS, "2024-05-01T00:00:00"),
         ("UTC", "2024-05-01T20:59:59", 7 * HOUR_MS, "2024-05-01T21:00:00"),
         ("UTC", "2024-05-01T21:00:00", 7 * HOUR_MS, "2024-05-02T00:00:00"),
-        ("Europe/Berlin", "2024-03-30T23:30:00", 6 * HOUR_MS, "2024-03-31T05:00:00"),  # 23 hours: 6 h after midnight is 07:00
+        (
+            "Europe/Berlin",
+            "2024-03-30T23:30:00",
+            6 * HOUR_MS,
+            "2024-03-31T05:00:00",
+        ),  # 23 hours: 6 h after midnight is 07:00
         ("Europe/Berlin", "2024-03-31T21:59:59", 12 * HOUR_MS, "2024-03-31T22:00:00"),
         ("Europe/Berlin", "2024-10-27T22:30:00", 12 * HOUR_MS, "2024-10-27T23:00:00"),  # 25 hours
         ("Europe/Berlin", "2024-10-27T21:59:00", 24 * HOUR_MS, "2024-10-27T22:00:00"),

@@ -65,9 +65,19 @@ def test_map_schema_is_read_like_a_map():
     [
         ("at", None, None, "Error encoding partition."),
         ("at", "text", s.STRING, "Error encoding partition."),
-        ("at", {"at": 1.5}, s.struct(("at", s.FLOAT64)), "Error extracting timestamp from record field: at has type double"),
+        (
+            "at",
+            {"at": 1.5},
+            s.struct(("at", s.FLOAT64)),
+            "Error extracting timestamp from record field: at has type double",
+        ),
         ("at", {"at": 1}, s.struct(("at", s.INT16)), "Error extracting timestamp from record field: at"),
-        ("at", {"at": None}, s.struct(("at", s.OPTIONAL_INT64)), "Error extracting timestamp from record field: at is null"),
+        (
+            "at",
+            {"at": None},
+            s.struct(("at", s.OPTIONAL_INT64)),
+            "Error extracting timestamp from record field: at is null",
+        ),
         ("no", {"at": 1}, s.struct(("at", s.INT64)), "The field named 'no' does not exist."),
         ("outer.no", {"outer": {"at": 1}}, NESTED, "The nested field named 'outer.no' does not exist."),
         ("outer.at", {"outer": None}, NESTED, "Error extracting timestamp from record field: outer.at is null"),
