@@ -121,7 +121,7 @@ def _double(node: Any) -> float:
     try:
         return float(node)
     except OverflowError:
-        return math.copysign(math.inf, node)
+        return math.inf if node > 0 else -math.inf
 
 
 def _float64(schema: Schema, replace_null: bool) -> Reader:
