@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Type
-from airflow_connect.formats.compressed_sink import GzipSink
-from airflow_connect.formats.compression import DEFAULT_LEVEL
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -30,25 +28,18 @@ class ByteArrayFormat:
 
     needs_schema = False
 
-    def __init__(
-        self,
-        extension: str = ".bin",
-        separator: bytes = b"\n",
-        gzip: bool = False,
-        gzip_level: int = DEFAULT_LEVEL,
-    ) -> None:
+    def __init__(self, extension: str = ".bin", separator: bytes = b"\n", *, gzip: bool = False) -> None:
         """Configure.
 
         Args:
             extension: `format.bytearray.extension`, with dot; gzip adds `.gz`.
             separator: `format.bytearray.separator`, taken as it is, blanks included.
-            gzip: `s3.compression.type` is `gzip`.
-            gzip_level: `s3.compression.level`.
+            gzip: whether the file is compressed downstream by a `GzipSink` (`s3.compression.type=gzip`): it only
+                shows in the names.
         """
         self._extension = extension
         self._separator = separator
         self._gzip = gzip
-        self._gzip_level = gzip_level
 
     @property
     def extension(self) -> str:
@@ -70,7 +61,6 @@ class ByteArrayFormat:
 
         Raises:
             SchemaError: the schema is not plain BYTES.
-            ConfigError: the gzip level does not exist.
         """
         if schema is not None and (schema.type is not Type.BYTES or schema.name is not None):
             found = schema.name or schema.type.name
@@ -78,22 +68,18 @@ class ByteArrayFormat:
                 f"ByteArrayFormat can only write BYTES, but the values have the schema {found}.",
                 suggestion=_USE_BYTES,
             )
-        return ByteArrayEncoder(sink, self._separator, GzipSink(sink, self._gzip_level) if self._gzip else None)
+        return ByteArrayEncoder(sink, self._separator)
 
 
 class ByteArrayEncoder:
-    """Writes through at once: the only bytes held are those that wait for compression."""
+    """Writes through at once and holds nothing."""
 
-    def __init__(self, sink: ByteSink, separator: bytes, gzip: GzipSink | None) -> None:
-        """`gzip`: wraps `sink`, or None."""
-        self._sink: ByteSink = gzip or sink
-        self._gzip = gzip
+    buffered_bytes = 0
+
+    def __init__(self, sink: ByteSink, separator: bytes) -> None:
+        """`separator`: follows every value."""
+        self._sink = sink
         self._separator = separator
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes that wait for compression."""
-        return self._gzip.buffered_bytes if self._gzip else 0
 
     def append(self, values: Sequence[Any]) -> None:
         """Write each value and the separator.
@@ -118,14 +104,10 @@ class ByteArrayEncoder:
         self._sink.write(data)
 
     def spill(self) -> None:
-        """Move bytes that wait for compression to disk."""
-        if self._gzip:
-            self._gzip.spill()
+        """Nothing is held here."""
 
     def finish(self) -> None:
-        """End the compression, if any."""
-        if self._gzip:
-            self._gzip.finish()
+        """There is no footer."""
 
 
 def _python_type(value: Any) -> str:
