@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import OPTIONAL_STRING, STRING, Schema, array, struct
@@ -42,8 +43,13 @@ def wrap_key_for(written_by: Format, key_schema: Schema | None, key: Any) -> tup
 
 
 def key_schema_for(written_by: Format, key_schema: Schema) -> Schema:
-    """The schema of `wrap_key_for` alone, to be made once per key schema."""
-    return struct(("key", key_schema), name="RecordKey") if wants_struct(written_by) else key_schema
+    """The schema of `wrap_key_for` alone."""
+    return _record_key(key_schema) if wants_struct(written_by) else key_schema
+
+
+@lru_cache(maxsize=1000)
+def _record_key(key_schema: Schema) -> Schema:
+    return struct(("key", key_schema), name="RecordKey")
 
 
 def headers_value(headers: Sequence[Header]) -> tuple[Schema, list[dict[str, Any]]]:
