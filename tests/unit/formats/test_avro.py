@@ -47,7 +47,8 @@ def _expected(schema: Schema, value: Any) -> Any:
     if value is None:
         return None if schema.default is None else _expected(schema, schema.default)
     if schema.name == s.DECIMAL:
-        return int(value.scaleb(int(schema.parameters["scale"])))
+        sign, digits, _ = value.as_tuple()  # no arithmetic: the default context rounds to 28 digits
+        return (-1 if sign else 1) * int("".join(map(str, digits)))
     if schema.type is Type.STRUCT:
         return {f.name: _expected(f.schema, value.get(f.name)) for f in schema.fields}
     if schema.type is Type.ARRAY:
