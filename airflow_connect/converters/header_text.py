@@ -50,6 +50,7 @@ from airflow_connect.converters.java_text import (
     to_float32,
 )
 
+_BLANKS = "".join(map(chr, range(0x21)))
 _DELIMITERS = ':,{}[]"'
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
 _TIME = re.compile(r"[ \t]*(-?\d+):[ \t]*(-?\d+):[ \t]*(-?\d+)\.[ \t]*(-?\d+)Z")
@@ -60,6 +61,7 @@ _INTEGERS = (
     (INT32, 1 << 31),
     (INT64, 1 << 63),
 )
+_LITERALS = {"null": None, "true": SchemaAndValue(BOOLEAN, True), "false": SchemaAndValue(BOOLEAN, False)}
 _NUMERIC_ORDER = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 
 
@@ -135,8 +137,10 @@ def _date_text(instant_ms: int) -> str:
 
 def parse_header_text(text: str) -> SchemaAndValue:
     """`Values.parseString`: the narrowest type that the text can be; what is nothing else is a STRING."""
-    if not text:
+    if not text or (text[0].isalpha() and _strip(text) not in _LITERALS):
         return SchemaAndValue(STRING, text)
+    if len(text) < 19 and text.isascii() and text.isdigit():
+        return _whole(int(text)) or NULL
     return _parse(_Tokens(text), False) or NULL
 
 
@@ -205,7 +209,7 @@ class _Tokens:
 
 def _strip(text: str) -> str:
     # String.trim(): everything up to U+0020.
-    return text.strip("".join(map(chr, range(0x21))))
+    return text.strip(_BLANKS)
 
 
 def _parse(tokens: _Tokens, embedded: bool) -> SchemaAndValue | None:
@@ -214,11 +218,7 @@ def _parse(tokens: _Tokens, embedded: bool) -> SchemaAndValue | None:
         return None
     if embedded and tokens.consume('"'):
         return _quoted(tokens)
-    for literal, result in (
-        ("null", None),
-        ("true", SchemaAndValue(BOOLEAN, True)),
-        ("false", SchemaAndValue(BOOLEAN, False)),
-    ):
+    for literal, result in _LITERALS.items():
         start = tokens.mark()
         if tokens.consume(literal) and (embedded or not tokens.has_next()):
             return result
@@ -356,6 +356,13 @@ def _scalar(tokens: _Tokens, embedded: bool) -> SchemaAndValue:
     return SchemaAndValue(STRING, tokens.text)
 
 
+def _whole(number: int) -> SchemaAndValue | None:
+    for schema, limit in _INTEGERS:
+        if -limit <= number < limit:
+            return SchemaAndValue(schema, number)
+    return None
+
+
 def _number(text: str) -> SchemaAndValue | None:
     if not _NUMBER.fullmatch(text):
         return None
@@ -364,10 +371,9 @@ def _number(text: str) -> SchemaAndValue | None:
     if not -(1 << 31) < scale < 1 << 31:
         return None
     if number.adjusted() < 19 and number == number.to_integral_value():
-        whole = int(number)
-        for schema, limit in _INTEGERS:
-            if -limit <= whole < limit:
-                return SchemaAndValue(schema, whole)
+        narrowest = _whole(int(number))
+        if narrowest is not None:
+            return narrowest
     if scale != 0:
         single, double = to_float32(number), float(number)
         if math.isfinite(single):

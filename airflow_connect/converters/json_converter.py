@@ -16,9 +16,9 @@ from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, 
 from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
 from airflow_connect.converters.json_text import (
     HUGE_DOUBLE,
-    find_long_number,
     may_overflow,
     parse_exact,
+    parse_fast,
     parse_fragment,
 )
 from airflow_connect.converters.json_writer import Writer, WriterOptions, schemaless_text, value_writer
@@ -74,6 +74,7 @@ class JsonConverter:
         self._prefixes: dict[bytes, tuple[Schema, Reader, bool]] = {}
         self._last_prefix = b""
         self._fixed = self._fixed_schema(config) if self._envelope else None
+        self._fixed_is_exact = needs_exact_numbers(self._fixed)
 
     def _fixed_schema(self, config: Mapping[str, str]) -> Schema | None:
         content = config.get(SCHEMA_CONTENT)
@@ -110,7 +111,7 @@ class JsonConverter:
             payload = data[len(prefix) : -1]
             try:
                 # The prefix, one JSON document and a brace are together a whole envelope and nothing more.
-                node = parse_fragment(payload) if exact or find_long_number(payload) else orjson.loads(payload)
+                node = parse_fragment(payload) if exact else parse_fast(payload)
             except (ValueError, RecursionError):
                 return self._read_envelope(data)
             return SchemaAndValue(schema, read(node))
@@ -128,12 +129,14 @@ class JsonConverter:
         return b""
 
     def _read_fixed(self, schema: Schema, data: bytes) -> Any:
-        if not (needs_exact_numbers(schema) or find_long_number(data)):
-            try:
-                return self._reader(schema)(orjson.loads(data))
-            except orjson.JSONDecodeError:
-                return self._reader(schema)(parse_exact(data))
-        return self._reader(schema)(parse_exact(data))
+        read = self._reader(schema)
+        if self._fixed_is_exact:
+            return read(parse_exact(data))
+        try:
+            node = parse_fast(data)
+        except ValueError:
+            node = parse_exact(data)
+        return read(node)
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
         """The exact way, and the place where a new schema is learned."""

@@ -96,6 +96,8 @@ def _int64_text(value: int) -> str:
 
 
 def _double_json(value: float) -> str:
+    if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3:
+        return repr(value)
     text = double_text(value)
     return text if text[-1].isdigit() else f'"{text}"'
 
