@@ -195,9 +195,7 @@ def _text_token(letter: str, count: int, texts: _LazyTexts) -> _Token:
 def _zone_token(letter: str, count: int, zone: Zone, texts: _LazyTexts) -> _Token:
     if letter == "z":
         found = texts.found
-        return _Token(
-            lambda m: found.zone_name(zone, m.instant_ms, count >= 4) or _offset(m.offset_ms, ":"), ".+?"
-        )
+        return _Token(lambda m: found.zone_name(zone, m.instant_ms, count >= 4) or _offset(m.offset_ms, ":"), ".+?")
     if count >= 3:
         return _Token(lambda _moment: zone.id, re.escape(zone.id))
     separator = ":" if count == 2 else ""

@@ -35,9 +35,7 @@ _OFFSET = (
     r"(?:(?P<colon>:?)(?P<om>[0-5]\d)(?:(?P=colon)(?P<os>[0-5]\d)(?:[.,](?P<of>\d{1,3}))?)?)?)"
 )
 _TIME_ALONE, _ITS_OFFSET = (part.replace("?P<", "?P<t_").replace("?P=", "?P=t_") for part in (_TIME, _OFFSET))
-_ISO = re.compile(
-    rf"(?:{_DATE}(?:[Tt](?:{_TIME})?{_OFFSET}?)?|[Tt](?P<only>{_TIME_ALONE}){_ITS_OFFSET}?)", re.ASCII
-)
+_ISO = re.compile(rf"(?:{_DATE}(?:[Tt](?:{_TIME})?{_OFFSET}?)?|[Tt](?P<only>{_TIME_ALONE}){_ITS_OFFSET}?)", re.ASCII)
 
 _HOUR_MS, _MINUTE_MS, _SECOND_MS, _DAY_MS = 3_600_000, 60_000, 1_000, 86_400_000
 _MAX_YEAR = 292_278_993  # Joda's limit: the years that fit into 64 bits of milliseconds
@@ -70,14 +68,10 @@ def _days(text: str, parts: dict[str, str | None]) -> int:
         return days_of_week_date(year, week, _in_range(text, "dayOfWeek", parts["weekday"], 1, 7))
     if parts["ordinal"] is not None:
         return (
-            days_of_date(year, 1, 1)
-            - 1
-            + _in_range(text, "dayOfYear", parts["ordinal"], 1, 365 + is_leap_year(year))
+            days_of_date(year, 1, 1) - 1 + _in_range(text, "dayOfYear", parts["ordinal"], 1, 365 + is_leap_year(year))
         )
     month = _in_range(text, "monthOfYear", parts["month"], 1, 12)
-    return days_of_date(
-        year, month, _in_range(text, "dayOfMonth", parts["day"], 1, days_in_month(year, month))
-    )
+    return days_of_date(year, month, _in_range(text, "dayOfMonth", parts["day"], 1, days_in_month(year, month)))
 
 
 def _time_ms(text: str, parts: dict[str, str | None]) -> int:
@@ -96,12 +90,7 @@ def _offset_ms(parts: dict[str, str | None]) -> int:
     if parts["sign"] is None:
         return 0
     hours, minutes, seconds = (int(parts[name] or 0) for name in ("oh", "om", "os"))
-    offset = (
-        hours * _HOUR_MS
-        + minutes * _MINUTE_MS
-        + seconds * _SECOND_MS
-        + int((parts["of"] or "").ljust(3, "0"))
-    )
+    offset = hours * _HOUR_MS + minutes * _MINUTE_MS + seconds * _SECOND_MS + int((parts["of"] or "").ljust(3, "0"))
     return -offset if parts["sign"] == "-" else offset
 
 
@@ -109,7 +98,5 @@ def _in_range(text: str, name: str, digits: str | None, low: int, high: int) -> 
     """The number, or `low` when it is not given."""
     value = max(low, 0) if digits is None else int(digits)
     if not low <= value <= high:
-        raise DataError(
-            f'Cannot parse "{text}": Value {value} for {name} must be in the range [{low},{high}]'
-        )
+        raise DataError(f'Cannot parse "{text}": Value {value} for {name} must be in the range [{low},{high}]')
     return value

@@ -75,9 +75,7 @@ class ObjectName(NamedTuple):
     extension: str
 
 
-def object_key(
-    directory: str, topic: str, partition: int, start: int, extension: str, names: NameSettings
-) -> str:
+def object_key(directory: str, topic: str, partition: int, start: int, extension: str, names: NameSettings) -> str:
     """Key of the object that begins at offset `start` of `topic`-`partition`.
 
     Args:
@@ -126,9 +124,7 @@ def parse_object_key(key: str, names: NameSettings, topic: str | None = None) ->
         match["topic"], match["directory"], int(match["partition"]), int(match["start"]), match["extension"]
     )
     # Only the canonical spelling of the numbers is ours: no superfluous zeros.
-    canonical = (
-        str(name.partition) == match["partition"] and f"{name.start:0{names.pad_width}d}" == match["start"]
-    )
+    canonical = str(name.partition) == match["partition"] and f"{name.start:0{names.pad_width}d}" == match["start"]
     return name if canonical else None
 
 

@@ -213,9 +213,7 @@ class TimeBasedPartitioner:
         """Directory of records with this timestamp (milliseconds since the epoch)."""
         return self._directory_of_bucket(_bucket(self.zone.local_ms(timestamp_ms), self.duration_ms))
 
-    def directories_of_timestamps(
-        self, timestamps_ms: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], list[str]]:
+    def directories_of_timestamps(self, timestamps_ms: NDArray[np.int64]) -> tuple[NDArray[np.int32], list[str]]:
         """Directories of many records at once; equal to `directory_of_timestamp` of each.
 
         Args:
@@ -231,10 +229,7 @@ class TimeBasedPartitioner:
         offsets = self.zone.offsets_of(timestamps_ms)
         # Near the ends of 64 bits the sum could wrap around; such timestamps are garbage, but equal garbage
         # on both paths.
-        if (
-            len(timestamps_ms)
-            and not -(1 << 62) < int(timestamps_ms.min()) <= int(timestamps_ms.max()) < 1 << 62
-        ):
+        if len(timestamps_ms) and not -(1 << 62) < int(timestamps_ms.min()) <= int(timestamps_ms.max()) < 1 << 62:
             each = [self.directory_of_timestamp(int(timestamp)) for timestamp in timestamps_ms]
             names = list(dict.fromkeys(each))
             numbers = {name: number for number, name in enumerate(names)}
@@ -315,9 +310,7 @@ class SchemaAffixPartitioner:
 
     def directory_regex(self) -> str:
         """Both parts."""
-        return self._join(
-            f"schema_name={escaped_pattern(self.delimiter)}", f"(?:{self.inner.directory_regex()})", True
-        )
+        return self._join(f"schema_name={escaped_pattern(self.delimiter)}", f"(?:{self.inner.directory_regex()})", True)
 
     def _join(self, affix: str, directory: str, is_regex: bool = False) -> str:
         if self.affix is Affix.NONE:

@@ -184,11 +184,7 @@ class Rotation:
         settings = self.settings
         if settings.follows_record_time:
             base = self.base_timestamp_ms
-            if (
-                timestamp_ms is not None
-                and base is not None
-                and timestamp_ms - base >= settings.rotate_interval_ms
-            ):
+            if timestamp_ms is not None and base is not None and timestamp_ms - base >= settings.rotate_interval_ms:
                 return Reason.INTERVAL
             if settings.rotate_on_directory_change and self.is_other_directory(directory):
                 return Reason.DIRECTORY_CHANGE

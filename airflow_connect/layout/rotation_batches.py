@@ -127,9 +127,7 @@ class _Search:
         timestamps, base = self.columns.timestamps_ms, self.rotation.base_timestamp_ms
         if not self.rotation.settings.follows_record_time or timestamps is None:
             return None
-        threshold = (
-            int(timestamps[self.start]) if base is None else base
-        ) + self.rotation.settings.rotate_interval_ms
+        threshold = (int(timestamps[self.start]) if base is None else base) + self.rotation.settings.rotate_interval_ms
         return threshold if threshold <= _INT64_MAX else None
 
     def _conflicts(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
@@ -143,11 +141,7 @@ class _Search:
         return self._flags(nulls), self._flags(changes)
 
     def _flags(self, directories: set[str]) -> NDArray[np.bool_] | None:
-        return (
-            np.array([name in directories for name in self.columns.names], dtype=bool)
-            if directories
-            else None
-        )
+        return np.array([name in directories for name in self.columns.names], dtype=bool) if directories else None
 
     def _coded(self, low: int, high: int, flags: NDArray[np.bool_] | None) -> int | None:
         return None if flags is None else _first_true(flags[self.columns.codes[low:high]], low)
@@ -204,9 +198,7 @@ def _in_order_of_appearance(codes: NDArray[np.int32], count: int) -> list[int]:
     if len(codes) < max(256, count // 8):
         return list(dict.fromkeys(codes.tolist()))
     first = np.full(count, -1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(
-        len(codes) - 1, -1, -1
-    )  # of equal codes the last assignment stays: the first one
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of equal codes the last assignment stays: the first one
     seen = np.flatnonzero(first >= 0)
     return [int(code) for code in seen[np.argsort(first[seen])]]
 

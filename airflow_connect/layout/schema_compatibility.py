@@ -81,9 +81,7 @@ class StorageSchemaCompatibility(Enum):
 
 
 @lru_cache(maxsize=4096)
-def _should_change_file(
-    mode: StorageSchemaCompatibility, record_schema: Schema, current_schema: Schema
-) -> bool:
+def _should_change_file(mode: StorageSchemaCompatibility, record_schema: Schema, current_schema: Schema) -> bool:
     if mode is StorageSchemaCompatibility.NONE:
         return record_schema != current_schema
     mode._check_versions(record_schema, current_schema)
@@ -114,9 +112,7 @@ def _projection(source: Schema, target: Schema) -> Projection:
     required = _required_projection(source, target)
     if source.optional and not target.optional:
         if target.default is None:
-            raise SchemaError(
-                "Writer schema is optional, however, target schema does not provide a default value."
-            )
+            raise SchemaError("Writer schema is optional, however, target schema does not provide a default value.")
         missing = target.default
     else:
         missing = None
@@ -125,9 +121,7 @@ def _projection(source: Schema, target: Schema) -> Projection:
 
 def _check_compatible(source: Schema, target: Schema) -> None:
     if source.type is not target.type and not _is_promotable(source.type, target.type):
-        raise SchemaError(
-            f"Schema type mismatch. source type: {source.type.name} and target type: {target.type.name}"
-        )
+        raise SchemaError(f"Schema type mismatch. source type: {source.type.name} and target type: {target.type.name}")
     if source.name != target.name:
         raise SchemaError(f"Schema name mismatch. source name: {source.name} and target name: {target.name}")
     if not source.parameters or not target.parameters:

@@ -32,9 +32,7 @@ SLOT_MS = 6 * HOUR_MS
 
 _FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d\d)(?:(:?)([0-5]\d)(?:\3([0-5]\d)(?:\.?(\d{3}))?)?)?")
 # Names that a tz database folder holds and Joda-Time does not know.
-_NOT_ZONES = re.compile(
-    r"posixrules|localtime|Factory|(posix|right|SystemV)/.*|.*\.\w+|leapseconds|\+VERSION"
-)
+_NOT_ZONES = re.compile(r"posixrules|localtime|Factory|(posix|right|SystemV)/.*|.*\.\w+|leapseconds|\+VERSION")
 
 
 class Zone:
@@ -95,11 +93,7 @@ class Zone:
         midnight = local_day * DAY_MS
         candidates = {midnight - self.offset_ms(midnight + hours * HOUR_MS) for hours in (-26, 0, 26)}
         valid = [instant for instant in candidates if self.local_ms(instant) == midnight]
-        return (
-            min(valid)
-            if valid
-            else self._change_in(min(candidates) - DAY_MS, max(candidates) + DAY_MS, midnight)
-        )
+        return min(valid) if valid else self._change_in(min(candidates) - DAY_MS, max(candidates) + DAY_MS, midnight)
 
     def offsets_of(self, instants_ms: NDArray[np.int64]) -> NDArray[np.int64] | int:
         """Offsets of many instants, in milliseconds; one integer where all are equal."""
@@ -133,11 +127,7 @@ class Zone:
                 self._slots.clear()
             start, end = number * SLOT_MS, (number + 1) * SLOT_MS
             before, after = self._offset(start), self._offset(end - 1)
-            change = (
-                _first(start, end, lambda instant: self._offset(instant) != before)
-                if before != after
-                else end
-            )
+            change = _first(start, end, lambda instant: self._offset(instant) != before) if before != after else end
             slot = self._slots[number] = (before, change, after)
         return slot
 
@@ -192,12 +182,7 @@ def _fixed(match: re.Match[str], zone_id: str, config_path: str) -> Zone:
     sign, hours, _, minutes, seconds, millis = match.groups()
     if int(hours) > 23:
         raise _unknown(zone_id, config_path)
-    offset = (
-        int(hours) * HOUR_MS
-        + int(minutes or 0) * MINUTE_MS
-        + int(seconds or 0) * SECOND_MS
-        + int(millis or 0)
-    )
+    offset = int(hours) * HOUR_MS + int(minutes or 0) * MINUTE_MS + int(seconds or 0) * SECOND_MS + int(millis or 0)
     if offset == 0:
         return Zone("UTC", 0)
     name = f"{sign}{hours}:{minutes or '00'}"

@@ -107,9 +107,7 @@ class RecordFieldTimestampExtractor:
         found: Any = value
         for name in self._path:
             if not isinstance(found, Mapping) or found.get(name) is None:
-                raise self._failed(
-                    f": Unable to find nested field '{name}'" if len(self._path) > 1 else "is missing"
-                )
+                raise self._failed(f": Unable to find nested field '{name}'" if len(self._path) > 1 else "is missing")
             found = found[name]
         if isinstance(found, str):
             return _text_ms(found)

@@ -115,7 +115,7 @@ def test_both_hours_of_the_same_name_share_a_directory_when_daylight_saving_ends
 
 
 def test_record_without_timestamp_fails_with_confluents_words():
-    with pytest.raises(DataError, match="Unable to determine timestamp using timestamp.extractor io.confluent"):
+    with pytest.raises(DataError, match=r"Unable to determine timestamp using timestamp\.extractor io\.confluent"):
         time_based().directory(record(), NOW)
 
 

@@ -97,7 +97,7 @@ def test_records_without_a_usable_timestamp_say_why_and_where(field, value, sche
 
 
 def test_unknown_extractor_is_refused_and_class_names_are_known():
-    with pytest.raises(ConfigError, match="Invalid timestamp extractor: com.example.Mine") as caught:
+    with pytest.raises(ConfigError, match=r"Invalid timestamp extractor: com\.example\.Mine") as caught:
         extractor("com.example.Mine", "")
     assert caught.value.config_path == "timestamp.extractor"
     for name in ("Wallclock", "Record", "RecordField"):
