@@ -64,7 +64,7 @@ class ConfigKey:
         default: used when the key is absent; text is parsed as a given value would be; REQUIRED: there is
             none.
         documentation: complete sentences with units.
-        plugin: for CLASS, the kind of plugin that the value names; without it any class name is taken.
+        plugin: the kind of plugin that the value names; a CLASS without it may be any class name.
         ignored: "" or the complete sentence that says why the key has no meaning here.
         group, order, width, display_name, dependents, recommender: for forms, as in Connect.
     """
@@ -279,6 +279,7 @@ class ConfigDef:
                 key.validator.check(key.name, outcome.value)
             except InvalidValueError as error:
                 outcome.errors.append(str(error))
+                outcome.suggestions.append(_class_suggestion(key, given))
         return outcome
 
     def _recommend(self, values: Mapping[str, ConfigValue], parsed: Mapping[str, Any]) -> None:
@@ -326,13 +327,14 @@ class ConfigDef:
 
     def nearest_name(self, name: str, likeness: float = near_names.USUAL_LIKENESS) -> str:
         """The known name most like `name`, or ""; of a family the prefix is corrected, the rest kept."""
-        candidates = list(self._keys)
         for family in self._families:
-            parts = family.prefix.count(".")
-            rest = name.split(".")[parts:]
-            if rest:
-                candidates.append(family.prefix + ".".join(rest))
-        found = near_names.nearest(name, candidates, likeness=likeness)
+            parts = name.split(".")
+            depth = family.prefix.count(".")
+            head, rest = ".".join(parts[:depth]) + ".", ".".join(parts[depth:])
+            # Only the prefix is compared: the rest is the same on both sides and would make anything look near.
+            if rest and near_names.nearest(head, [family.prefix], likeness=near_names.VERY_NEAR):
+                return family.prefix + rest
+        found = near_names.nearest(name, self._keys, likeness=likeness)
         return found[0] if found else ""
 
     def ignored_keys(self, raw: Iterable[str]) -> list[IgnoredKey]:

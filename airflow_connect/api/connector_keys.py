@@ -27,8 +27,9 @@ from airflow_connect.api.config_validators import (
     ValidList,
     ValidString,
 )
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.plugins import PluginKind
+from airflow_connect.api.config_values import InvalidValueError, invalid
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.plugins import PluginKind, resolve
 from airflow_connect.api.points_in_time import parse_timestamp_ms
 
 NAME = "name"
@@ -101,11 +102,11 @@ def _identity_keys() -> list[ConfigKey]:
             NonEmptyStringWithoutControlChars(), high, _COMMON, order=1, display_name="Connector name",
         ),
         ConfigKey(
-            CONNECTOR_CLASS, Type.CLASS, REQUIRED,
+            CONNECTOR_CLASS, Type.STRING, REQUIRED,
             "Class of the connector: the Java name that Kafka Connect uses, its alias, an entry point, or a"
             " dotted Python path (package.module:Class).",
-            None, high, _COMMON, PluginKind.CONNECTOR, order=2, width=Width.LONG,
-            display_name="Connector class",
+            Lambda(_check_connector, "connector class"), high, _COMMON, PluginKind.CONNECTOR, order=2,
+            width=Width.LONG, display_name="Connector class",
         ),
         ConfigKey(
             "connector.plugin.version", Type.STRING, None, "Version of the connector class.",
@@ -325,6 +326,15 @@ def _families() -> list[KeyFamily]:
         KeyFamily("predicates.", "Settings of predicates.", "No predicate is listed in `predicates`."),
         KeyFamily("confluent.topic.", "Licence topic of Confluent's connectors.", _LICENCE),
     ]
+
+
+def _check_connector(name: str, value: Any) -> None:
+    """Source: the text of Kafka Connect's Plugins.newConnector."""
+    try:
+        resolve(PluginKind.CONNECTOR, value or "")
+    except ConfigError:
+        text = f"Failed to find any class that implements Connector and which name matches {value}"
+        raise InvalidValueError(text) from None
 
 
 def _check_regex(name: str, value: Any) -> None:

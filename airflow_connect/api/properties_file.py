@@ -117,8 +117,7 @@ def _unescape(text: str, source: str, number: int) -> str:
             )
         return _ESCAPES.get(escaped, escaped)
 
-    # A backslash as the very last character has nothing to escape; Java drops it.
-    replaced = _ESCAPE.sub(replace, text).removesuffix("\\") if text.endswith("\\") else _ESCAPE.sub(replace, text)
+    replaced = _ESCAPE.sub(replace, text)
     # Characters beyond U+FFFF are written as two \\u escapes, a surrogate pair.
     return replaced.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
