@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from airflow_connect.converters.converter import NULL, SchemaAndValue, boolean_s
 from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless_payload
 from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
 from airflow_connect.converters.json_text import (
+    EXACT_DECODER,
     HUGE_DOUBLE,
     may_overflow,
     parse_exact,
@@ -48,9 +48,8 @@ class JsonConverter:
         schemas.cache.size (1000): number of schemas kept, in each direction.
         decimal.format (BASE64): how Decimals are written, BASE64 or NUMERIC; both are read.
         replace.null.with.default (true): null becomes the schema's default (KIP-581).
-        schema.content (none): a JSON schema; with `schemas.enable` messages are then read as plain payloads
-        with that
-            schema (KIP-1054, Kafka 4.2). It is not used for writing.
+        schema.content (none): a JSON schema; with `schemas.enable` messages are then read as plain payloads with
+            that schema (KIP-1054, Kafka 4.2). It is not used for writing.
 
     The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
     in the order of the message; Connect puts them into a HashMap.
@@ -95,9 +94,8 @@ class JsonConverter:
         """One message to schema and value; None is a tombstone, (None, None).
 
         Raises:
-            DataError: not JSON, not the envelope that `schemas.enable` asks for, or a payload that
-            contradicts its
-                schema.
+            DataError: not JSON, not the envelope that `schemas.enable` asks for, or a payload that contradicts
+                its schema.
         """
         if data is None:
             return NULL
@@ -168,16 +166,19 @@ class JsonConverter:
 
     def _learn_prefix(self, data: bytes, schema: Schema) -> None:
         """Remember all that stands before the payload: the next message with it need not parse the schema."""
+        if self._known_prefix(data):
+            return
         try:
             text = data.decode("utf-8")
             start = _ENVELOPE_START.match(text)
             if start is None:
                 return
-            _, end = json.JSONDecoder().raw_decode(text, start.end())
+            node, end = EXACT_DECODER.raw_decode(text, start.end())
         except ValueError:
             return
         before_payload = _BEFORE_PAYLOAD.match(text, end)
-        if before_payload is None:
+        # With the member "schema" twice it is the last one that counts: then this is not the schema.
+        if before_payload is None or self._schema(node) is not schema:
             return
         prefix = text[: before_payload.end()].encode("utf-8")
         while len(self._prefixes) >= _MAX_PREFIXES:

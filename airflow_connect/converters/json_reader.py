@@ -2,8 +2,8 @@
 
 The functions keep the quirks of Jackson's node accessors that Connect lives on: `intValue()` of text is 0
 and of a large number its low 32 bits, `booleanValue()` of anything but a boolean is false, `textValue()` of
-a number is null. All of it is recorded against Kafka Connect 4.3.1. Input is what orjson parses, or
-`json_text.parse_exact` where digits matter.
+a number is null. Recorded against Kafka Connect 4.3.1 where tests/data has the case, else Jackson's documented
+behaviour. Input is what orjson parses, or `json_text.parse_exact` where digits matter.
 """
 
 from __future__ import annotations

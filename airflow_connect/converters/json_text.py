@@ -74,7 +74,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"Non-standard token '{name}'")
 
 
-_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+EXACT_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 
 
 def parse_exact(data: bytes) -> Any:
@@ -118,7 +118,7 @@ def _decode(text: str) -> tuple[Any, str]:
     if not text:
         return MISSING, ""
     try:
-        value, end = _DECODER.raw_decode(text)
+        value, end = EXACT_DECODER.raw_decode(text)
     except ValueError:
         cleaned = _without_leading_zeros(text)
         if cleaned == text:

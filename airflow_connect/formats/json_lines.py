@@ -1,11 +1,10 @@
 """JsonFormat: one JSON document per line, each line ended by a line feed.
 
-Records with a schema are written as JsonConverter writes them with schemas disabled, byte for byte.
-Schemaless values are
-written by orjson: the same JSON as Confluent's sink emits, where two things may be spelled otherwise. Keys of
-maps keep the order of the message, where Confluent has the order of Java's HashMap. Doubles of 10^7 and more
-or below 10^-3 read `10000000.0` and `1e-7`, where Java prints `1.0E7` and `1.0E-7`, and characters beyond the
-BMP are UTF-8, not escapes.
+Records with a schema are written as JsonConverter writes them with schemas disabled, byte for byte. Schemaless
+values are written by orjson: the same JSON as Confluent's sink emits, spelled otherwise in three places. Keys of
+maps keep the order of the message, where Confluent has the order of Java's HashMap. Doubles from 10^7 on or below
+10^-3 read `10000000.0` and `1e-7`, where Java prints `1.0E7` and `1.0E-7`. Characters beyond the BMP are UTF-8,
+where Jackson writes two escapes.
 Source: io.confluent.connect.s3.format.json.JsonRecordWriterProvider.
 """
 
@@ -34,8 +33,7 @@ _CHUNK_RECORDS: Final = 128
 _CHUNK_BYTES: Final = 1 << 20
 # Values that orjson would write in its own way come back as TypeError and take the exact way.
 _NATIVE_ONLY: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
-# Stands between messages that are parsed together. A message cannot contain what is chosen anew in every
-# process.
+# Stands between messages that are parsed together. No message can contain it: every process chooses it anew.
 _SEPARATOR: Final = secrets.token_hex(8)
 
 

@@ -88,6 +88,14 @@ def test_to_connect_known_schema_with_damaged_rest_is_treated_as_the_first_time(
     assert outcome(warm) == outcome(fresh)
 
 
+def test_to_connect_schema_given_twice_teaches_nothing_wrong() -> None:
+    c = converter()
+    twice = b'{"schema":{"type":"int32"},"payload":1,"schema":{"type":"string"}}'
+    assert c.to_connect("t", twice) == (s.STRING, None)
+    assert c.to_connect("t", b'{"schema":{"type":"int32"},"payload":1}') == (s.INT32, 1)
+    assert c.to_connect("t", twice) == (s.STRING, None)
+
+
 leaf_schemas = st.sampled_from(
     ["int8", "int16", "int32", "int64", "float", "double", "boolean", "string", "bytes"]
 ).map(lambda t: {"type": t, "optional": True})
