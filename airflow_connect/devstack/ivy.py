@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.java import java_executable
+from airflow_connect.runtime.engine.java import java_executable
 
 PROCESSES = 4
 POLL_S = 0.2

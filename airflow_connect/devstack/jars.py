@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airflow_connect.devstack import ivy
-from airflow_connect.devstack.cache import cache_dir, locked
+from airflow_connect.runtime.engine.cache import cache_dir, locked
 from airflow_connect.devstack.errors import DevStackError
 
 LOCKS = Path(__file__).with_name("locks")

