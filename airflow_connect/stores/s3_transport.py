@@ -6,6 +6,7 @@ Connection pool, retries, redirects. Knows nothing of multipart uploads.
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import ssl
 import time
@@ -18,6 +19,7 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 
 from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
+from airflow_connect.stores.s3_connections import DirectConnections, Target
 from airflow_connect.stores.s3_credentials import KeySource, key_source
 from airflow_connect.stores.s3_errors import Attempted, Refusal, Reply, read_refusal
 from airflow_connect.stores.s3_retry import RetryPolicy
@@ -84,10 +86,12 @@ class S3Transport:
             base.path,
         )
         size = max(settings.upload_threads, settings.publish_threads)
-        self._pools = _connection_pools(settings, size)
-        # Asking the manager costs a URL parse and a pool key per request; only a proxy needs whole URLs.
-        is_direct = not isinstance(self._pools, urllib3.ProxyManager)
-        self._direct = self._pools.connection_from_url(settings.base_url) if is_direct else None
+        tls = _tls_context() if base.scheme == "https" else None
+        self._pools = _connection_pools(settings, size, tls)
+        self._direct: DirectConnections | None = None
+        if not isinstance(self._pools, urllib3.ProxyManager):
+            timeouts_s = settings.connect_timeout_ms / 1000, settings.read_timeout_ms / 1000
+            self._direct = DirectConnections(Target(base.hostname or "", base.port, tls, *timeouts_s), size)
 
     def attempted(self, request: S3Request) -> Attempted:
         """`request` for messages."""
@@ -115,9 +119,9 @@ class S3Transport:
             tries += 1
             try:
                 reply = self._once(request, host)
-            except urllib3.exceptions.SSLError as error:
+            except (urllib3.exceptions.SSLError, ssl.SSLCertVerificationError) as error:
                 raise self._untrusted(error) from error
-            except (urllib3.exceptions.HTTPError, OSError) as error:
+            except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
                 failure = f"{type(error).__name__}: {error}"
             else:
                 refusal = read_refusal(reply)
@@ -139,6 +143,8 @@ class S3Transport:
     def close(self) -> None:
         """Close idle connections."""
         self._pools.clear()
+        if self._direct is not None:
+            self._direct.close()
 
     def _once(self, request: S3Request, host: str) -> Reply:
         if self._keys is None:
@@ -151,16 +157,11 @@ class S3Transport:
         headers["user-agent"] = USER_AGENT
         headers["content-length"] = str(len(request.body))
         target = f"{path}?{query}" if query else path
-        options: dict[str, Any] = {
-            "body": request.body,
-            "headers": headers,
-            "retries": False,
-            "redirect": False,
-        }
         if self._direct is not None and host == self._host:
-            reply = self._direct.urlopen(request.method, target, **options)
-        else:
-            reply = self._pools.urlopen(request.method, f"{self._scheme}://{host}{target}", **options)
+            return self._direct.exchange(request.method, target, headers, request.body)
+        options: dict[str, Any] = {"headers": headers, "retries": False, "redirect": False}
+        url = f"{self._scheme}://{host}{target}"
+        reply = self._pools.urlopen(request.method, url, body=request.body, **options)
         return Reply(reply.status, {n.lower(): v for n, v in reply.headers.items()}, reply.data)
 
     def _payload_hash(self, body: Body) -> str:
@@ -207,11 +208,11 @@ def _host_header(scheme: str, netloc: str) -> str:
     return netloc.removesuffix(default)
 
 
-def _connection_pools(settings: S3Settings, size: int) -> urllib3.PoolManager:
+def _connection_pools(settings: S3Settings, size: int, tls: ssl.SSLContext | None) -> urllib3.PoolManager:
     timeout = urllib3.Timeout(connect=settings.connect_timeout_ms / 1000, read=settings.read_timeout_ms / 1000)
     common: dict[str, Any] = {"maxsize": size, "block": False, "timeout": timeout, "num_pools": 4}
-    if urlsplit(settings.base_url).scheme == "https":
-        common["ssl_context"] = _tls_context()
+    if tls is not None:
+        common["ssl_context"] = tls
     proxy = _proxy_url(settings)
     if not proxy:
         return urllib3.PoolManager(**common)

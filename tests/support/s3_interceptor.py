@@ -6,6 +6,7 @@ For replies that s3proxy never gives; what goes wrong on the way is `devstack.s3
 from __future__ import annotations
 
 import http.client
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -69,8 +70,15 @@ def times(count: int, answer: Answer | type[Dropped], *, method: str = "", query
 class S3Interceptor:
     """Use as a context manager; `rules` may be changed at any time, `seen` grows."""
 
-    def __init__(self, *rules: Rule, upstream: str = "") -> None:
-        """`upstream`: URL of the real server for requests that no rule answers; without it they get 200."""
+    def __init__(self, *rules: Rule, upstream: str = "", tls: ssl.SSLContext | None = None) -> None:
+        """Bind to a free port.
+
+        Args:
+            rules: asked in order.
+            upstream: URL of the real server for requests that no rule answers; without it they get 200.
+            tls: serve https with these certificates.
+        """
+        self._scheme = "https" if tls is not None else "http"
         self.rules = list(rules)
         self.seen: list[Seen] = []
         self._upstream = urlsplit(upstream).netloc
@@ -89,12 +97,14 @@ class S3Interceptor:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
         self._thread.start()

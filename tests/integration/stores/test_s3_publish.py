@@ -16,6 +16,8 @@ from airflow_connect.stores.store import LeftOver, Outcome
 from tests.integration.stores.conftest import PART_BYTES, Store
 from tests.support.s3_interceptor import S3Interceptor, error, times
 
+pytestmark = pytest.mark.integration
+
 BOTH = pytest.mark.parametrize("conditional", [True, False])
 VISIBLE = (Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED)
 

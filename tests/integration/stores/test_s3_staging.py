@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 
 import pytest
 
-from airflow_connect.api.errors import UnavailableError
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
+from airflow_connect.api.errors import ConnectError, UnavailableError
+from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy, SeenRequest
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_transport import S3Transport
 from tests.integration.stores.conftest import PART_BYTES, Store, identity
+
+pytestmark = pytest.mark.integration
+
+
+def hold(arrived: threading.Event, released: threading.Event) -> Callable[[SeenRequest], None]:
+    """Keep a request at the proxy until `released`; `arrived` tells that it is there."""
+
+    def on_hit(_: SeenRequest) -> None:
+        arrived.set()
+        released.wait(30)
+
+    return on_hit
 
 
 @pytest.mark.parametrize("size", [0, 1, PART_BYTES - 1, PART_BYTES, PART_BYTES + 1, 3 * PART_BYTES + 7])
@@ -70,7 +83,7 @@ def test_stage_many_files_at_once_all_arrive(store: Store) -> None:
 
 def test_stage_writer_waits_while_the_queue_is_full(faulty_store: Store, faults: S3FaultProxy) -> None:
     held, released = threading.Event(), threading.Event()
-    faults.add(Rule(Fault.NONE, "CreateMultipartUpload", on_hit=lambda _: (held.set(), released.wait(30))[0]))
+    faults.add(Rule(Fault.NONE, "CreateMultipartUpload", on_hit=hold(held, released)))
     file = faulty_store.make_stager(upload_threads=1, upload_buffer_bytes=2 * PART_BYTES).open(identity("t/k"))
     written: list[int] = []
 
@@ -106,7 +119,7 @@ def test_abort_removes_the_upload_and_may_be_repeated(store: Store, is_closed: b
 
 def test_abort_while_parts_are_on_their_way_leaves_nothing(faulty_store: Store, faults: S3FaultProxy) -> None:
     uploading, released = threading.Event(), threading.Event()
-    faults.add(Rule(Fault.NONE, "UploadPart", on_hit=lambda _: (uploading.set(), released.wait(30))[0]))
+    faults.add(Rule(Fault.NONE, "UploadPart", on_hit=hold(uploading, released)))
     stager = faulty_store.make_stager()
     file = stager.open(identity("t/k"))
     file.write(bytes(PART_BYTES))
@@ -188,9 +201,17 @@ def test_stage_create_whose_reply_was_lost_leaves_one_upload_for_the_sweep(
     assert faulty_store.objects() == {"t/k": b"bytes"}
 
 
-def test_server_takes_an_unsigned_payload_but_not_a_wrongly_signed_one(store: Store) -> None:
+@pytest.mark.parametrize(("payload_hash", "accepted"), [("UNSIGNED-PAYLOAD", True), ("0" * 64, False)])
+def test_part_with_another_payload_hash_is_judged_by_the_server(
+    store: Store, monkeypatch: pytest.MonkeyPatch, payload_hash: str, accepted: bool
+) -> None:
+    # Over plain http we sign the payload, so that the server refuses bytes that changed on their way.
     requests = S3Requests(S3Transport(store.settings))
     upload_id = requests.create_upload("t/k", {}, {})
-    etag = requests.upload_part("t/k", upload_id, 1, bytearray(b"abc"))
-    assert etag == "900150983cd24fb0d6963f7d28e17f72"
-    assert requests.abort_upload("t/k", upload_id)
+    monkeypatch.setattr(S3Transport, "_payload_hash", lambda *_: payload_hash)
+    if accepted:
+        etag = requests.upload_part("t/k", upload_id, 1, bytearray(b"abc"))
+        assert etag == "900150983cd24fb0d6963f7d28e17f72"
+    else:
+        with pytest.raises(ConnectError, match="UploadPart"):
+            requests.upload_part("t/k", upload_id, 1, b"abc")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
 from airflow_connect.api.errors import AccessError, ConnectError, PublishConflictError, UnavailableError
+from airflow_connect.api.run import StagedFile
 from airflow_connect.stores.s3_errors import Reply
 from airflow_connect.stores.s3_etag import multipart_etag
 from airflow_connect.stores.s3_publish import S3Publisher
@@ -24,11 +26,11 @@ PRECONDITION = error(412, "PreconditionFailed")
 GONE = error(404, "NoSuchUpload")
 
 
-def publisher(server: S3Interceptor, **changes: object) -> S3Publisher:
+def publisher(server: S3Interceptor, **changes: Any) -> S3Publisher:
     return S3Publisher(settings(server.url, **changes), "t/", transport(server.url, **changes))
 
 
-def outcome(*rules: Rule, **changes: object) -> tuple[Outcome, list[str]]:
+def outcome(*rules: Rule, **changes: Any) -> tuple[Outcome, list[str]]:
     """Outcome of publishing one file, and the methods of the requests that it took."""
     with S3Interceptor(*rules) as server:
         found = publisher(server, **changes).publish([staged()], lambda _: None)
@@ -184,7 +186,7 @@ def test_publish_tagging_refused_is_ignored_or_fails(fail: bool, caplog: pytest.
 @pytest.mark.parametrize(("answer", "count"), [(Answer(204), 2), (error(404, "NoSuchUpload"), 0)])
 def test_abort_counts_what_existed(answer: Answer, count: int) -> None:
     with S3Interceptor(times(9, answer)) as server:
-        files = [staged(), LeftOver("t/other", {"upload_id": "u"}, 0)]
+        files: list[StagedFile | LeftOver] = [staged(), LeftOver("t/other", {"upload_id": "u"}, 0)]
         assert publisher(server).abort(files) == count
 
 

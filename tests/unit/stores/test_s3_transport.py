@@ -59,14 +59,14 @@ def test_create_nobody_listening_is_unavailable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(UnavailableError, match=r"NewConnectionError|Connection refused"):
+    with pytest.raises(UnavailableError, match=r"ConnectionRefusedError"):
         requests(f"http://127.0.0.1:{port}").create_upload("k", {}, {})
 
 
 def test_create_server_silent_is_unavailable_after_the_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(UnavailableError, match="ReadTimeoutError"):
+        with pytest.raises(UnavailableError, match="TimeoutError"):
             requests(url, read_timeout_ms=50, part_retries=1).create_upload("k", {}, {})
 
 

@@ -1,0 +1,132 @@
+"""Kept-alive connections: reuse, staleness, TLS."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from airflow_connect.api.errors import AccessError
+from airflow_connect.stores.s3_connections import DirectConnections, Target
+from airflow_connect.stores.s3_requests import S3Requests
+from tests.support.s3_interceptor import Answer, S3Interceptor, error, times
+from tests.unit.stores.s3_clients import requests, transport
+
+PART = Answer(200, headers={"etag": '"e1"'})
+REPLY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%s\r\nok"
+HEADERS = {"host": "h", "content-length": "0"}
+
+
+@contextmanager
+def plain_server(replies: list[bytes]) -> Iterator[tuple[DirectConnections, threading.Semaphore]]:
+    """A server that answers one request of each connection and closes it; the semaphore counts those."""
+    closed = threading.Semaphore(0)
+
+    def serve(listener: socket.socket) -> None:
+        for reply in replies:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(reply)
+            closed.release()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,))
+        thread.start()
+        pool = DirectConnections(Target("127.0.0.1", listener.getsockname()[1], None, 5, 5), 4)
+        yield pool, closed
+        thread.join(10)
+        pool.close()
+
+
+def test_exchange_on_a_connection_that_the_server_closed_opens_another() -> None:
+    with plain_server([REPLY % b"", REPLY % b""]) as (pool, closed):
+        assert pool.exchange("GET", "/", HEADERS, b"").body == b"ok"
+        assert closed.acquire(timeout=5)
+        assert pool.exchange("GET", "/", HEADERS, b"").body == b"ok"
+
+
+def test_exchange_keeps_connections_alive() -> None:
+    with S3Interceptor(times(5, PART)) as server:
+        client = requests(server.url)
+        assert [client.upload_part("k", "u", 1, b"x") for _ in range(3)] == ["e1"] * 3
+        idle = client.transport._direct
+        assert idle is not None and len(idle._idle) == 1
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"])
+def test_exchange_without_a_whole_reply_raises_and_keeps_nothing(reply: bytes) -> None:
+    import http.client
+
+    with plain_server([reply]) as (pool, _), pytest.raises((OSError, http.client.HTTPException)):
+        pool.exchange("GET", "/", HEADERS, b"")
+    assert not pool._idle
+
+
+def test_exchange_refused_in_the_middle_of_a_large_body_reads_why() -> None:
+    refused = error(403, "AccessDenied")
+    with S3Interceptor(times(1, refused)) as server, pytest.raises(AccessError, match="AccessDenied"):
+        requests(server.url).upload_part("k", "u", 1, bytes(8 * 1024 * 1024))
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A self-signed certificate for 127.0.0.1, with its key in the same file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, encryption_algorithm=serialization.NoEncryption()
+    )
+    path = tmp_path / "server.pem"
+    path.write_bytes(private + made.public_bytes(pem))
+    return path
+
+
+def https_server(certificate: Path) -> S3Interceptor:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate)
+    return S3Interceptor(times(9, PART), tls=tls)
+
+
+def test_part_over_trusted_tls_is_not_hashed(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    with https_server(certificate) as server:
+        client = requests(server.url)
+        assert [client.upload_part("k", "u", number, b"x") for number in (1, 2)] == ["e1", "e1"]
+        client.transport.close()
+    assert [seen.headers["x-amz-content-sha256"] for seen in server.seen] == ["UNSIGNED-PAYLOAD"] * 2
+
+
+def test_part_over_untrusted_tls_is_refused_at_once(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE", raising=False)
+    pauses: list[float] = []
+    with https_server(certificate) as server:
+        client = S3Requests(transport(server.url, pauses))
+        with pytest.raises(AccessError, match="AWS_CA_BUNDLE"):
+            client.upload_part("k", "u", 1, b"x")
+    assert (server.seen, pauses) == ([], [])
