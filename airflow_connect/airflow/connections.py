@@ -159,9 +159,7 @@ def _remote(connection: Connection, extra: Mapping[str, Any]) -> str:
     """Spark Connect's `sc://host:port/;key=value`, with user and token of the connection."""
     host = (connection.host or "").removeprefix("sc://")
     options = {"user_id": connection.login, "token": connection.password, "use_ssl": extra.get("use_ssl")}
-    given = "".join(
-        f";{key}={quote(str(value), safe='')}" for key, value in options.items() if value not in (None, "")
-    )
+    given = "".join(f";{key}={quote(str(value), safe='')}" for key, value in options.items() if value not in (None, ""))
     return f"sc://{host}:{connection.port or SPARK_CONNECT_PORT}/{given}"
 
 

@@ -14,9 +14,7 @@ from typing import Any
 from airflow_connect.api.config_values import HIDDEN, is_secret_name
 
 _URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
-_JAAS_VALUE = re.compile(
-    r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE
-)
+_JAAS_VALUE = re.compile(r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
 # A shorter mask would tear holes into every line of a log. Airflow's own limit is the same.
 MIN_SECRET_LENGTH = 5
@@ -30,12 +28,7 @@ def secret_values(*configs: Mapping[str, Any], secret_names: Iterable[str] = ())
         secret_names: keys of type PASSWORD, beside those whose names sound secret.
     """
     names = frozenset(secret_names)
-    found = {
-        secret
-        for config in configs
-        for key, value in config.items()
-        for secret in _secrets(key, value, names)
-    }
+    found = {secret for config in configs for key, value in config.items() for secret in _secrets(key, value, names)}
     return sorted(found, key=lambda secret: (-len(secret), secret))
 
 

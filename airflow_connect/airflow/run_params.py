@@ -49,9 +49,7 @@ def run_params() -> dict[str, Param]:
     return {name: Param(None, section=SECTION, **dict(field)) for name, field in _FIELDS.items()}
 
 
-def chosen_limits(
-    params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]
-) -> dict[str, Any]:
+def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]) -> dict[str, Any]:
     """The limits that somebody chose for this DAG run.
 
     Args:

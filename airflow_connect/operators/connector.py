@@ -98,9 +98,7 @@ class ConnectorOperator(BaseOperator):
     def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
         """Render, then register the secrets, so that the Rendered Templates tab and the log show `***`."""
         super().render_template_fields(context, jinja_env)
-        mask_in_airflow(
-            secret_values(*(part for part in (self.config, self.worker) if isinstance(part, Mapping)))
-        )
+        mask_in_airflow(secret_values(*(part for part in (self.config, self.worker) if isinstance(part, Mapping))))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Do the run in a driver process; return a summary of it, which becomes the XCom."""
@@ -200,9 +198,7 @@ class ConnectorOperator(BaseOperator):
 
 def _as_secrets(aws: Mapping[str, str]) -> dict[str, str]:
     """Credentials of a connection under names that sound as secret as they are."""
-    return {
-        f"aws.{key}": value for key, value in aws.items() if key in ("secret_access_key", "session_token")
-    }
+    return {f"aws.{key}": value for key, value in aws.items() if key in ("secret_access_key", "session_token")}
 
 
 def _killed_message(outcome: RunReport | int) -> str:

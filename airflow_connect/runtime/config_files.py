@@ -135,9 +135,7 @@ def _read(path: Path) -> str:
             suggestion=f"Give the path of a properties or JSON file; the current folder is {Path.cwd()}.",
         ) from error
     except OSError as error:
-        raise ConfigError(
-            f"The file {path} cannot be read: {error.strerror}.", code="config.file_missing"
-        ) from error
+        raise ConfigError(f"The file {path} cannot be read: {error.strerror}.", code="config.file_missing") from error
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -155,7 +153,5 @@ def _parse_json(content: str, where: str) -> dict[str, Any]:
             suggestion="Correct it there; JSON wants double quotes and no comma after the last member.",
         ) from error
     if not isinstance(document, dict):
-        raise ConfigError(
-            f"{where} holds a JSON {type(document).__name__}, not an object.", code="config.file_invalid"
-        )
+        raise ConfigError(f"{where} holds a JSON {type(document).__name__}, not an object.", code="config.file_invalid")
     return document

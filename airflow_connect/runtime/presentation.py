@@ -46,9 +46,7 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str)
     every = [list(header), *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in every) for column in range(len(header))]
     return [
-        "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)
-        ).rstrip()
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)).rstrip()
         for row in every
     ]
 
@@ -60,10 +58,7 @@ def plan_table(plan: Plan) -> list[str]:
     owner = {r: task.task for task in plan.tasks for r in task.ranges}
     if len(plan.ranges) <= MAX_PLAN_ROWS:
         header = ["TOPIC", "PARTITION", "START", "END", "RECORDS", "TASK"]
-        rows = [
-            [r.topic, *map(format_count, (r.partition, r.start, r.end, len(r), owner[r]))]
-            for r in plan.ranges
-        ]
+        rows = [[r.topic, *map(format_count, (r.partition, r.start, r.end, len(r), owner[r]))] for r in plan.ranges]
     else:
         header = ["TOPIC", "PARTITIONS", "RECORDS", "TASKS"]
         by_topic = {topic: list(ranges) for topic, ranges in groupby(plan.ranges, key=lambda r: r.topic)}
@@ -91,9 +86,7 @@ def progress_line(event: Mapping[str, Any]) -> str:
     """One `progress` event: `copy 41% 4,900 of 12,000 records, 1.2 MB, 52,000 records/s`."""
     done, total, seconds = int(event["done"]), int(event["total"]), float(event.get("seconds") or 0)
     unit = "record" if event["phase"] == "copy" else "file"
-    parts = [
-        f"{event['phase']} {done * 100 // max(total, 1)}%: {format_count(done)} of {plural(total, unit)}"
-    ]
+    parts = [f"{event['phase']} {done * 100 // max(total, 1)}%: {format_count(done)} of {plural(total, unit)}"]
     if event.get("bytes"):
         parts.append(format_bytes(event["bytes"]))
     if seconds > 0:
@@ -134,7 +127,7 @@ class EventLines:
     """Turns events into lines: phases, the plan, progress every ten seconds, warnings, the outcome."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`write` receives one line at a time; `clock` counts seconds."""
+        """Lines go to `write`, one at a time; `clock` counts seconds."""
         self._write = write
         self._clock = clock
         self._shown_at = clock()

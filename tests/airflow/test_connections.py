@@ -124,9 +124,7 @@ def test_aws_connection_becomes_credentials(fields: dict[str, Any], expected: di
     ],
     ids=["local", "yarn", "standalone", "uri", "k8s", "connect", "connect-token", "extra"],
 )
-def test_spark_connection_becomes_a_master_or_a_remote(
-    fields: dict[str, Any], expected: dict[str, str]
-) -> None:
+def test_spark_connection_becomes_a_master_or_a_remote(fields: dict[str, Any], expected: dict[str, str]) -> None:
     assert worker_with_spark({"spark.master": "old"}, "s", one(**fields)) == expected
 
 

@@ -40,13 +40,9 @@ with DAG({dag_id!r}, schedule=None, params=run_params()) as dag:
 
 @pytest.fixture
 def dag_of(load_dag: LoadDag, unique_name: str) -> Callable[..., Any]:
-    def make(
-        config: dict[str, Any], worker: dict[str, Any] | None = None, retries: int = 0, more: str = ""
-    ) -> Any:
+    def make(config: dict[str, Any], worker: dict[str, Any] | None = None, retries: int = 0, more: str = "") -> Any:
         config = {"name": "meetups", **config}
-        source = DAG_FILE.format(
-            dag_id=unique_name, config=config, worker=worker or {}, retries=retries, more=more
-        )
+        source = DAG_FILE.format(dag_id=unique_name, config=config, worker=worker or {}, retries=retries, more=more)
         return load_dag(source)
 
     return make
@@ -95,9 +91,7 @@ def test_asset_event_carries_counts_and_offsets(dag_of: Callable[..., Any]) -> N
     assert extra == {"records": 20, "files": 2, "offsets": {"meetups-0": 10, "meetups-1": 10}}
 
 
-def test_progress_and_plan_are_in_the_log(
-    dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_and_plan_are_in_the_log(dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:
     dag_of({"fake": "copy"}).test(logical_date=None)
     printed = "".join(capfd.readouterr())
     assert "TOPIC    PARTITION  START  END  RECORDS  TASK" in printed
@@ -142,9 +136,7 @@ def test_secrets_are_masked_in_rendered_fields_and_log(
         assert secret not in printed
 
 
-def test_params_of_the_trigger_form_bound_the_run(
-    dag_of: Callable[..., Any], xcom: Callable[..., Any]
-) -> None:
+def test_params_of_the_trigger_form_bound_the_run(dag_of: Callable[..., Any], xcom: Callable[..., Any]) -> None:
     dag_run = dag_of({"fake": "copy"}).test(logical_date=None, run_conf={"run.max.records": 7})
     assert xcom(dag_run, "copy")["records"] == 7
 
@@ -161,15 +153,11 @@ def test_unknown_key_of_the_conf_is_refused_with_the_nearest(
     ("fake", "outcome"),
     [("config", ("failed", 1)), ("fenced", ("failed", 1)), ("away", ("failed", 3)), ("crash", ("failed", 3))],
 )
-def test_only_retriable_errors_are_retried(
-    dag_of: Callable[..., Any], fake: str, outcome: tuple[str, int]
-) -> None:
+def test_only_retriable_errors_are_retried(dag_of: Callable[..., Any], fake: str, outcome: tuple[str, int]) -> None:
     assert tries(dag_of({"fake": fake}, retries=2).test(logical_date=None)) == outcome
 
 
-def test_fenced_run_says_that_runs_overlapped(
-    dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_fenced_run_says_that_runs_overlapped(dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:
     dag_of({"fake": "fenced"}).test(logical_date=None)
     assert "Two runs of one connector overlapped" in "".join(capfd.readouterr())
 

@@ -39,9 +39,7 @@ def installed(tmp_path: Path) -> Path:
         (folder / "METADATA").write_text("Metadata-Version: 2.1\n" + name_and_version)
         groups = project["entry-points"].items()
         lines = [
-            line
-            for group, points in groups
-            for line in (f"[{group}]", *(f"{k} = {v}" for k, v in points.items()))
+            line for group, points in groups for line in (f"[{group}]", *(f"{k} = {v}" for k, v in points.items()))
         ]
         (folder / "entry_points.txt").write_text("\n".join(lines))
     return tmp_path

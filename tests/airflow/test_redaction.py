@@ -30,9 +30,7 @@ from airflow_connect.airflow.redaction import Redactor, secret_values
         ("flush.size", 3, []),
     ],
 )
-def test_secret_values_finds_what_is_secret_and_nothing_else(
-    key: str, value: Any, secrets: list[str]
-) -> None:
+def test_secret_values_finds_what_is_secret_and_nothing_else(key: str, value: Any, secrets: list[str]) -> None:
     assert sorted(secret_values({key: value})) == sorted(secrets)
 
 

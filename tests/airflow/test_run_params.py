@@ -14,9 +14,7 @@ from airflow_connect.api.errors import ConfigError
 def test_form_has_every_key_with_a_title_and_a_description() -> None:
     params = run_params()
     assert tuple(params) == RUN_KEYS
-    assert [
-        key for key, param in params.items() if not (param.schema["title"] and param.schema["section"])
-    ] == []
+    assert [key for key, param in params.items() if not (param.schema["title"] and param.schema["section"])] == []
     assert [key for key, param in params.items() if not str(param.description).endswith(".")] == []
 
 

@@ -59,9 +59,7 @@ def main() -> int:
     """Do the run that stdin describes; return the exit code."""
     events, life_line = _take_streams()
     spec = RunSpec.from_json(json.loads(_read_line(life_line)))
-    threading.Thread(
-        target=_watch_parent, args=(life_line, os.getppid()), name="parent-watch", daemon=True
-    ).start()
+    threading.Thread(target=_watch_parent, args=(life_line, os.getppid()), name="parent-watch", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_terminated)
     outcome: list[RunReport] = []
@@ -77,11 +75,9 @@ def main() -> int:
 def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
     # Imported here so that the parent is watched and signals are obeyed from the first millisecond.
     from airflow_connect.runtime.driver.run import run_connector
-    from airflow_connect.runtime.engine.spark import SparkEngine
 
     try:
-        with SparkEngine(spec.worker) as engine:
-            outcome.append(run_connector(spec, observer, engine))
+        outcome.append(run_connector(spec, observer))
     except BaseException:  # noqa: BLE001 (nobody above: this thread would die without a word of use)
         # run_connector reports failures; what arrives here is a defect. The parent shows the end of this log.
         traceback.print_exc()

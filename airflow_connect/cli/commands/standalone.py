@@ -1,0 +1,106 @@
+"""`airflow-connect standalone`: run each connector once, as Kafka Connect's connect-standalone, and end."""
+
+from __future__ import annotations
+
+import threading
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.run import RunReport
+from airflow_connect.cli.inputs import add_files, label_of, spec_of
+from airflow_connect.cli.interruptible import run_interruptible
+from airflow_connect.cli.live_progress import progress_of
+from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.terminal import Terminal
+from airflow_connect.runtime.config_files import read_worker_file
+from airflow_connect.runtime.presentation import format_count, plural, report_line
+
+if TYPE_CHECKING:
+    from airflow_connect.runtime.engine.spark import SparkEngine
+
+NAME = "standalone"
+HELP = "run each connector once and end; --follow repeats"
+DEFAULT_FOLLOW_S = 60.0
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Files, and how often."""
+    add_files(parser)
+    parser.add_argument(
+        "--follow",
+        type=float,
+        nargs="?",
+        const=DEFAULT_FOLLOW_S,
+        metavar="SECONDS",
+        help=f"run again and again with this pause ({DEFAULT_FOLLOW_S:.0f} s if not given), until Ctrl-C",
+    )
+
+
+def run(arguments: Namespace, terminal: Terminal) -> Outcome:
+    """Run the connectors one after the other; one that fails does not keep the others from running."""
+    worker = read_worker_file(arguments.worker)
+
+    def work(stopping: threading.Event) -> Outcome:
+        from airflow_connect.runtime.engine.spark import SparkEngine
+
+        spark = {key: str(value) for key, value in worker.items() if key.startswith("spark.")}
+        with SparkEngine(spark) as engine:
+            outcome = _round(arguments.connectors, worker, engine, terminal)
+            while arguments.follow is not None and not stopping.is_set():
+                _show(outcome, terminal)
+                stopping.wait(arguments.follow)
+                outcome = _round(arguments.connectors, worker, engine, terminal)
+        return outcome
+
+    return run_interruptible(work, terminal)
+
+
+def _show(outcome: Outcome, terminal: Terminal) -> None:
+    from airflow_connect.cli.main import show
+
+    show(NAME, outcome, terminal)
+
+
+def _round(paths: list[str], worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal) -> Outcome:
+    results: list[dict[str, Any]] = []
+    lines: list[str] = []
+    errors: list[dict[str, Any]] = []
+    for path in paths:
+        report, error = _run_one(path, worker, engine, terminal)
+        if error is not None:
+            errors.append(error)
+        elif report is not None:
+            lines.append(terminal.style("✓ ", "green") + report_line(report))
+        results.append({"file": path, "report": report.to_json() if report else None, "error": error})
+    done = len(results) - len(errors)
+    records = sum(result["report"]["records"] for result in results if result["report"])
+    return Outcome(
+        summary=f"{done} of {plural(len(results), 'connector')} done, {format_count(records)} records.",
+        result={"connectors": results},
+        lines=lines,
+        errors=list(errors),
+        exit_code=max(map(exit_code_of, errors), default=0),
+    )
+
+
+def _run_one(
+    path: str, worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal
+) -> tuple[RunReport | None, dict[str, Any] | None]:
+    """A run and its error, with the connector's name in front of the message; without a report if it never began."""
+    from airflow_connect.runtime.driver.run import run_connector
+
+    connector: Mapping[str, Any] | None = None
+    report: RunReport | None = None
+    try:
+        spec = spec_of(path, worker, NAME)
+        connector = spec.connector
+        with progress_of(terminal) as progress:
+            report = run_connector(spec, progress, engine)
+        error = report.error
+    except ConnectError as failure:
+        error = failure.to_json()
+    if error is not None:
+        error = {**error, "message": f"{label_of(path, connector)}: {error['message']}"}
+    return report, error

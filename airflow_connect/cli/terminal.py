@@ -1,0 +1,78 @@
+"""Where output goes: streams, colours, symbols and width."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+from airflow_connect.runtime.presentation import error_lines
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_ASCII = str.maketrans({"✓": "+", "✗": "x", "⚠": "!", "→": ">", "━": "=", "╸": "-", "·": ".", "…": "."})
+MIN_COLUMNS, FALLBACK_COLUMNS = 40, 80
+
+
+class Terminal:
+    """stdout for results, stderr for progress and errors.
+
+    Attributes:
+        as_json: stdout is for one envelope only.
+        verbose: logs and tracebacks are wanted.
+    """
+
+    def __init__(
+        self, out: TextIO | None = None, err: TextIO | None = None, *, as_json: bool = False, verbose: bool = False
+    ) -> None:
+        """Use the given streams, else the process's own."""
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self.as_json = as_json
+        self.verbose = verbose
+
+    @property
+    def is_live(self) -> bool:
+        """Whether stderr is a terminal on which a line can be drawn again."""
+        return self.err.isatty() and os.environ.get("TERM") != "dumb"
+
+    @property
+    def columns(self) -> int:
+        """Width of the terminal in characters."""
+        try:
+            columns = os.get_terminal_size(self.err.fileno()).columns
+        except (OSError, ValueError):  # no terminal, or a stream without a descriptor
+            columns = FALLBACK_COLUMNS
+        return max(MIN_COLUMNS, columns)
+
+    def style(self, text: str, *styles: str, stream: TextIO | None = None) -> str:
+        """Coloured text where the stream shows colours; NO_COLOR is obeyed (https://no-color.org)."""
+        target = stream or self.out
+        if not target.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return text
+        return f"\033[{';'.join(_STYLES[style] for style in styles)}m{text}\033[0m"
+
+    def print(self, text: str = "") -> None:
+        """A line of the result."""
+        self._write(self.out, text + "\n")
+
+    def note(self, text: str = "") -> None:
+        """A line about the progress."""
+        self._write(self.err, text + "\n")
+
+    def draw(self, text: str) -> None:
+        """Raw text to stderr, for lines that are drawn again."""
+        self._write(self.err, text)
+
+    def error(self, error: Mapping[str, Any]) -> None:
+        """A failure: code, key, message and what to do."""
+        for number, line in enumerate(error_lines(error)):
+            style = ("red", "bold") if number == 0 else ("cyan",) if line.startswith("  →") else None
+            self.note(self.style(line, *style, stream=self.err) if style else line)
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        encoding = stream.encoding or "utf-8"
+        if not encoding.lower().startswith("utf"):
+            text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+        stream.write(text)
+        stream.flush()
