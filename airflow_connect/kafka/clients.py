@@ -171,7 +171,9 @@ def group_handle(settings: Mapping[str, Any], group: str) -> QuickConsumer:
 
 def producer(settings: Mapping[str, Any], **extra: Any) -> QuickProducer:
     """A producer; `extra` are settings with `_` for `.`, which win over `settings`."""
-    own = {k: v for k, v in settings.items() if k not in _CONSUMER_ONLY}
+    # Java's partitioner: equal keys must meet in one partition whoever writes them (librdkafka's own
+    # differs).
+    own = {"partitioner": "murmur2_random"} | {k: v for k, v in settings.items() if k not in _CONSUMER_ONLY}
     return _build(QuickProducer, own, {key.replace("_", "."): value for key, value in extra.items()})
 
 

@@ -9,6 +9,7 @@ value; `transaction.timeout.ms` bounds it.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -49,6 +50,7 @@ class OutgoingMessage(Protocol):
         """Milliseconds since the epoch, or None for now."""
 
 
+_LOG = logging.getLogger(__name__)
 TRANSACTION_TIMEOUT_MS = 60_000
 # What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
 # start.
@@ -98,6 +100,7 @@ class TransactionalWriter:
         self._timeout_s = transaction_timeout_ms / 1000
         self._producer: QuickProducer = producer(own, linger_ms=0)
         self._undelivered: list[KafkaError] = []
+        self._purged_by_earlier_abort = False
 
     def fence(self) -> None:
         """Fence every older writer of the same id and abort what it left open; about 7 ms.
@@ -129,8 +132,26 @@ class TransactionalWriter:
         """
         if offsets and group is None:
             raise ValueError("offsets need the metadata of their group")
+        try:
+            self._transact(records, offsets, group, messages)
+        except UnavailableError:
+            if not self._purged_by_earlier_abort:
+                raise
+            # librdkafka 2.16: the purge of an aborted transaction can hit the first messages of the next
+            # one. That one was aborted in turn, so writing it again is safe.
+            self._transact(records, offsets, group, messages)
+
+    def _transact(
+        self,
+        records: Sequence[OutgoingRecord],
+        offsets: Mapping[TopicPartition, int] | None,
+        group: GroupMetadata | None,
+        messages: Sequence[OutgoingMessage],
+    ) -> None:
         deadline = time.monotonic() + self._timeout_s
-        self._undelivered.clear()
+        # A new list: purged messages of an aborted transaction report to the list of that transaction.
+        self._undelivered = []
+        self._purged_by_earlier_abort = False
         doing = f"writing a transaction of {self.transactional_id}"
         try:
             self._producer.begin_transaction()
@@ -151,6 +172,7 @@ class TransactionalWriter:
         except (KafkaException, BufferError, ConnectError) as error:
             raise self._abort(error, doing) from error
         if self._undelivered:
+            self._purged_by_earlier_abort = self._undelivered[0].code() == KafkaError._PURGE_QUEUE
             cause = KafkaException(self._undelivered[0])
             raise self._abort(cause, doing) from cause
         self._commit(deadline)
@@ -158,21 +180,27 @@ class TransactionalWriter:
     def close(self) -> None:
         """Let go of the connections without waiting for anything."""
         self._producer.purge(blocking=False)
-        self._producer.close()
+        try:
+            self._producer.close()
+        except KafkaException as error:
+            # A fenced producer complains a last time; the run has already been told by `commit`.
+            _LOG.debug("closing the producer of %s: %s", self.transactional_id, error)
 
     def _produce(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
+        undelivered = self._undelivered
+
+        def delivered(error: KafkaError | None, _message: Message[Any, Any]) -> None:
+            if error is not None:
+                undelivered.append(error)
+
         while True:
             try:
-                self._producer.produce(topic, value, key, on_delivery=self._delivered, **more)
+                self._producer.produce(topic, value, key, on_delivery=delivered, **more)
                 return
             except BufferError:  # the local queue is full: deliveries make room
                 self._producer.poll(0.1)
                 if self._undelivered:
                     raise
-
-    def _delivered(self, error: KafkaError | None, _message: Message[Any, Any]) -> None:
-        if error is not None:
-            self._undelivered.append(error)
 
     def _send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata, deadline: float) -> None:
         positions = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
@@ -220,8 +248,7 @@ class TransactionalWriter:
         """Abort, and say what happened. The commit was never sent or was refused, so nothing is committed."""
         ours = error if isinstance(error, ConnectError) else translate(error, doing)
         try:
-            self._producer.purge()  # what is still queued must not hold up the abort
-            self._producer.abort_transaction(API_TIMEOUT_S)
+            self._producer.abort_transaction(API_TIMEOUT_S)  # purges what is still queued
         except KafkaException as failed:
             also = translate(failed, f"aborting a transaction of {self.transactional_id}")
             if isinstance(also, FencedError):

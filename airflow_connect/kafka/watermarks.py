@@ -22,6 +22,8 @@ from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, kafka_error, tra
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 LEADER_TIMEOUT_S = 15.0
 """How long a partition may be without a leader: a broker restarts, a topic is new."""
+UNKNOWN_TIMEOUT_S = 2.0
+"""How long a topic that was created a moment ago may be unknown to some broker."""
 _LEADER_MOVED = frozenset(
     {
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -66,7 +68,8 @@ def _list(admin: Admin, tps: Iterable[TopicPartition], spec: OffsetSpec, isolati
                 offsets[TopicPartition(found.topic, found.partition)] = offset
         missing = [tp for tp in missing if tp not in offsets]
         if missing:
-            _refresh_leaders(admin, missing)
+            is_new = time.monotonic() < deadline - LEADER_TIMEOUT_S + UNKNOWN_TIMEOUT_S
+            _refresh_leaders(admin, missing, may_be_new=is_new)
     return offsets
 
 
@@ -81,11 +84,14 @@ def _result(future: Future[ListOffsetsResultInfo], where: str, is_last_try: bool
         return None
 
 
-def _refresh_leaders(admin: Admin, tps: Iterable[TopicPartition]) -> None:
+def _refresh_leaders(admin: Admin, tps: Iterable[TopicPartition], may_be_new: bool) -> None:
     """A client keeps the leaders that it was told first, also when a topic was too new to have any."""
     time.sleep(0.02)
-    for topic in {tp.topic for tp in tps}:
+    for tp in {tp.topic: tp for tp in tps}.values():
+        doing = f"looking for the leader of {tp}"
         try:
-            admin.list_topics(topic, timeout=API_TIMEOUT_S)
+            found = admin.list_topics(tp.topic, timeout=API_TIMEOUT_S).topics[tp.topic]
         except KafkaException as error:
-            raise translate(error, f"looking for the leaders of topic {topic}") from error
+            raise translate(error, doing) from error
+        if found.error is not None and not may_be_new:
+            raise translate(found.error, doing)
