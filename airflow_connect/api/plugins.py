@@ -105,20 +105,18 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
         )
         for name in _EXTRACTORS
     },
-    PluginKind.STORAGE: {
-        "io.confluent.connect.s3.storage.S3Storage": "airflow_connect.stores.s3_multipart:S3MultipartStore"
-    },
+    PluginKind.STORAGE: {"io.confluent.connect.s3.storage.S3Storage": "airflow_connect.stores.s3_staging:S3Stager"},
     # Both generations of the AWS SDK for Java name the same chain. The path says how boto3 is to get
     # credentials.
     PluginKind.CREDENTIALS_PROVIDER: {
         "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider": (
-            "airflow_connect.connectors.s3.config:DefaultCredentialsProvider"
+            "airflow_connect.connectors.s3.credentials:DefaultCredentialsProvider"
         ),
         "com.amazonaws.auth.DefaultAWSCredentialsProviderChain": (
-            "airflow_connect.connectors.s3.config:DefaultCredentialsProvider"
+            "airflow_connect.connectors.s3.credentials:DefaultCredentialsProvider"
         ),
         "io.confluent.connect.s3.auth.AwsAssumeRoleCredentialsProvider": (
-            "airflow_connect.connectors.s3.config:AssumeRoleCredentialsProvider"
+            "airflow_connect.connectors.s3.credentials:AssumeRoleCredentialsProvider"
         ),
     },
 }

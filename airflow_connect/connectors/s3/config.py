@@ -9,18 +9,18 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from airflow_connect.api import connector_keys
-from airflow_connect.api.config import ConfigDef, Password, Problem
+from airflow_connect.api.config import ConfigDef, Problem
 from airflow_connect.api.config_values import coerce_config, invalid
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.near_names import did_you_mean, nearest
-from airflow_connect.api.plugins import PluginKind, built_in, resolve
+from airflow_connect.api.plugins import PluginKind, built_in, load_class, resolve
 from airflow_connect.connectors.s3 import keys
+from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text
 from airflow_connect.connectors.s3.regions import known_regions
 from airflow_connect.connectors.storage import keys as storage
 from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, NullConfig, RotationConfig
-from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
+from airflow_connect.stores.s3_settings import S3Settings
 
-ASSUME_ROLE = "airflow_connect.connectors.s3.config:AssumeRoleCredentialsProvider"
 _RAW_BYTES = "airflow_connect.formats.raw_bytes:ByteArrayFormat"
 _UNCOMPRESSED_ELSEWHERE = (
     "airflow_connect.formats.avro:AvroFormat",
@@ -110,7 +110,7 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
         part_retries=parsed[keys.PART_RETRIES],
         retry_backoff_ms=parsed[keys.RETRY_BACKOFF_MS],
         sse_name=parsed[keys.SSE_NAME],
-        sse_customer_key=_clear(parsed[keys.SSE_CUSTOMER_KEY]),
+        sse_customer_key=clear_text(parsed[keys.SSE_CUSTOMER_KEY]),
         sse_kms_key_id=parsed[keys.SSE_KMS_KEY_ID],
         acl=parsed[keys.ACL] or "",
         object_tagging=parsed[keys.TAGGING],
@@ -121,26 +121,7 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
         proxy_password=proxy_password,
         send_digest=parsed[keys.SEND_DIGEST],
         conditional_writes=parsed[keys.CONDITIONAL_WRITES],
-        credentials=_credentials(parsed, aws),
-    )
-
-
-def _credentials(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Credentials:
-    """The connector's own credentials, else those of the Airflow connection, else the default chain."""
-    own_id, own_secret = parsed[keys.ACCESS_KEY_ID], _clear(parsed[keys.SECRET_ACCESS_KEY])
-    own_role = parsed[keys.ROLE_ARN] if _assumes_role(parsed) else ""
-    own_keys = bool(own_id or own_secret)
-    if not own_keys:
-        own_id, own_secret = aws.get("access_key_id", ""), aws.get("secret_access_key", "")
-    session = parsed[keys.ROLE_SESSION_NAME] if own_role else ""
-    external = parsed[keys.ROLE_EXTERNAL_ID] if own_role else "" if own_keys else aws.get("external_id", "")
-    return S3Credentials(
-        access_key_id=own_id,
-        secret_access_key=own_secret,
-        session_token="" if own_keys else aws.get("session_token", ""),
-        role_arn=own_role or ("" if own_keys else aws.get("role_arn", "")),
-        role_session_name=session or "airflow-connect",
-        role_external_id=external,
+        credentials=_provider(parsed).credentials(parsed, aws),
     )
 
 
@@ -168,7 +149,7 @@ def _formats(parsed: Mapping[str, Any], raw: Mapping[str, str]) -> FormatConfig:
 def _proxy(parsed: Mapping[str, Any]) -> tuple[str, str, str]:
     """URL without user, user, password; `s3.proxy.user` and `.password` win over those inside the URL."""
     url, user = parsed[keys.PROXY_URL], parsed[keys.PROXY_USER] or ""
-    password = _clear(parsed[keys.PROXY_PASSWORD])
+    password = clear_text(parsed[keys.PROXY_PASSWORD])
     if not url:
         return "", user, password
     try:
@@ -187,17 +168,14 @@ def _proxy(parsed: Mapping[str, Any]) -> tuple[str, str, str]:
     return clean, user or unquote(parts.username or ""), password or unquote(parts.password or "")
 
 
-def _clear(secret: Password | None) -> str:
-    return secret.value if secret is not None else ""
-
-
 def _tag(pair: str) -> tuple[str, str]:
     name, _, value = pair.partition(":")
     return name, value
 
 
-def _assumes_role(parsed: Mapping[str, Any]) -> bool:
-    return resolve(PluginKind.CREDENTIALS_PROVIDER, parsed[keys.CREDENTIALS_CLASS]).path == ASSUME_ROLE
+def _provider(parsed: Mapping[str, Any]) -> CredentialsProvider:
+    provider: CredentialsProvider = load_class(PluginKind.CREDENTIALS_PROVIDER, parsed[keys.CREDENTIALS_CLASS])()
+    return provider
 
 
 def _compression_needs_a_plain_format(parsed: Mapping[str, Any]) -> Iterable[Problem]:
@@ -259,7 +237,7 @@ def _credentials_are_ours(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{keys.CREDENTIALS_CLASS}={name} cannot be used: credentials come through boto3 here",
             "Use DefaultCredentialsProvider or AwsAssumeRoleCredentialsProvider.",
         )
-    elif _assumes_role(parsed) and not parsed[keys.ROLE_ARN]:
+    elif _provider(parsed).needs_role and not parsed[keys.ROLE_ARN]:
         yield Problem(
             keys.ROLE_ARN,
             f'Missing required configuration "{keys.ROLE_ARN}" which has no default value.',
@@ -268,6 +246,8 @@ def _credentials_are_ours(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 
 def _store_settings_are_consistent(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if list(_credentials_are_ours(parsed)):
+        return
     try:
         _store_settings(parsed, {})
     except ConfigError as error:

@@ -6,7 +6,6 @@ PartitionerConfig). Documentation texts are ours.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -58,7 +57,6 @@ PARTITIONERS = "airflow_connect.layout.partitioners"
 DEFAULT_PARTITIONER = "io.confluent.connect.storage.partitioner.DefaultPartitioner"
 PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd", "uncompressed")
 _TIME_BASED = {f"{PARTITIONERS}:{name}Partitioner" for name in ("TimeBased", "Daily", "Hourly")}
-_OFFSET_ZONE = re.compile(r"[+-]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 _CONNECTOR, _STORAGE, _PARTITIONER = "Connector", "Storage", "Partitioner"
 
 
@@ -276,13 +274,13 @@ def _check_fields(name: str, value: Any) -> None:
 
 
 def _check_timezone(name: str, value: Any) -> None:
-    if not value or _OFFSET_ZONE.fullmatch(value):
+    if not value:
         return
-    from zoneinfo import ZoneInfo
+    from airflow_connect.layout.time_zones import Zone  # zoneinfo costs milliseconds, and most layouts need none
 
     try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
+        Zone.of(value)
+    except ConfigError:
         raise invalid(name, value, f"The datetime zone id '{value}' is not recognised") from None
 
 

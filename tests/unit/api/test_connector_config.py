@@ -41,7 +41,8 @@ def test_from_config_every_key_reaches_its_attribute() -> None:
             "run.max.records": 7, "run.max.bytes": 8, "run.max.seconds": 9,
             "run.until.timestamp": "1970-01-01T00:00:02Z",
             "offsets.out.of.range": "nearest", "value.converter": "JsonConverter",
-            "value.converter.schemas.enable": False, "header.converter": "StringConverter", "consumer.override.group.id": "g", "producer.override.linger.ms": 5,
+            "value.converter.schemas.enable": False, "header.converter": "StringConverter",
+            "consumer.override.group.id": "g", "producer.override.linger.ms": 5,
             "admin.override.retries": 2,
         }
     )  # fmt: skip

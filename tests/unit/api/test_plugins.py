@@ -112,3 +112,10 @@ def test_load_class_imports_only_now() -> None:
     resolve(PluginKind.FORMAT, name)
     assert "airflow_connect.api.points_in_time" not in sys.modules
     assert load_class(PluginKind.FORMAT, name)("5") == 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in PluginKind for name in plugins.built_in(kind)], ids=str
+)
+def test_load_every_built_in_class_is_there(kind: PluginKind, name: str) -> None:
+    assert callable(load_class(kind, name))

@@ -48,8 +48,10 @@ def test_from_properties_settings_go_to_their_clients() -> None:
     worker = WorkerConfig.from_properties(
         {
             **MINIMAL, "security.protocol": "SASL_SSL", "sasl.password": "geheim", "ssl.ca.location": "/ca",
-            "debug": "all", "consumer.fetch.min.bytes": 5, "producer.linger.ms": 1, "admin.retries": 2, "spark.master": "local[2]",
-            "config.providers": "file", "config.providers.file.class": "x",
+            "debug": "all", "consumer.fetch.min.bytes": 5, "producer.linger.ms": 1, "admin.retries": 2,
+            "spark.master": "local[2]",
+            "config.providers": "file",
+            "config.providers.file.class": "x",
             "connector.client.config.override.policy": "none",
         }
     )  # fmt: skip
