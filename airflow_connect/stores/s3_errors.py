@@ -35,12 +35,12 @@ RETRIABLE_CODES = frozenset(
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"})
 _WRONG_REGION = frozenset(
     {
-        "AuthorizationHeaderMalformed",
         "PermanentRedirect",
         "IllegalLocationConstraintException",
         "TemporaryRedirect",
     }
 )
+_WRONG_KEYS = frozenset({"AuthorizationHeaderMalformed", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
 _NAMESPACE = re.compile(r"\{[^}]*\}")
 
 
@@ -171,8 +171,7 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
     head = f"{tried.operation} of {tried.place} was refused with {refusal}."
     if refusal.is_retriable:
         return UnavailableError(f"{tried.operation} of {tried.place} failed with {refusal}.", code="s3.unavailable")
-    is_region_wrong = refusal.status in (301, 307) or refusal.code in _WRONG_REGION
-    if is_region_wrong or (refusal.region and refusal.region != tried.region and refusal.status == 400):
+    if _is_region_wrong(refusal, tried.region):
         actual = refusal.region or "another region"
         return ConfigError(
             f"Bucket {tried.bucket} is in {actual}, but s3.region is {tried.region}.",
@@ -186,6 +185,17 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
     return AccessError(head, code=code, suggestion=suggestion, config_path=config_path)
 
 
+def _is_region_wrong(refusal: Refusal, region: str) -> bool:
+    if refusal.status in (301, 307) or refusal.code in _WRONG_REGION:
+        return True
+    # Also the code of a malformed access key; only a region in the reply tells them apart. HEAD has no code at all.
+    return (
+        refusal.status == 400
+        and refusal.code in ("", "AuthorizationHeaderMalformed")
+        and (refusal.region not in ("", region))
+    )
+
+
 def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
     """Stable code, suggestion and configuration key of a refusal."""
     if refusal.code == NO_SUCH_BUCKET:
@@ -193,7 +203,7 @@ def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
     if refusal.code in _EXPIRED:
         advice = "The temporary credentials have expired; use longer-lived keys, or a role, which is renewed."
         return "s3.credentials_expired", advice, "aws.access.key.id"
-    if refusal.code in ("InvalidAccessKeyId", "SignatureDoesNotMatch"):
+    if refusal.code in _WRONG_KEYS:
         return "s3.credentials_wrong", "Correct the access key and its secret.", "aws.access.key.id"
     if refusal.code == "RequestTimeTooSkewed":
         return "s3.clock", "Set this machine's clock: S3 accepts signatures of the last 15 minutes.", ""

@@ -125,7 +125,7 @@ class S3Settings:
     credentials: S3Credentials = field(default_factory=S3Credentials)
     connect_timeout_ms: int = 10_000
     read_timeout_ms: int = 60_000
-    upload_threads: int = 4
+    upload_threads: int = 8
     upload_buffer_bytes: int = 64 * 1024 * 1024
     publish_threads: int = 16
 
@@ -166,7 +166,7 @@ class S3Settings:
     @property
     def is_encrypted_by_customer_key(self) -> bool:
         """Whether every request must carry the customer's key (SSE-C)."""
-        return bool(self.sse_customer_key) and self.sse_name in ("", "AES256")
+        return bool(self.sse_customer_key) and self.sse_name == "AES256"
 
     def customer_key_bytes(self) -> bytes:
         """The SSE-C key: base64 as Confluent's connector takes it, or 32 characters verbatim."""

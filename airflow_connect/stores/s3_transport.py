@@ -237,7 +237,9 @@ def _proxy_url(settings: S3Settings) -> str:
     base = urlsplit(settings.base_url)
     if proxy_bypass(base.hostname or ""):
         return ""
-    return getproxies().get(base.scheme, "")
+    proxy = getproxies().get(base.scheme, "")
+    # In the environment `host:port` is common, and means what curl means by it.
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 
 
 def _tls_context() -> ssl.SSLContext:

@@ -65,6 +65,7 @@ def test_read_refusal_of_success_is_none(reply: Reply) -> None:
         (Refusal(403, ""), AccessError, "s3.forbidden", "s3:PutObject"),
         (Refusal(403, "SignatureDoesNotMatch"), AccessError, "s3.credentials_wrong", "secret"),
         (Refusal(403, "InvalidAccessKeyId"), AccessError, "s3.credentials_wrong", "access key"),
+        (Refusal(400, "AuthorizationHeaderMalformed"), AccessError, "s3.credentials_wrong", "access key"),
         (Refusal(400, "ExpiredToken"), AccessError, "s3.credentials_expired", "expired"),
         (Refusal(403, "RequestTimeTooSkewed"), AccessError, "s3.clock", "clock"),
         (Refusal(404, "NoSuchBucket"), AccessError, "s3.no_bucket", "s3.bucket.name"),
