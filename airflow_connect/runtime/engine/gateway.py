@@ -1,0 +1,148 @@
+"""The JVM of a local or client-mode session, started the short way: no launcher JVM, classes from an archive.
+
+pyspark would start `spark-submit`, which starts a JVM that computes a command line, which starts the JVM; and it would
+put every Spark setting, secrets included, into that command line, where anybody on the machine can read it. Here
+Spark's own launcher is asked once, its answer is kept, and the JVM gets its settings through its socket.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_connect.api.errors import TaskFailedError
+from airflow_connect.runtime.engine.cache import cache_dir, replace_text
+from airflow_connect.runtime.engine.class_data import ClassDataArchive
+from airflow_connect.runtime.engine.java import find_java
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 60.0
+"""Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, several."""
+_SUBMIT = "org.apache.spark.deploy.SparkSubmit"
+_SERVER = "org.apache.spark.api.python.PythonGatewayServer"
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+
+# A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start and its CPU.
+_LEAN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss512k", "-XX:-UsePerfData")
+
+
+@dataclass
+class Gateway:
+    """A running JVM that waits for pyspark.
+
+    Attributes:
+        process: the JVM; it ends when its standard input does, so it cannot outlive this process.
+    """
+
+    process: subprocess.Popen[bytes]
+    _archive: ClassDataArchive | None = None
+
+    def stop(self) -> None:
+        """End the JVM; the first time it also writes the class-data archive for later starts."""
+        os.environ.pop(_PORT, None)
+        os.environ.pop(_SECRET, None)
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self._archive is not None:
+            self._archive.keep()
+
+
+def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
+    """Start the JVM and tell pyspark, through its environment variables, where it is.
+
+    Args:
+        memory: heap of the driver, as in `spark.driver.memory`.
+        options: more JVM options (`spark.driver.extraJavaOptions`), which win.
+
+    Raises:
+        AccessError: no Java 17 or newer.
+        TaskFailedError: the JVM did not start.
+    """
+    java, home = find_java(), spark_home()
+    flags = [f"-Xmx{memory}", *_LEAN, *_module_options(home), *_logging(), *options]
+    jars = sorted((home / "jars").glob("*.jar"))
+    archive = None if os.environ.get("SPARK_CONF_DIR") else ClassDataArchive(java, jars, flags)
+    class_path = ":".join([*filter(None, [os.environ.get("SPARK_CONF_DIR")]), *map(str, jars)])
+    command = [str(java.executable), *flags, *(archive.flags() if archive else ()), "-cp", class_path, _SERVER]
+    with tempfile.TemporaryDirectory(prefix="airflow-connect-") as folder:
+        where = Path(folder) / "gateway"
+        environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(where), "SPARK_HOME": str(home)}
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, preexec_fn=_ignore_interrupts)
+        port, secret = _connection(process, where)
+    os.environ[_PORT], os.environ[_SECRET] = str(port), secret
+    return Gateway(process, archive)
+
+
+def spark_home() -> Path:
+    """SPARK_HOME, or the folder of the installed pyspark."""
+    if os.environ.get("SPARK_HOME"):
+        return Path(os.environ["SPARK_HOME"])
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise TaskFailedError(
+            "pyspark is not installed.", suggestion="Install airflow-connect[spark] where the driver runs."
+        )
+    return Path(found.origin).parent
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the driver, which ends the JVM in order (pyspark does the same)."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _connection(process: subprocess.Popen[bytes], where: Path) -> tuple[int, str]:
+    """Port and secret, as PythonGatewayServer writes them: an int, then a string with its length before it."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not where.exists():
+        if process.poll() is not None or time.monotonic() >= deadline:
+            process.kill()
+            raise TaskFailedError(
+                f"Spark's JVM did not start within {START_TIMEOUT_S:.0f} s (exit code {process.poll()}).",
+                suggestion="Its messages are in the log above; check Java and the memory of the machine.",
+            )
+        time.sleep(0.01)
+    data = where.read_bytes()
+    port, length = struct.unpack(">ii", data[:8])
+    return port, data[8 : 8 + length].decode()
+
+
+def _module_options(home: Path) -> list[str]:
+    """The `--add-opens` and `-D` options with which this Spark must run, as its own launcher says; asked once."""
+    java = find_java()
+    key = hashlib.sha256(f"{home} {java.home} {java.version}".encode()).hexdigest()[:16]
+    kept = cache_dir() / "spark-options" / f"{key}.json"
+    if kept.exists():
+        options: list[str] = json.loads(kept.read_text())
+        return options
+    main = ["-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main", _SUBMIT, "pyspark-shell"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_SCALA_VERSION": "2.13"}
+    answer = subprocess.run([str(java.executable), "-Xmx128m", *_LEAN[:2], *main], capture_output=True, env=environment)
+    words = answer.stdout.decode().replace("\n", "\0").split("\0")
+    # Spark's launcher asks for an incubator module that some runtimes lack and that keeps class data from being shared.
+    options = [w for w in words if w.startswith(("--add-opens=", "-D", "--enable-", "--sun-", "-XX:+Ignore"))]
+    if answer.returncode or not options:
+        raise TaskFailedError(
+            f"Spark's launcher in {home} did not answer (exit code {answer.returncode}).",
+            suggestion="Check the pyspark installation: pyspark and pyspark-client must have the same version.",
+        )
+    replace_text(kept, json.dumps(options))
+    return options
+
+
+def _logging() -> list[str]:
+    return [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"]
