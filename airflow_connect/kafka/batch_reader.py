@@ -163,7 +163,9 @@ class RangeReader:
                     yield from self._split(messages)
                 if sum(self._positions.values()) != before:
                     last_progress = time.monotonic()
-                elif time.monotonic() - last_progress > self._on_stall_s:
+                    continue
+                self._check_topics(consumer)
+                if time.monotonic() - last_progress > self._on_stall_s:
                     raise self._stalled()
         except KafkaException as error:
             raise translate(error, f"reading {names(self._ends)}") from error
@@ -253,6 +255,15 @@ class RangeReader:
                 "Run again: the plan then says what is missing (offsets.out.of.range).",
             )
         return ours if isinstance(ours, AccessError | ConfigError) or error.fatal() else None
+
+    def _check_topics(self, consumer: QuickConsumer) -> None:
+        """A topic that is gone or forbidden concerns the whole client: librdkafka tells its error callback."""
+        error = consumer.diary.last_error
+        if error is None:
+            return
+        ours = translate(error, f"reading {names(sorted(self._ends))}")
+        if isinstance(ours, AccessError):
+            raise ours
 
     def _stalled(self) -> UnavailableError:
         where = [f"{tp}@{self._positions[tp]} of {end}" for tp, end in sorted(self._ends.items())]
