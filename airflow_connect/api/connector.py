@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from airflow_connect.api.config import ConfigDef
-    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport, StagedFile
 

@@ -1,4 +1,4 @@
-"""Publish, then commit: how a manifest comes true. The driver calls this for its own manifest and for a recovered one."""
+"""Publish, then commit: how a manifest comes true, a run's own or one that it recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connector's journal in the runs topic: state, open manifest, run history. Every write is one fenced transaction."""
+"""The connector's journal: state, open manifest, run history. Every write is one fenced transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run does before it plans: sweep what dead runs staged. (Rolling an open manifest forward is commit.publish.)"""
+"""Sweeping what dead runs staged. Rolling an open manifest forward is `commit.publish`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class RunSpec:
     Attributes:
         connector: connector configuration as people write it for Kafka Connect, `name` included. Run limits of a trigger
             form (`run.max.records`, ...) are merged into it by the caller.
-        worker: worker configuration: `bootstrap.servers`, `group.id`, converters, client security, `spark.*`. Names of
+        worker: worker configuration: `bootstrap.servers`, `group.id`, converters, security, `spark.*`. Names of
             Kafka's Java clients and of librdkafka (an Airflow `kafka` connection) are both understood.
         run_id: identity of the run; `new_run_id()` when the caller has none.
         aws: credentials of an Airflow `aws` connection, or {}: `access_key_id`, `secret_access_key`, `session_token`,

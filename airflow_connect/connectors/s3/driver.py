@@ -9,8 +9,8 @@ from airflow_connect.api.connector import SinkContext
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, key_pattern, open_task_plan
-from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.layout.rotation import next_schedule
+from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import Publisher
 
 

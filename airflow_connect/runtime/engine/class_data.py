@@ -47,7 +47,8 @@ class ClassDataArchive:
             # A jar that was touched makes the archive unfit; Java then warns and goes on without, so the
             # warning is all that is lost.
             return ["-Xshare:auto", "-Xlog:cds=off", f"-XX:SharedArchiveFile={archives}"]
-        return [*(f"-XX:SharedArchiveFile={path}" for path in base), "-Xlog:cds=off,cds+dynamic=off", f"-XX:ArchiveClassesAtExit={self.draft}"]
+        quiet = "-Xlog:cds=off,cds+dynamic=off"
+        return [*(f"-XX:SharedArchiveFile={path}" for path in base), quiet, f"-XX:ArchiveClassesAtExit={self.draft}"]
 
     def keep(self) -> None:
         """Put the archive that a stopped server wrote where later starts find it."""

@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import signal
 import struct
 import subprocess
 import tempfile
@@ -30,9 +29,11 @@ STOP_TIMEOUT_S = 60.0
 """Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, several."""
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
+# Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
+_DEAF = ("/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"")
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
-# A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start and its CPU.
+# A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start.
 _LEAN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss512k", "-XX:-UsePerfData")
 
 
@@ -82,7 +83,7 @@ def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
     with tempfile.TemporaryDirectory(prefix="airflow-connect-") as folder:
         where = Path(folder) / "gateway"
         environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(where), "SPARK_HOME": str(home)}
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, preexec_fn=_ignore_interrupts)
+        process = subprocess.Popen([*_DEAF, *command], stdin=subprocess.PIPE, env=environment)
         port, secret = _connection(process, where)
     os.environ[_PORT], os.environ[_SECRET] = str(port), secret
     return Gateway(process, archive)
@@ -98,11 +99,6 @@ def spark_home() -> Path:
             "pyspark is not installed.", suggestion="Install airflow-connect[spark] where the driver runs."
         )
     return Path(found.origin).parent
-
-
-def _ignore_interrupts() -> None:
-    """Ctrl-C is for the driver, which ends the JVM in order (pyspark does the same)."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _connection(process: subprocess.Popen[bytes], where: Path) -> tuple[int, str]:
@@ -131,7 +127,8 @@ def _module_options(home: Path) -> list[str]:
         return options
     main = ["-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main", _SUBMIT, "pyspark-shell"]
     environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(java.home), "SPARK_SCALA_VERSION": "2.13"}
-    answer = subprocess.run([str(java.executable), "-Xmx128m", *_LEAN[:2], *main], capture_output=True, env=environment)
+    command = [str(java.executable), "-Xmx128m", *_LEAN[:2], *main]
+    answer = subprocess.run(command, capture_output=True, env=environment, check=False)
     words = answer.stdout.decode().replace("\n", "\0").split("\0")
     # Spark's launcher asks for an incubator module that some runtimes lack and that keeps class data from being shared.
     options = [w for w in words if w.startswith(("--add-opens=", "-D", "--enable-", "--sun-", "-XX:+Ignore"))]

@@ -79,7 +79,7 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
 
 
 def _forget_gateway() -> None:
-    """pyspark keeps its connection in class attributes; the next session of this process needs a new JVM."""
+    """Pyspark keeps its connection in class attributes; the next session of this process needs a new JVM."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -1,1 +1,1 @@
-"""The executor side: MANY processes. Reads Kafka, converts, lays out, encodes and stages; can never publish or commit."""
+"""The executors: MANY processes. They read Kafka, convert, lay out, encode and stage; they never publish or commit."""

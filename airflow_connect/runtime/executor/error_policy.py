@@ -1,6 +1,6 @@
 """What happens to a record that cannot be converted or written: fail the run, skip it, or dead-letter it.
 
-Source: Kafka Connect's `errors.tolerance`, `errors.deadletterqueue.*` and `errors.log.*` (KIP-298) and its recorded
+Source: Kafka Connect's `errors.tolerance`, `errors.deadletterqueue.*`, `errors.log.*` (KIP-298), and its recorded
 behaviour: the dead letter keeps the original bytes, timestamp and headers, followed by the `__connect.errors.*` headers.
 """
 
