@@ -1,18 +1,20 @@
 """Kept-alive connections to one host, for the hot path.
 
-urllib3 spends 100 microseconds of CPU on a small request and http.client 40; ten thousand objects are thirty thousand
-requests. Proxies and redirects, which are rare, still go through urllib3 (s3_transport.py).
+urllib3 spends 100 microseconds of CPU on a small request and http.client 40, and ten thousand objects are thirty
+thousand requests. Importing urllib3 takes 0.1 s, too; only proxies need it (s3_proxied.py).
 """
 
 from __future__ import annotations
 
 import http.client
+import os
 import select
 import ssl
 import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from airflow_connect.stores.s3_errors import Reply
 
@@ -26,6 +28,18 @@ class Target:
     tls: ssl.SSLContext | None
     connect_timeout_s: float
     read_timeout_s: float
+
+
+class Connections(Protocol):
+    """A way to one host."""
+
+    def exchange(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | bytearray | memoryview
+    ) -> Reply:
+        """Send one request and read the whole reply; OSError or HTTPException when none came."""
+
+    def close(self) -> None:
+        """Close idle connections."""
 
 
 class DirectConnections:
@@ -122,3 +136,19 @@ def _is_stale(connection: http.client.HTTPConnection) -> bool:
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def tls_context() -> ssl.SSLContext:
+    """Certificates as for every AWS tool.
+
+    AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE, else the system's, else certifi's.
+    """
+    bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE")
+    context = ssl.create_default_context(cafile=bundle or None)
+    if not context.get_ca_certs() and not bundle:
+        try:
+            import certifi
+        except ImportError:
+            return context
+        context.load_verify_locations(certifi.where())
+    return context

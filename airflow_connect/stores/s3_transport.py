@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
 import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import urllib3
-
-from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
-from airflow_connect.stores.s3_connections import DirectConnections, Target
+from airflow_connect.api.errors import AccessError, UnavailableError
+from airflow_connect.stores.s3_connections import Connections, DirectConnections, Target, tls_context
 from airflow_connect.stores.s3_credentials import KeySource, key_source
 from airflow_connect.stores.s3_errors import Attempted, Refusal, Reply, read_refusal
 from airflow_connect.stores.s3_retry import RetryPolicy
@@ -85,13 +81,8 @@ class S3Transport:
             _host_header(base.scheme, base.netloc),
             base.path,
         )
-        size = max(settings.upload_threads, settings.publish_threads)
-        tls = _tls_context() if base.scheme == "https" else None
-        self._pools = _connection_pools(settings, size, tls)
-        self._direct: DirectConnections | None = None
-        if not isinstance(self._pools, urllib3.ProxyManager):
-            timeouts_s = settings.connect_timeout_ms / 1000, settings.read_timeout_ms / 1000
-            self._direct = DirectConnections(Target(base.hostname or "", base.port, tls, *timeouts_s), size)
+        self._tls = tls_context() if base.scheme == "https" else None
+        self._connections: dict[str, Connections] = {}
 
     def attempted(self, request: S3Request) -> Attempted:
         """`request` for messages."""
@@ -119,10 +110,10 @@ class S3Transport:
             tries += 1
             try:
                 reply = self._once(request, host)
-            except (urllib3.exceptions.SSLError, ssl.SSLCertVerificationError) as error:
+            except ssl.SSLCertVerificationError as error:
                 raise self._untrusted(error) from error
-            except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
-                failure = f"{type(error).__name__}: {error}"
+            except (http.client.HTTPException, OSError) as error:
+                failure = _described(error)
             else:
                 refusal = read_refusal(reply)
                 if reply.status == 307 and host == self._host and (moved := self._moved_to(reply)):
@@ -142,9 +133,8 @@ class S3Transport:
 
     def close(self) -> None:
         """Close idle connections."""
-        self._pools.clear()
-        if self._direct is not None:
-            self._direct.close()
+        for connections in self._connections.values():
+            connections.close()
 
     def _once(self, request: S3Request, host: str) -> Reply:
         if self._keys is None:
@@ -157,12 +147,24 @@ class S3Transport:
         headers["user-agent"] = USER_AGENT
         headers["content-length"] = str(len(request.body))
         target = f"{path}?{query}" if query else path
-        if self._direct is not None and host == self._host:
-            return self._direct.exchange(request.method, target, headers, request.body)
-        options: dict[str, Any] = {"headers": headers, "retries": False, "redirect": False}
-        url = f"{self._scheme}://{host}{target}"
-        reply = self._pools.urlopen(request.method, url, body=request.body, **options)
-        return Reply(reply.status, {n.lower(): v for n, v in reply.headers.items()}, reply.data)
+        connections = self._connections.get(host) or self._connections_to(host)
+        return connections.exchange(request.method, target, headers, request.body)
+
+    def _connections_to(self, host: str) -> Connections:
+        given = self.settings
+        parts = urlsplit(f"{self._scheme}://{host}")
+        timeouts_s = given.connect_timeout_ms / 1000, given.read_timeout_ms / 1000
+        target = Target(parts.hostname or "", parts.port, self._tls, *timeouts_s)
+        most_idle = max(given.upload_threads, given.publish_threads)
+        made: Connections
+        if proxy := _proxy_url(given):
+            from airflow_connect.stores.s3_proxied import ProxiedConnections, Proxy
+
+            made = ProxiedConnections(target, Proxy(proxy, given.proxy_user, given.proxy_password), most_idle)
+        else:
+            made = DirectConnections(target, most_idle)
+        # Two threads may get here at once; one pool wins, the other is dropped unused.
+        return self._connections.setdefault(host, made)
 
     def _payload_hash(self, body: Body) -> str:
         if not body:
@@ -194,6 +196,11 @@ class S3Transport:
         )
 
 
+def _described(error: Exception) -> str:
+    """A broken connection in words; the proxied kind names its cause itself."""
+    return str(error) if type(error) is http.client.HTTPException else f"{type(error).__name__}: {error}"
+
+
 def _failure(request: S3Request, reply: Reply, refusal: Refusal | None) -> str:
     """Why the request should be repeated, or "" when the reply is final."""
     if refusal is not None:
@@ -208,28 +215,6 @@ def _host_header(scheme: str, netloc: str) -> str:
     return netloc.removesuffix(default)
 
 
-def _connection_pools(settings: S3Settings, size: int, tls: ssl.SSLContext | None) -> urllib3.PoolManager:
-    timeout = urllib3.Timeout(connect=settings.connect_timeout_ms / 1000, read=settings.read_timeout_ms / 1000)
-    common: dict[str, Any] = {"maxsize": size, "block": False, "timeout": timeout, "num_pools": 4}
-    if tls is not None:
-        common["ssl_context"] = tls
-    proxy = _proxy_url(settings)
-    if not proxy:
-        return urllib3.PoolManager(**common)
-    parts = urlsplit(proxy)
-    user, password = (
-        settings.proxy_user or parts.username or "",
-        settings.proxy_password or parts.password or "",
-    )
-    headers = urllib3.make_headers(proxy_basic_auth=f"{user}:{password}") if user else None
-    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-    try:
-        return urllib3.ProxyManager(address, proxy_headers=headers, **common)
-    except urllib3.exceptions.HTTPError as error:
-        message = "s3.proxy.url is not an http or https address with host and port."
-        raise ConfigError(message, code="s3.proxy", config_path="s3.proxy.url") from error
-
-
 def _proxy_url(settings: S3Settings) -> str:
     """The configured proxy, else the environment's unless it exempts the host."""
     if settings.proxy_url:
@@ -240,19 +225,3 @@ def _proxy_url(settings: S3Settings) -> str:
     proxy = getproxies().get(base.scheme, "")
     # In the environment `host:port` is common, and means what curl means by it.
     return proxy if not proxy or "://" in proxy else f"http://{proxy}"
-
-
-def _tls_context() -> ssl.SSLContext:
-    """Certificates as for every AWS tool.
-
-    AWS_CA_BUNDLE, REQUESTS_CA_BUNDLE, else the system's, else certifi's.
-    """
-    bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE")
-    context = ssl.create_default_context(cafile=bundle or None)
-    if not context.get_ca_certs() and not bundle:
-        try:
-            import certifi
-        except ImportError:
-            return context
-        context.load_verify_locations(certifi.where())
-    return context

@@ -60,8 +60,8 @@ def test_exchange_keeps_connections_alive() -> None:
     with S3Interceptor(times(5, PART)) as server:
         client = requests(server.url)
         assert [client.upload_part("k", "u", 1, b"x") for _ in range(3)] == ["e1"] * 3
-        idle = client.transport._direct
-        assert idle is not None and len(idle._idle) == 1
+        (pool,) = client.transport._connections.values()
+        assert isinstance(pool, DirectConnections) and len(pool._idle) == 1
 
 
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -181,3 +183,26 @@ def test_list_uploads_follows_markers_and_stops_at_a_repeated_one() -> None:
         found = list(requests(server.url).list_uploads("p/"))
     assert [(upload.key, upload.upload_id, upload.started_ms) for upload in found] == [("k", "u", 1795219200000)] * 2
     assert "key-marker=k&max-uploads=1000&prefix=p%2F&upload-id-marker=m&uploads=" in server.seen[1].query
+
+
+def test_proxy_away_names_the_failure() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        proxy = f"http://me:proxy-secret@127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(UnavailableError, match=r"ProxyError|NewConnectionError") as caught:
+        requests("http://store.example", proxy_url=proxy, part_retries=1).create_upload("k", {}, {})
+    assert "proxy-secret" not in str(caught.value)
+
+
+def test_proxy_of_an_unknown_kind_is_a_config_error() -> None:
+    with pytest.raises(ConfigError) as caught:
+        requests("http://store.example", proxy_url="socks9://me:proxy-secret@p:1").create_upload("k", {}, {})
+    assert caught.value.config_path == "s3.proxy.url"
+    assert "proxy-secret" not in str(caught.value)
+
+
+def test_importing_both_roles_loads_no_heavy_library() -> None:
+    code = "import sys, airflow_connect.stores.s3_staging, airflow_connect.stores.s3_publish; "
+    code += "print({'boto3', 'botocore', 'urllib3', 'requests', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
