@@ -275,6 +275,11 @@ def hourly_partitioner(
     return TimeBasedPartitioner.from_config(HOUR_MS, path, locale, zone, timestamp_extractor, delimiter)
 
 
+# What `partitioner.class` names.
+DailyPartitioner = daily_partitioner
+HourlyPartitioner = hourly_partitioner
+
+
 class Affix(Enum):
     """`s3.schema.partition.affix.type`."""
 
