@@ -17,6 +17,7 @@ from airflow_connect.cli.outcome import Outcome, failed
 from airflow_connect.cli.private_streams import take_streams
 from airflow_connect.cli.terminal import Terminal
 
+EXIT_INTERRUPTED = 130
 COMMANDS: tuple[ModuleType, ...] = (standalone, plan, validate, demo)
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."
 EPILOG = "Exit code: 0 done, 1 a run failed, 2 the configuration is wrong; of several connectors the worst."
@@ -33,6 +34,9 @@ def execute(arguments: Namespace, terminal: Terminal) -> int:
     """Run a parsed command on a terminal; returns the exit code."""
     try:
         outcome: Outcome = arguments.command.run(arguments, terminal)
+    except KeyboardInterrupt:
+        terminal.note("\nInterrupted.")
+        return EXIT_INTERRUPTED
     except ConnectError as error:
         if terminal.verbose:
             terminal.note(traceback.format_exc())

@@ -177,9 +177,10 @@ def _say_what_next(dags: Path, terminal: Terminal) -> None:
 def _keep(stage: Stage, terminal: Terminal) -> None:
     """Say how to look, then wait for Ctrl-C."""
     worker, connector = stage.write_files()
-    files = f"{_short(worker)} {_short(connector)}"
+    files = f"{worker.name} {connector.name}"
     key, secret = stage.s3.access_key, stage.s3.secret_key
     rows = [
+        (f"cd {_short(stage.folder)}", "worker and connector configuration"),
         (f"airflow-connect plan {files}", ""),
         (f"airflow-connect standalone {files}", ""),
         (f"kcat -b {stage.kafka.bootstrap} -t meetups -C -c 3", "three records"),

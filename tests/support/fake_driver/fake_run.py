@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,17 @@ def run_connector(spec: Any, observer: Any, engine: Any = None) -> RunReport:
     report = _REPORTS[action](spec, observer) if action in _REPORTS else _failed(spec, ERRORS[action])
     observer({"event": "end", "report": report.to_json()})
     return report
+
+
+def plan_connector(spec: Any) -> Plan:
+    action = spec.connector.get("fake", "copy")
+    if action in ERRORS:
+        raise ERRORS[action]("It went wrong.", suggestion="Do something.", config_path="some.key")
+    return replace(plan_of(spec), tasks=()) if action == "empty" else plan_of(spec)
+
+
+def validate_connector(spec: Any) -> list[dict[str, Any]]:
+    return list(spec.connector.get("findings", ()))
 
 
 def plan_of(spec: Any) -> Plan:
