@@ -7,11 +7,13 @@ write names no member; therefore a run looks for members itself, and refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.errors import NotStoppedError
@@ -25,6 +27,16 @@ from airflow_connect.kafka.clients import (
     translate,
     wait,
 )
+
+COORDINATOR_TIMEOUT_S = 30.0
+"""How long a group's coordinator may be on its way: a broker restarts, or the offsets topic is new."""
+_COORDINATOR_COMES = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+_Found = TypeVar("_Found")
+
+STABLE_TIMEOUT_S = 75.0
+"""Longer than a transaction with offsets stays open: transactions.TRANSACTION_TIMEOUT_MS and the broker's check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +53,39 @@ class Member:
 
 
 def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-    """Committed next offsets; partitions without one are left out.
+    """Committed next offsets; partitions without one are left out; about 1 ms.
 
-    Offsets that a transaction has written but not yet committed make Kafka answer UNSTABLE_OFFSET_COMMIT,
-    which librdkafka retries (KIP-447, `require_stable`): reading past them would copy records twice.
+    Offsets that a transaction has written but not yet ended are waited for (KIP-447, `require_stable`):
+    reading past them would copy records twice. Kafka answers UNSTABLE_OFFSET_COMMIT meanwhile, also for the
+    few milliseconds that the markers of a transaction need after its commit has returned; the admin client
+    does not retry that by itself.
+
+    Raises:
+        UnavailableError: a transaction with offsets of this group stays open.
     """
     wanted = [_Partition(tp.topic, tp.partition) for tp in tps]
     if not wanted:
         return {}
-    request = [ConsumerGroupTopicPartitions(group, wanted)]
-    futures = admin.list_consumer_group_offsets(request, require_stable=True, request_timeout=API_TIMEOUT_S)
+    deadline = time.monotonic() + STABLE_TIMEOUT_S
     doing = f"reading the committed offsets of group {group}"
-    offsets: dict[TopicPartition, int] = {}
-    for found in wait(futures[group], doing).topic_partitions or []:
-        if found.error is not None:
-            raise translate(found.error, f"{doing} for {found.topic}-{found.partition}")
-        if found.offset >= 0:
-            offsets[TopicPartition(found.topic, found.partition)] = found.offset
-    return offsets
+    while True:
+        request = [ConsumerGroupTopicPartitions(group, wanted)]
+        futures = admin.list_consumer_group_offsets(request, require_stable=True, request_timeout=API_TIMEOUT_S)
+        found = wait(futures[group], doing).topic_partitions or []
+        problems = [tp for tp in found if tp.error is not None]
+        if not problems:
+            return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
+        is_unstable = all(tp.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT for tp in problems)
+        if not is_unstable or time.monotonic() >= deadline:
+            first = problems[0]
+            raise translate(first.error, f"{doing} for {first.topic}-{first.partition}")
+        time.sleep(0.01)
 
 
 def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     """State name in lower case (`empty`, `stable`, ...; `dead`: there is no such group) and live members."""
-    future = admin.describe_consumer_groups([group], request_timeout=API_TIMEOUT_S)[group]
     try:
-        found = future.result(API_TIMEOUT_S)
+        found = _from_coordinator(lambda: admin.describe_consumer_groups([group], request_timeout=API_TIMEOUT_S)[group])
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.name() == "GROUP_ID_NOT_FOUND":
@@ -80,6 +100,19 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
         for m in found.members
     )
     return found.state.name.lower(), members
+
+
+def _from_coordinator(ask: Callable[[], Future[_Found]]) -> _Found:
+    """An answer of the group's coordinator; asks again while there is none yet, which librdkafka does not do here."""
+    deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
+    while True:
+        try:
+            return ask().result(API_TIMEOUT_S)
+        except KafkaException as error:
+            inner = kafka_error(error)
+            if inner is None or inner.code() not in _COORDINATOR_COMES or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _assigned(member: Any) -> list[Any]:

@@ -14,10 +14,12 @@ from airflow_connect.kafka.clients import Admin, admin_client
 from airflow_connect.kafka.consumer_group import (
     alter_offsets,
     ensure_no_live_members,
+    group_metadata,
     group_state,
     read_committed_offsets,
 )
 from airflow_connect.kafka.topics import resolve_topics
+from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.kafka.watermarks import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
@@ -78,6 +80,20 @@ def test_group_with_a_live_member_is_refused_by_name(
     with pytest.raises(NotStoppedError, match=f"setting offsets of group {unique_name} for {live_member}"):
         alter_offsets(admin, unique_name, {live_member: 1})
     assert read_committed_offsets(admin, unique_name, [live_member]) == {}
+
+
+def test_offsets_in_a_transaction_are_accepted_despite_a_live_member_hence_the_check(
+    kafka: KafkaBroker, admin: Admin, live_member: TopicPartition, unique_name: str
+) -> None:
+    # Why `ensure_no_live_members` exists: Kafka itself does not protect the worker's offsets from us.
+    settings = {"bootstrap.servers": kafka.bootstrap}
+    writer = TransactionalWriter(settings, unique_name)
+    writer.fence()
+    group = group_metadata(unique_name, settings)
+    writer.commit([], {live_member: 7}, group)
+    group.close()
+    writer.close()
+    assert read_committed_offsets(admin, unique_name, [live_member]) == {live_member: 7}
 
 
 def test_watermarks_of_open_and_aborted_transactions(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition as KafkaPartition
 
 from airflow_connect.api.errors import ConfigError, FencedError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.kafka import consumer_group
 from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.kafka.clients import Admin, admin_client
 from airflow_connect.kafka.consumer_group import group_metadata, read_committed_offsets
@@ -163,3 +166,40 @@ def test_fence_without_a_broker_fails_within_the_bootstrap_bound(
     with pytest.raises(UnavailableError, match="No Kafka broker"):
         lonely.fence()
     lonely.close()
+
+
+def test_offsets_of_an_open_transaction_are_waited_for(
+    settings: dict[str, Any], admin: Admin, writer: NewWriter, make_topic: Callable[..., str], unique_name: str
+) -> None:
+    tp = TopicPartition(make_topic(), 0)
+    group = group_metadata(unique_name, settings)
+    one = writer()
+    one.commit([], {tp: 5}, group)
+    one._producer.begin_transaction()
+    one._producer.send_offsets_to_transaction([KafkaPartition(*tp, 9)], group.metadata, 30)
+    ending = threading.Timer(0.3, one._producer.commit_transaction)
+    ending.start()
+    assert read_committed_offsets(admin, unique_name, [tp]) == {tp: 9}
+    ending.join()
+    group.close()
+
+
+def test_offsets_of_a_transaction_that_stays_open_give_up_by_name(
+    settings: dict[str, Any],
+    admin: Admin,
+    writer: NewWriter,
+    make_topic: Callable[..., str],
+    unique_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consumer_group, "STABLE_TIMEOUT_S", 0.2)
+    tp = TopicPartition(make_topic(), 0)
+    group = group_metadata(unique_name, settings)
+    one = writer()
+    one._producer.begin_transaction()
+    one._producer.send_offsets_to_transaction([KafkaPartition(*tp, 9)], group.metadata, 30)
+    with pytest.raises(UnavailableError, match=f"group {unique_name} for {tp}.*UNSTABLE_OFFSET_COMMIT"):
+        read_committed_offsets(admin, unique_name, [tp])
+    writer()  # the next fence ends it
+    assert read_committed_offsets(admin, unique_name, [tp]) == {}
+    group.close()
