@@ -71,6 +71,7 @@ _ERRORS, _RUN = "Error Handling", "Run"
 "Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
+_NOTHING_PASSES = "Converters here ask no servers, so nothing that fails in them passes; Kafka and the store have retries of their own."
 _LICENCE = "This software needs no licence key."
 
 
@@ -185,13 +186,13 @@ def _error_keys() -> list[ConfigKey]:
             ERRORS_RETRY_TIMEOUT, Type.LONG, 0,
             "How long an operation on a record that failed for a passing reason is tried again, in"
             " milliseconds. 0 means never, -1 without end.",
-            None, medium, _ERRORS, display_name="Retry Timeout for Errors",
+            None, medium, _ERRORS, ignored=_NOTHING_PASSES, display_name="Retry Timeout for Errors",
         ),
         ConfigKey(
             ERRORS_RETRY_DELAY_MAX_MS, Type.LONG, 60000,
             "Longest pause between two such tries, in milliseconds. Pauses start at 300 ms, double, and are"
             " randomised once they reach this limit.",
-            None, medium, _ERRORS, display_name="Maximum Delay Between Retries for Errors",
+            None, medium, _ERRORS, ignored=_NOTHING_PASSES, display_name="Maximum Delay Between Retries for Errors",
         ),
         ConfigKey(
             ERRORS_TOLERANCE, Type.STRING, "none",
