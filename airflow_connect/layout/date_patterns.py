@@ -17,7 +17,7 @@ quotes are one.
 Text follows Java: the locale string as a whole is a language, so `en_US`, which is none, gets the
 language-neutral text (English short names also where long ones are asked for, era CE). `z` prints the tz
 database's abbreviations, where Java has names of its own for some zones without one (BRT for
-America/Sao_Paulo): those get their offset here.
+America/Sao_Paulo): those get their offset here. `ZZZ` prints the id as configured, Joda-Time what it is an alias of.
 """
 
 from __future__ import annotations

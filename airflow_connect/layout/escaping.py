@@ -1,8 +1,7 @@
 """Values of records inside directory names: harmless values stay verbatim, harmful ones are percent-escaped.
 
 Kafka Connect's sinks put field values into object keys as they are, so a value `a/../../b` walks out of
-`topics.dir`. Here the following are written as `%XX` (upper-case UTF-8 bytes) and everything else stays as it
-is:
+`topics.dir`. Here the following are written as `%XX` (upper-case UTF-8 bytes), everything else stays as it is:
 
 * `/` and the backslash, which some stores and operating systems treat as a separator;
 * control characters (C0, DEL, C1) and lone surrogates, which S3 and XML cannot carry;

@@ -114,8 +114,7 @@ def parse_object_key(key: str, names: NameSettings, topic: str | None = None) ->
     Args:
         key: key without bucket.
         topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`)
-        can be
-            ambiguous; the shortest topic wins then.
+            can be ambiguous; the shortest topic wins then.
     """
     match = _key_pattern(names, topic).fullmatch(key)
     if match is None:

@@ -235,8 +235,7 @@ class TimeBasedPartitioner:
             numbers = {name: number for number, name in enumerate(names)}
             return np.array([numbers[name] for name in each], dtype=np.int32), names
         local = timestamps_ms + offsets
-        # Java's division cuts towards zero: the buckets before and after 1970-01-01 (local) share the number
-        # 0.
+        # Java's division cuts towards zero: the buckets before and after 1970-01-01 (local) are one.
         quotients = local // self.duration_ms
         if int(local.min(initial=0)) < 0:
             quotients += (local < 0) & (local % self.duration_ms != 0)
