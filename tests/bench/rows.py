@@ -1,0 +1,85 @@
+"""The rows of the table: which load, and which connector copies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tests.bench.topics import SCHEMA, Load
+
+_CONFLUENT = "io.confluent.connect"
+_JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+_BY_HOUR = {
+    "partitioner.class": f"{_CONFLUENT}.storage.partitioner.TimeBasedPartitioner",
+    "timestamp.extractor": "Record",
+    "partition.duration.ms": "3600000",
+    "path.format": "'day'=YYYY-MM-dd/'hour'=HH",
+    "locale": "en-US",
+    "timezone": "UTC",
+}
+RAW = {
+    "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+    "format.class": f"{_CONFLUENT}.s3.format.bytearray.ByteArrayFormat",
+    "format.bytearray.extension": ".json",
+}
+JSON = {
+    "value.converter": _JSON_CONVERTER,
+    "value.converter.schemas.enable": "false",
+    "format.class": f"{_CONFLUENT}.s3.format.json.JsonFormat",
+    **_BY_HOUR,
+}
+PARQUET = {
+    "value.converter": _JSON_CONVERTER,
+    "value.converter.schemas.enable": "true",
+    "value.converter.schema.content": SCHEMA,
+    "format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat",
+    "parquet.codec": "zstd",
+    "s3.compression.type": "none",
+}
+_GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: for `--rows`.
+        about: what is copied, for people.
+        load: the topic.
+        config: connector keys beyond those that all rows share.
+        cold: a driver process of its own, started for this run, instead of a session that has copied before.
+    """
+
+    name: str
+    about: str
+    load: Load
+    config: dict[str, str] = field(default_factory=dict)
+    cold: bool = False
+
+
+def all_rows(records: int) -> list[Row]:
+    """Every row, for a load of `records`."""
+    hours = Load(10, 24, records)
+    json = {**JSON, **_GZIP}
+    main = [
+        Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
+        Row("raw-none", "raw lines, not compressed", hours, RAW),
+        Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
+        Row("parquet", "typed Parquet, zstd", hours, PARQUET),
+        Row("raw-dense", "raw lines, gzip at the level of Java's default", hours, {**RAW, **_GZIP_6}),
+        Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
+        Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),
+    ]
+    sweeps = [
+        Row(f"partitions-{count}", f"JSON lines, hourly, {count} partitions", Load(count, 24, records), json)
+        for count in (1, 2, 8, 200)
+    ]
+    sweeps += [
+        Row(f"directories-{count}", f"JSON lines, {count} directories", Load(2, count, records), json)
+        for count in (1, 100, 5000)
+    ]
+    sweeps += [
+        Row(f"backlog-{name}", f"JSON lines, hourly, {name} million records", replace(hours, records=size), json)
+        for name, size in (("0.1", 100_000), ("1", 1_000_000), ("10", 10_000_000))
+    ]
+    return main + sweeps

@@ -1,0 +1,292 @@
+"""`make bench`: what a copy costs, on a real broker and a real S3 server started for it on this machine.
+
+Every row is a whole run with all guarantees on; afterwards every record is counted back in the bucket. Method and
+numbers of one run: docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY))
+
+from airflow_connect.api.run import RunReport  # noqa: E402
+from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
+from airflow_connect.devstack.s3 import S3Server  # noqa: E402
+from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
+from airflow_connect.runtime.spec import RunSpec  # noqa: E402
+from tests.bench.arrivals import check_arrivals, remove  # noqa: E402
+from tests.bench.processes import PeakMemory, cpu_seconds  # noqa: E402
+from tests.bench.rows import Row, all_rows  # noqa: E402
+from tests.bench.topics import Load, fill  # noqa: E402
+
+SHARED_MEMORY = Path("/dev/shm")
+BUCKET = "bench"
+MASTER = "local[2]"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run of one row. Rates count from the start of the copy (warm rows) or of the process (cold rows)."""
+
+    row: str
+    records: int
+    seconds: float
+    copy_seconds: float
+    records_per_s: int
+    copy_records_per_s: int
+    cpu_s_per_million: float
+    kafka_cpu_s_per_million: float
+    s3_cpu_s_per_million: float
+    peak_memory_mb: int
+    objects: int
+    mb_per_million: float
+    load_average: float
+    problem: str = ""
+
+
+class Bench:
+    """The servers, the warm process, and the topics that are filled already."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        """Start both servers; their data lies in `folder`."""
+        self._stack = stack
+        self.kafka = stack.enter_context(KafkaBroker.start(folder / "kafka", heap_mb=1024))
+        self.s3 = stack.enter_context(S3Server.start(folder / "s3", heap_mb=1024))
+        self.s3.client().create_bucket(Bucket=BUCKET)
+        self._filled: set[Load] = set()
+        self._warm: subprocess.Popen[str] | None = None
+
+    def measure(self, row: Row) -> Measured:
+        """Run a row once and count what arrived."""
+        self._fill(row.load)
+        prefix = f"d{uuid.uuid4().hex[:8]}"
+        connector = self._connector(row, prefix)
+        before = cpu_seconds(self.kafka.pid), cpu_seconds(self.s3.pid)
+        run = self._run_cold if row.cold else self._run_warm
+        seconds, cpu, peak, report = run(connector)
+        servers = cpu_seconds(self.kafka.pid) - before[0], cpu_seconds(self.s3.pid) - before[1]
+        arrived = check_arrivals(self.s3, BUCKET, prefix + "/", row.load.records)
+        remove(self.s3, BUCKET, prefix + "/")
+        problem = arrived.problem if report.status == "done" else f"{report.status}: {report.error}"
+        copy_seconds = report.phases_ms.get("copy", 0) / 1000
+        millions = row.load.records / 1e6
+        return Measured(
+            row=row.name,
+            records=row.load.records,
+            seconds=round(seconds, 2),
+            copy_seconds=round(copy_seconds, 2),
+            records_per_s=round(row.load.records / seconds),
+            copy_records_per_s=round(row.load.records / copy_seconds) if copy_seconds else 0,
+            cpu_s_per_million=round(cpu / millions, 2),
+            kafka_cpu_s_per_million=round(servers[0] / millions, 2),
+            s3_cpu_s_per_million=round(servers[1] / millions, 2),
+            peak_memory_mb=peak >> 20,
+            objects=arrived.objects,
+            mb_per_million=round(arrived.size_bytes / 1e6 / millions, 1),
+            load_average=round(os.getloadavg()[0], 1),
+            problem=problem,
+        )
+
+    def warm_up(self) -> None:
+        """Start the session and let it copy a little."""
+        load = Load(2, 2, 20_000)
+        self._fill(load)
+        for row in all_rows(load.records)[:4]:
+            prefix = f"d{uuid.uuid4().hex[:8]}"
+            report = self._run_warm(self._connector(Row(row.name, "", load, row.config), prefix))[3]
+            if report.status != "done":
+                raise RuntimeError(f"The warm-up failed: {report.error}")
+            remove(self.s3, BUCKET, prefix + "/")
+
+    def _fill(self, load: Load) -> None:
+        if load not in self._filled:
+            say = Progress(f"filling {load.topic}", load.records)
+            fill(self.kafka.bootstrap, load, say)
+            say.end()
+            self._filled.add(load)
+
+    def _run_warm(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
+        if self._warm is None:
+            # The runner's log goes to a file: a table on the terminal is hard to read with Spark's warnings in it.
+            log = self._log = self._stack.enter_context(tempfile.TemporaryFile())
+            environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
+            command = [sys.executable, "-m", "tests.bench.runner"]
+            self._warm = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                cwd=REPOSITORY,
+            )
+            self._stack.callback(self._stop_warm)
+        process = self._warm
+        cpu, started = cpu_seconds(process.pid), time.monotonic()
+        with PeakMemory(process.pid) as memory:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(json.dumps({"connector": connector, "worker": self._worker()}) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            seconds = time.monotonic() - started
+        if not line:
+            self._log.seek(0)
+            tail = self._log.read().decode("utf-8", "replace")[-3000:]
+            raise RuntimeError(f"The measured process ended without a report. The end of its log:\n{tail}")
+        return seconds, cpu_seconds(process.pid) - cpu, memory.peak_bytes, RunReport.from_json(json.loads(line))
+
+    def _run_cold(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
+        cpu = self._own_cpu()
+        started = time.monotonic()
+        with DriverProcess(RunSpec(connector, self._worker())) as driver, PeakMemory(driver.pid) as memory:
+            for _ in driver.events():
+                pass
+            report = driver.wait()
+            seconds = time.monotonic() - started
+        if isinstance(report, int):
+            raise RuntimeError(f"The driver ended with {report}: {driver.log_tail}")
+        return seconds, self._own_cpu() - cpu, memory.peak_bytes, report
+
+    def _own_cpu(self) -> float:
+        """CPU time of the children of this process that have ended."""
+        times = os.times()
+        return times.children_user + times.children_system
+
+    def _stop_warm(self) -> None:
+        if self._warm is not None:
+            assert self._warm.stdin is not None
+            self._warm.stdin.close()
+            self._warm.wait(60)
+
+    def _worker(self) -> dict[str, str]:
+        return {
+            "bootstrap.servers": self.kafka.bootstrap,
+            "group.id": "bench",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "runs.storage.replication.factor": "1",
+            "spark.master": MASTER,
+        }
+
+    def _connector(self, row: Row, prefix: str) -> dict[str, str]:
+        return {
+            "name": f"{row.name}-{prefix}",
+            "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+            "tasks.max": "2",
+            "topics": row.load.topic,
+            "topics.dir": prefix,
+            "s3.bucket.name": BUCKET,
+            "s3.region": self.s3.region,
+            "store.url": self.s3.endpoint_url,
+            "aws.access.key.id": self.s3.access_key,
+            "aws.secret.access.key": self.s3.secret_key,
+            "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+            "flush.size": "1000000",
+            **row.config,
+        }
+
+
+class Progress:
+    """A line on standard error that is written over; silent where that is not a terminal."""
+
+    def __init__(self, about: str, total: int) -> None:
+        self._about, self._total = about, total
+
+    def __call__(self, done: int) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{self._about}: {done:,} of {self._total:,} ", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Leave the line."""
+        print(f"\r{self._about}: {self._total:,}{' ' * 20}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Run the rows that were asked for, print the table, write the CSV; 1 when a record was lost or doubled."""
+    asked = _arguments()
+    rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
+    folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
+    results: list[Measured] = []
+    with ExitStack() as stack:
+        data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=folder)))
+        bench = Bench(stack, data)
+        if any(not row.cold for row in rows):
+            bench.warm_up()
+        print(_line([heading for heading, _ in _COLUMNS]), flush=True)
+        for row in rows:
+            runs = [bench.measure(row) for _ in range(asked.repeat)]
+            results += runs
+            print(_line([show(_median(runs)) for _, show in _COLUMNS]), flush=True)
+            for run in runs:
+                if run.problem:
+                    print(f"  FAILED {run.row}: {run.problem}", flush=True)
+    _write(results)
+    return int(any(run.problem for run in results))
+
+
+_COLUMNS: list[tuple[str, Any]] = [
+    ("row", lambda m: m.row),
+    ("copy rec/s", lambda m: f"{m.copy_records_per_s:,}"),
+    ("run rec/s", lambda m: f"{m.records_per_s:,}"),
+    ("run s", lambda m: f"{m.seconds:.1f}"),
+    ("CPU s/M", lambda m: f"{m.cpu_s_per_million:.2f}"),
+    ("Kafka", lambda m: f"{m.kafka_cpu_s_per_million:.2f}"),
+    ("S3", lambda m: f"{m.s3_cpu_s_per_million:.2f}"),
+    ("peak MB", lambda m: str(m.peak_memory_mb)),
+    ("objects", lambda m: str(m.objects)),
+    ("MB/M", lambda m: f"{m.mb_per_million:.1f}"),
+    ("load", lambda m: f"{m.load_average:.1f}"),
+]
+
+
+def _line(cells: list[str]) -> str:
+    return cells[0].ljust(18) + "".join(cell.rjust(12) for cell in cells[1:])
+
+
+def _median(runs: list[Measured]) -> Measured:
+    """The run in the middle, by CPU time."""
+    ordered = sorted(runs, key=lambda run: run.cpu_s_per_million)
+    middle = statistics.median_low(range(len(ordered)))
+    return ordered[middle]
+
+
+def _write(results: list[Measured]) -> None:
+    folder = REPOSITORY / "bench-results"
+    folder.mkdir(exist_ok=True)
+    path = folder / time.strftime("%Y%m%dT%H%M%S.csv")
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(Measured.__dataclass_fields__))
+        writer.writeheader()
+        writer.writerows(asdict(run) for run in results)
+    print(f"Every run: {path.relative_to(REPOSITORY)}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=lambda text: set(text.split(",")), default=set(), help="names, comma between")
+    parser.add_argument("--records", type=int, default=4_000_000)
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
+    asked = parser.parse_args()
+    known = {row.name for row in all_rows(asked.records)}
+    if asked.rows - known:
+        parser.error(f"unknown rows {sorted(asked.rows - known)}; there are {', '.join(sorted(known))}")
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""Topics with a known load: JSON records of 7 fields and 200 bytes, spread over partitions and hours."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+RECORD_BYTES = 200
+HOUR_MS = 3_600_000
+FIRST_MS = 1_790_000_000_000 // (24 * HOUR_MS) * (24 * HOUR_MS)
+SCHEMA = """{"type":"struct","optional":false,"fields":[
+{"field":"id","type":"int64","optional":false},{"field":"user","type":"string","optional":false},
+{"field":"event","type":"string","optional":true},{"field":"amount","type":"double","optional":true},
+{"field":"at","type":"int64","name":"org.apache.kafka.connect.data.Timestamp","version":1,"optional":false},
+{"field":"session","type":"string","optional":true},{"field":"note","type":"string","optional":true}]}"""
+"""Connect schema of the records, for `value.converter.schema.content` (KIP-1054)."""
+
+_EVENTS = ("view", "click", "search", "purchase", "logout")
+_WORDS = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies".split()
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a topic holds.
+
+    Attributes:
+        partitions: of the topic; record n goes to partition `n % partitions`.
+        directories: hours over which the timestamps are scattered, every hour in every batch: the worst case for
+            a writer of hourly directories.
+        records: in the whole topic; their ids are 0 to `records - 1`.
+    """
+
+    partitions: int
+    directories: int
+    records: int
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+        return f"load-{self.partitions}p-{self.directories}d-{self.records}"
+
+    def rows(self) -> Iterator[tuple[int, bytes, int]]:
+        """Partition, value and timestamp of every record, the same in every run."""
+        chosen = random.Random(20)
+        notes = [" ".join(chosen.choices(_WORDS, k=24)) for _ in range(1000)]
+        for n in range(self.records):
+            # Scattered over the directories, and every partition meets every directory.
+            stamp = FIRST_MS + (n // self.partitions * 7919 % self.directories) * HOUR_MS + n % 3_600_000
+            bits = chosen.getrandbits(128)
+            head = (
+                f'{{"id":{n},"user":"user-{bits % 100_000:05d}","event":"{_EVENTS[(bits >> 20) % 5]}",'
+                f'"amount":{((bits >> 30) % 100_000) / 100},"at":{stamp},'
+                f'"session":"{bits >> 80:012x}","note":"'
+            )
+            yield n % self.partitions, (head + notes[(bits >> 50) % 1000])[: RECORD_BYTES - 2].encode() + b'"}', stamp
+
+
+def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
+    """Make the topic and write all records, lz4; `show` hears how many are written."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(load.topic, num_partitions=load.partitions, replication_factor=1)])[
+        load.topic
+    ].result(60)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": "lz4",
+            "linger.ms": 100,
+            "batch.size": 262_144,
+            "queue.buffering.max.messages": 500_000,
+        }
+    )
+    for n, (partition, value, stamp) in enumerate(load.rows()):
+        while True:
+            try:
+                producer.produce(load.topic, value, partition=partition, timestamp=stamp)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if n % 20_000 == 0:
+            producer.poll(0)
+            show(n)
+    left = producer.flush(120)
+    if left:
+        raise RuntimeError(f"{left} records of {load.topic} were not written within 120 s.")
+    show(load.records)
