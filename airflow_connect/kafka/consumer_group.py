@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _Partition
 
-from airflow_connect.api.errors import NotStoppedError
+from airflow_connect.api.errors import NotStoppedError, UnavailableError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.clients import (
     API_TIMEOUT_S,
@@ -85,7 +85,10 @@ def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartitio
 def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     """State name in lower case (`empty`, `stable`, ...; `dead`: there is no such group) and live members."""
     try:
-        found = _from_coordinator(lambda: admin.describe_consumer_groups([group], request_timeout=API_TIMEOUT_S)[group])
+        found = _from_coordinator(
+            lambda: admin.describe_consumer_groups([group], request_timeout=API_TIMEOUT_S)[group],
+            f"describing group {group}",
+        )
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.name() == "GROUP_ID_NOT_FOUND":
@@ -102,7 +105,7 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     return found.state.name.lower(), members
 
 
-def _from_coordinator(ask: Callable[[], Future[_Found]]) -> _Found:
+def _from_coordinator(ask: Callable[[], Future[_Found]], doing: str) -> _Found:
     """An answer of the group's coordinator; asks again while there is none yet, which librdkafka does not do here."""
     deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
     while True:
@@ -112,7 +115,9 @@ def _from_coordinator(ask: Callable[[], Future[_Found]]) -> _Found:
             inner = kafka_error(error)
             if inner is None or inner.code() not in _COORDINATOR_COMES or time.monotonic() >= deadline:
                 raise
-            time.sleep(0.05)
+        except TimeoutError as error:
+            raise UnavailableError(f"Kafka did not answer within {API_TIMEOUT_S:.0f} s while {doing}.") from error
+        time.sleep(0.05)
 
 
 def _assigned(member: Any) -> list[Any]:

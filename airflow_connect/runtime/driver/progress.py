@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
+import selectors
 import socket
 import threading
 import time
@@ -11,6 +13,12 @@ from types import TracebackType
 from typing import Any
 
 from airflow_connect.runtime.spec import Observer
+
+SHOW_INTERVAL_S = 0.5
+MAX_DATAGRAM_BYTES = 1024
+"""More than a report takes; whatever is longer is cut and then no JSON any more."""
+DATAGRAMS_AT_ONCE = 10_000
+"""Nobody may keep the end of a job waiting by sending without a pause."""
 
 
 class ProgressListener:
@@ -20,14 +28,16 @@ class ProgressListener:
         """`host`: address of this driver that executors can reach. `total`: offsets to copy."""
         self._observer = observer
         self._total = total
-        self._token = secrets.token_hex(8)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.bind((host, 0))
-        self._socket.settimeout(0.5)
+        self._token = secrets.token_hex(16)
         self._host = host
+        self._socket = _bound(host)
+        self._socket.setblocking(False)
         self._done: dict[int, tuple[int, int, int]] = {}
-        self._stopped = threading.Event()
+        self._is_news = False
+        self._shown_at = 0.0
         self._started = time.monotonic()
+        # Closing one end wakes the thread: the end of a job does not wait for a time-out.
+        self._wakeup, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._listen, name="progress", daemon=True)
 
     @property
@@ -43,35 +53,54 @@ class ProgressListener:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop listening."""
-        self._stopped.set()
+        """Show what came last, stop listening."""
+        self._wakeup.close()
         self._thread.join()
+        self._woken.close()
+        self._receive_all()
         self._socket.close()
+        if self._is_news:
+            self._show()
 
     def _listen(self) -> None:
-        shown = 0.0
-        while not self._stopped.is_set():
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while True:
+                # With news at hand, wake up when they may be shown, even if no further datagram comes.
+                pause = self._shown_at + SHOW_INTERVAL_S - time.monotonic()
+                ready = selector.select(max(0.0, pause) if self._is_news else None)
+                if any(key.fileobj is self._woken for key, _ in ready):
+                    return
+                self._receive_all()
+                if self._is_news and time.monotonic() >= self._shown_at + SHOW_INTERVAL_S:
+                    self._show()
+
+    def _receive_all(self) -> None:
+        for _ in range(DATAGRAMS_AT_ONCE):
             try:
-                self._receive(self._socket.recv(4096))
-            except TimeoutError:
-                continue
-            if time.monotonic() - shown >= 0.5:
-                shown = time.monotonic()
-                self._show()
+                datagram = self._socket.recv(MAX_DATAGRAM_BYTES)
+            except BlockingIOError:
+                return
+            self._receive(datagram)
 
     def _receive(self, datagram: bytes) -> None:
+        token, _, counters = datagram.partition(b"\n")
+        if not hmac.compare_digest(token, self._token.encode()):
+            return  # Somebody else's datagram: the port is open to the network.
         try:
-            report = json.loads(datagram)
-            if report["token"] != self._token:
-                return
+            report = json.loads(counters)
             task, attempt = int(report["task"]), int(report["attempt"])
             counted = (attempt, int(report["records"]), int(report["bytes"]))
         except (ValueError, KeyError, TypeError):
-            return  # Somebody else's datagram: the port is open to the machine.
+            return  # An executor with another version of this package: no bar is better than no run.
         if attempt >= self._done.get(task, (0, 0, 0))[0]:
             self._done[task] = counted
+            self._is_news = True
 
     def _show(self) -> None:
+        self._is_news = False
+        self._shown_at = time.monotonic()
         self._observer(
             {
                 "event": "progress",
@@ -82,3 +111,20 @@ class ProgressListener:
                 "seconds": round(time.monotonic() - self._started, 1),
             }
         )
+
+
+def _bound(host: str) -> socket.socket:
+    """A socket on `host`, or on every address of this machine where `host` is an address in front of it.
+
+    In a container, and with `spark.driver.bindAddress`, executors know the driver by an address that it does not have.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError:
+        listener, address = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), ("", 0)
+    try:
+        listener.bind(address)
+    except OSError:
+        listener.bind(("::" if listener.family == socket.AF_INET6 else "", 0))
+    return listener
