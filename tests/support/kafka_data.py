@@ -25,6 +25,9 @@ class Record(NamedTuple):
 Records = Iterable[Record | tuple[Any, ...]]
 Outcome = Literal["commit", "abort", "open"]
 
+QUICK: Mapping[str, Any] = {"linger.ms": 1, "enable.sparse.connections": False}
+"""Sparse connections would now and then wait a second for the first one."""
+
 
 def partition_count(bootstrap: str, topic: str) -> int:
     """Return how many partitions of a topic have a leader, seen by a client without any cached metadata."""
@@ -72,7 +75,7 @@ def delete_records(bootstrap: str, topic: str, partition: int, before_offset: in
 def produce(bootstrap: str, topic: str, records: Records, config: Mapping[str, Any] | None = None) -> None:
     """Write records and return when the broker has all of them."""
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "linger.ms": 1, "enable.idempotence": True, **(config or {})}
+        {**QUICK, "bootstrap.servers": bootstrap, "enable.idempotence": True, **(config or {})}
     )
     _send(producer, topic, records)
 
@@ -90,7 +93,7 @@ def produce_transaction(
     or `abort_transaction()` of the producer that is returned.
     """
     name = transactional_id or f"test-{topic}-{time.monotonic_ns()}"
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "transactional.id": name})
+    producer = Producer({**QUICK, "bootstrap.servers": bootstrap, "transactional.id": name})
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
     _send(producer, topic, records)
