@@ -109,3 +109,6 @@ class Publisher(Protocol):
 
     def list_staged(self, prefixes: Iterable[str]) -> Iterable[LeftOver]:
         """Everything staged and unpublished under the key prefixes, of whatever origin."""
+
+    def close(self) -> None:
+        """Release connections; idempotent."""
