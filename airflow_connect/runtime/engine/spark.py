@@ -8,8 +8,10 @@ of each task and there is no commit coordinator: what losing attempts did is inv
 
 from __future__ import annotations
 
-import json
+import logging
 import os
+import re
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -18,12 +20,18 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
 from airflow_connect.runtime.engine.session import OpenSession, open_session
-from airflow_connect.runtime.engine.task_rows import error_of, task_function
+from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, report_of, task_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_connect.runtime.settings import TaskSettings
+
+log = logging.getLogger(__name__)
+
+MAX_REASON_CHARS = 1000
+_LOOPBACK = "127.0.0.1"
+_ANY_PORT = 9  # Connecting a datagram socket sends nothing; it only chooses an interface.
 
 
 class SparkEngine:
@@ -33,6 +41,7 @@ class SparkEngine:
         """`settings`: `spark.*` of the worker (`spark.master` or `spark.remote`, and whatever Spark accepts)."""
         self._settings = dict(settings)
         self._open: OpenSession | None = None
+        self._speculates = False
 
     def __enter__(self) -> SparkEngine:
         """Starts nothing yet."""
@@ -46,13 +55,17 @@ class SparkEngine:
 
     @property
     def may_leave_duplicates(self) -> bool:
-        """True when Spark may run second copies of slow tasks (`spark.speculation`)."""
-        return self._settings.get("spark.speculation", "false").lower() == "true"
+        """True when Spark may run second copies of slow tasks (`spark.speculation`), as the session itself says."""
+        return self._speculates
 
     def progress_host(self) -> str:
-        """Address under which executors reach this process: Spark's own for the driver, else loopback."""
+        """Address under which executors reach this process.
+
+        Spark's own for the driver where it is configured, loopback for `local`, else that of the interface from which
+        the master (or the Spark Connect server) is reached.
+        """
         configured = self._settings.get("spark.driver.host") or os.environ.get("SPARK_LOCAL_IP")
-        return configured or "127.0.0.1"
+        return configured or _own_address_towards(self._settings)
 
     def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
         """Run every task.
@@ -63,45 +76,71 @@ class SparkEngine:
         """
         session = self._get_session()
         function = task_function(settings, tasks)
-        frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, "report string")
         try:
+            frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
             rows = frame.collect()
         except Exception as error:
             ours = error_of(str(error))
-            raise ours or TaskFailedError(
-                f"The Spark job failed: {_first_lines(str(error))}.",
+            if ours is not None:
+                raise ours from None
+            # Its JVM or its server may be gone: the next run of this process gets a new session.
+            self.stop()
+            raise TaskFailedError(
+                f"The Spark job failed: {_reason(str(error))}.",
                 suggestion="The Spark log says more; nothing was committed and running again is safe.",
             ) from error
-        return sorted((_report(row[0]) for row in rows), key=lambda report: report.task)
+        return sorted((report_of(row[0]) for row in rows), key=lambda report: report.task)
 
     def stop(self) -> None:
         """End the session and its JVM; idempotent."""
         opened, self._open = self._open, None
-        if opened is not None:
+        if opened is None:
+            return
+        try:
             opened.stop()
+        except Exception as error:  # noqa: BLE001 (py4j and gRPC have no common base; what is gone needs no stop)
+            log.warning("The Spark session did not end in order: %s", _reason(str(error)))
 
     def _get_session(self) -> SparkSession:
         if self._open is None:
-            # Executors would start whatever `python3` is first in PATH, without this package.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            # Without it executors would start whatever `python3` is first in PATH, without this package. pyspark
+            # itself looks at the environment only; spark-submit would have translated the setting.
+            python = self._settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+            os.environ["PYSPARK_PYTHON"] = python or sys.executable
             try:
                 self._open = open_session(self._settings)
+                # Asked now, because the session may be gone when the answer is needed. Defaults files set it too.
+                self._speculates = self._open.session.conf.get("spark.speculation", "false") == "true"
             except ConnectError:
                 raise
             except Exception as error:
                 raise TaskFailedError(
-                    f"Spark did not start: {_first_lines(str(error))}.",
+                    f"Spark did not start: {_reason(str(error))}.",
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
 
 
-def _report(text: str) -> TaskReport:
-    return TaskReport.from_json(json.loads(text))
+def _own_address_towards(settings: Mapping[str, str]) -> str:
+    where = settings.get("spark.remote") or settings.get("spark.master", "local[*]")
+    if where.startswith("local"):
+        return _LOOPBACK
+    found = re.match(r"(?:sc|spark|k8s)://(?:https?://)?([^:/;,]+)", where)
+    if found is None:
+        return socket.gethostname()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((found[1], _ANY_PORT))
+        except OSError:
+            return _LOOPBACK  # No way there: there will be no bar, and Spark says what is wrong.
+        return str(probe.getsockname()[0])
 
 
-def _first_lines(text: str, lines: int = 3) -> str:
-    kept = [line.strip() for line in text.splitlines() if line.strip()][:lines]
-    return " ".join(kept)[:1000].rstrip(".")
-
-
+def _reason(text: str) -> str:
+    """What matters in the text of an error of Spark: the end of a Python traceback, else the first lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+    if "Traceback (most recent call last):" in text and raised:
+        lines = [raised[-1].strip()]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
+    return " ".join(lines[:3])[:MAX_REASON_CHARS].strip(" :.")

@@ -1,52 +1,100 @@
-"""The function that runs inside a Spark task, and how a task's error comes back through Spark's own."""
+"""The function that runs inside a Spark task, and how its report or its error comes back.
+
+A report is a row. So is an error that another attempt would only meet again (a record that cannot be converted, a wrong
+configuration): raising it would make Spark repeat the copy up to the bad record three times more. Other errors are
+raised, so that Spark gives the task its next attempt; the last one comes back inside the text of Spark's own error.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.errors import ConnectError, TaskFailedError
+from airflow_connect.api.run import TaskPlan, TaskReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.api.run import TaskPlan
     from airflow_connect.runtime.settings import TaskSettings
 
+ROW_SCHEMA = "result binary"
 _MARK = "airflow-connect-error:"
 
 
 def task_function(
     settings: TaskSettings, tasks: Sequence[TaskPlan]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for `mapInArrow`: ids of tasks in, one JSON report per task out.
+    """A function for `mapInArrow`: positions in `tasks` in, one packed result per task out.
 
     The settings travel inside the pickled function, over Spark's own connections, and are written nowhere.
     """
-    by_number = {task.task: task for task in tasks}
-    order = [task.task for task in tasks]
+    # Every Spark task gets all plans. Packed, those of 10,000 partitions take 100 KB.
+    plans = _pack([task.to_json() for task in tasks])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as arrow
         from pyspark import TaskContext
-
-        from airflow_connect.runtime.executor.task import run_task
 
         context = TaskContext.get()
         attempt = context.attemptNumber() if context is not None else 0
         for batch in batches:
-            for row in batch.column(0).to_pylist():
-                try:
-                    report = run_task(settings, by_number[order[int(row or 0)]], attempt)
-                except ConnectError as error:
-                    raise RuntimeError(_marked(error)) from error
-                text = arrow.array([json.dumps(report.to_json())], arrow.string())
-                yield arrow.RecordBatch.from_arrays([text], ["report"])
+            for number in batch.column(0):
+                plan = TaskPlan.from_json(_unpack(plans)[number.as_py()])
+                yield _row(_result_of(settings, plan, attempt))
 
     return run
+
+
+def report_of(row: bytes) -> TaskReport:
+    """The report in a row.
+
+    Raises:
+        ConnectError: the row holds the error with which the task failed.
+    """
+    result = _unpack(row)
+    if "error" in result:
+        raise _rebuilt(result["error"])
+    return TaskReport.from_json(result["report"])
+
+
+def error_of(text: str) -> ConnectError | None:
+    """The task's error inside the text of a Spark exception, or None when Spark itself failed."""
+    found = re.search(re.escape(_MARK) + r"([A-Za-z0-9+/=]+):end", text)
+    return _rebuilt(json.loads(base64.b64decode(found[1]))) if found is not None else None
+
+
+def _result_of(settings: TaskSettings, plan: TaskPlan, attempt: int) -> dict[str, Any]:
+    from airflow_connect.runtime.executor.task import run_task
+
+    try:
+        return {"report": run_task(settings, plan, attempt).to_json()}
+    except ConnectError as error:
+        if error.retriable:
+            # Without the chain of causes: Spark Connect cuts long texts, and the mark stands at the end.
+            raise RuntimeError(_marked(error)) from None
+        return {"error": error.to_json()}
+
+
+def _row(result: dict[str, Any]) -> pa.RecordBatch:
+    """One row of one binary column, from buffers: `pyarrow.array` would import pandas, 60 MB in each worker."""
+    import pyarrow as arrow
+
+    data = _pack(result)
+    buffers = [None, arrow.py_buffer(struct.pack("=ii", 0, len(data))), arrow.py_buffer(data)]
+    return arrow.RecordBatch.from_arrays([arrow.Array.from_buffers(arrow.binary(), 1, buffers)], ["result"])
+
+
+def _pack(data: Any) -> bytes:
+    return zlib.compress(json.dumps(data).encode(), 1)
+
+
+def _unpack(data: bytes) -> Any:
+    return json.loads(zlib.decompress(data))
 
 
 def _marked(error: ConnectError) -> str:
@@ -55,16 +103,9 @@ def _marked(error: ConnectError) -> str:
     return f"{error}\n{_MARK}{packed}:end"
 
 
-def error_of(text: str) -> ConnectError | None:
-    """The task's error inside the text of a Spark exception, or None when Spark itself failed."""
-    found = re.search(re.escape(_MARK) + r"([A-Za-z0-9+/=]+):end", text)
-    if found is None:
-        return None
-    data = json.loads(base64.b64decode(found[1]))
-    kind = _error_types().get(data["type"], ConnectError)
-    error = kind(
-        data["message"], code=data["code"], suggestion=data["suggestion"], config_path=data["configPath"]
-    )
+def _rebuilt(data: dict[str, Any]) -> ConnectError:
+    kind = _error_types().get(data["type"], TaskFailedError)
+    error = kind(data["message"], code=data["code"], suggestion=data["suggestion"], config_path=data["configPath"])
     error.retriable = data["retriable"]
     return error
 
@@ -77,5 +118,3 @@ def _error_types() -> dict[str, type[ConnectError]]:
         known[kind.__name__] = kind
         waiting += kind.__subclasses__()
     return known
-
-

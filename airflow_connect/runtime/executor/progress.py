@@ -1,4 +1,8 @@
-"""How far a task is, told to the driver in datagrams. Losing one harms nothing; the result rows are the truth."""
+"""How far a task is, told to the driver in datagrams. Losing one harms nothing; the result rows are the truth.
+
+A datagram is the token of the run, a line end, and a JSON object: the driver compares the token before it parses what
+anybody on its network may have sent.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +20,24 @@ class ProgressSender:
 
     def __init__(self, target: Mapping[str, Any], task: int, attempt: int) -> None:
         """`target`: `host`, `port`, `token` of the driver's listener, or {} for no progress."""
-        self._target = (str(target["host"]), int(target["port"])) if target else None
-        self._about = {"token": target.get("token", ""), "task": task, "attempt": attempt}
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM) if self._target else None
+        self._token = str(target.get("token", "")).encode()
+        self._about = {"task": task, "attempt": attempt}
+        self._socket = _connected(str(target["host"]), int(target["port"])) if target else None
         self._next = 0.0
 
     def update(self, records: int, size_bytes: int, *, force: bool = False) -> None:
-        """Report `records` offsets copied and `size_bytes` read so far."""
-        if self._socket is None or self._target is None:
+        """Report `records` copied and `size_bytes` read so far."""
+        if self._socket is None:
             return
         now = time.monotonic()
         if now < self._next and not force:
             return
         self._next = now + INTERVAL_S
-        datagram = json.dumps({**self._about, "records": records, "bytes": size_bytes}).encode()
+        counters = json.dumps({**self._about, "records": records, "bytes": size_bytes})
         try:
-            self._socket.sendto(datagram, self._target)
+            self._socket.send(self._token + b"\n" + counters.encode())
+        except BlockingIOError:
+            return
         except OSError:
             # A driver behind a firewall shows no bar; the copy goes on.
             self.close()
@@ -41,3 +47,19 @@ class ProgressSender:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _connected(host: str, port: int) -> socket.socket | None:
+    """A socket to the driver, its name looked up once; None when this machine does not know the way."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        sender = socket.socket(family, kind, protocol)
+    except OSError:
+        return None
+    try:
+        sender.setblocking(False)  # A full buffer drops a datagram; it must never hold up the copy.
+        sender.connect(address)
+    except OSError:
+        sender.close()
+        return None
+    return sender
