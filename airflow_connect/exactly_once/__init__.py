@@ -29,10 +29,14 @@ What a crash at each point leaves, and what the next run does:
 | inside `manifest` | an aborted transaction | the same |
 | between `manifest` and `commit` | an open manifest; none, some or all files visible | publishes the rest, commits |
 | inside `commit` | committed or aborted transaction | nothing to do, or the line above |
-| a frozen run wakes late | | it can only publish the same bytes again (4); its commit is refused (2) |
-| the bucket's lifecycle rule aborted the uploads of an open manifest | some files cannot be published | copies exactly the
-  missing files again from the manifest's own ranges, under the same keys, because layout is a pure function of the log,
-  the configuration and the run's frozen clock, all of which the manifest holds |
+
+A frozen run that wakes late can only publish the same bytes again (4). Its commit is refused (2), and then it discards
+what it staged. One that is killed instead may have had requests on their way, which reach the store after the sweep:
+what a dead run may have left is swept a second time by the run after the next.
+
+When the bucket's lifecycle rule has aborted the uploads of an open manifest, the missing files are copied again from
+the manifest's own ranges, under the same keys, because layout is a pure function of the log, the configuration and the
+run's frozen clock, all of which the manifest holds.
 
 Because the manifest and not the file name carries the truth, wall-clock partitioners and scheduled rotation are
 exactly-once too, and a file may end anywhere, also at the end of a run.

@@ -10,9 +10,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
 
 
-def audit(
-    plan: Plan, reports: Sequence[TaskReport], value_records: Iterable[StagedFile] | None = None
-) -> None:
+def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Sequence[StagedFile] | None = None) -> None:
     """Compare what the tasks report with what was planned.
 
     Positions are compared, never counts of records with offset differences: control records, aborted records and
@@ -29,6 +27,8 @@ def audit(
     findings = [*_coverage(plan, reports)]
     for report in (p for r in reports for p in r.partitions):
         findings.extend(_partition(report))
+    findings.extend(_keys(reports))
+    findings.extend(_dead_letters(reports))
     if value_records is not None:
         findings.extend(_files(reports, value_records))
     if findings:
@@ -72,7 +72,7 @@ def _partition(report: PartitionReport) -> Iterable[str]:
         yield f"{report.range}: nothing is left but the offset to commit is {report.commit_offset}"
 
 
-def _files(reports: Sequence[TaskReport], files: Iterable[StagedFile]) -> Iterable[str]:
+def _files(reports: Sequence[TaskReport], files: Sequence[StagedFile]) -> Iterable[str]:
     in_files: Counter[TopicPartition] = Counter()
     for file in files:
         in_files[TopicPartition(file.topic, file.partition)] += file.records
@@ -80,3 +80,23 @@ def _files(reports: Sequence[TaskReport], files: Iterable[StagedFile]) -> Iterab
         tp = report.range.topic_partition
         if in_files[tp] != report.written:
             yield f"{tp}: {report.written} records were counted as written but the files hold {in_files[tp]}"
+    ranges = {p.range.topic_partition: p for r in reports for p in r.partitions}
+    for file in files:
+        found = ranges.get(TopicPartition(file.topic, file.partition))
+        if found is None or not found.range.start <= file.start < file.end <= found.commit_offset:
+            yield f"{file.key} holds [{file.start}, {file.end}), which this run does not commit"
+
+
+def _keys(reports: Sequence[TaskReport]) -> Iterable[str]:
+    """Found now, because a manifest with a key twice could never be published."""
+    times = Counter(file.key for report in reports for file in report.files)
+    for key, count in times.items():
+        if count > 1:
+            yield f"{count} staged files have the key {key}"
+
+
+def _dead_letters(reports: Sequence[TaskReport]) -> Iterable[str]:
+    for report in reports:
+        counted = sum(p.dead_lettered for p in report.partitions)
+        if counted != len(report.dead_letters):
+            yield f"task {report.task} counted {counted} dead letters but returned {len(report.dead_letters)}"

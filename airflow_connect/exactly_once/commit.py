@@ -32,7 +32,7 @@ class Publication:
 def publish(
     manifest: Manifest,
     publisher: Publisher,
-    journal: Journal,
+    journal: Journal | None,
     recopy: Recopy,
     progress: Callable[[int], None],
 ) -> Publication:
@@ -40,7 +40,7 @@ def publish(
 
     Files that the store has lost (a lifecycle rule aborted their uploads) are staged again from the manifest's own
     ranges under the same keys, and the manifest is rewritten before they are published, so that a crash in between is
-    rolled forward like any other.
+    rolled forward like any other. Without a `journal` (the manifest is committed already: at most once) it is not.
 
     Raises:
         PublishConflictError: an object of somebody else stands under one of the keys; the manifest stays open.
@@ -51,7 +51,8 @@ def publish(
     lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
     if lost:
         replaced = _stage_again(manifest, lost, publisher, recopy)
-        journal.write_manifest(replaced)
+        if journal is not None:
+            journal.write_manifest(replaced)
         again = publisher.publish([f for f in replaced.files if outcomes[f.key] is Outcome.LOST], progress)
         outcomes = {**outcomes, **again}
         still_lost = sorted(key for key, outcome in outcomes.items() if outcome is Outcome.LOST)
@@ -61,18 +62,15 @@ def publish(
     return Publication(count(Outcome.PUBLISHED), count(Outcome.ALREADY_PUBLISHED), len(lost))
 
 
-def _stage_again(
-    manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy
-) -> Manifest:
+def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy) -> Manifest:
     staged = recopy(manifest, lost)
     by_key = {f.key: f for f in staged}
     wanted = {f.key for f in lost}
     publisher.abort([f for f in staged if f.key not in wanted])
     different = [f.key for f in lost if _content(by_key.get(f.key)) != _content(f)]
     if different:
-        raise _lost(
-            sorted(different), "could not be copied again: Kafka no longer gives the records that were in it"
-        )
+        publisher.abort([f for f in staged if f.key in wanted])
+        raise _lost(sorted(different), "could not be copied again: Kafka no longer gives the records that were in it")
     return replace(manifest, files=tuple(by_key[f.key] if f.key in wanted else f for f in manifest.files))
 
 

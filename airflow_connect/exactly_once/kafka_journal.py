@@ -82,9 +82,7 @@ class KafkaJournal:
         """Release the producer."""
         self._clients.writer.close()
 
-    def _write(
-        self, documents: list[tuple[str, str, Mapping[str, Any] | None]], commit: Commit | None = None
-    ) -> None:
+    def _write(self, documents: list[tuple[str, str, Mapping[str, Any] | None]], commit: Commit | None = None) -> None:
         topic = self._clients.topic
         partition = topic.partition_of(self._connector)
         encoded = [

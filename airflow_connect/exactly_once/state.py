@@ -23,7 +23,7 @@ class ConnectorState:
             open manifest knows that its predecessor died and may have left staged files.
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
         topic_ids: Kafka's topic ids at the last commit: a different id means that the topic was recreated.
-        leftovers: what to sweep, None when nothing can be there.
+        leftovers: what to sweep, empty when nothing can be there. The first one is the run's own while it copies.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
     """
 
@@ -33,7 +33,7 @@ class ConnectorState:
     at_ms: int
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    leftovers: LeftoverPattern | None = None
+    leftovers: tuple[LeftoverPattern, ...] = ()
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class ConnectorState:
             "at_ms": self.at_ms,
             "committed": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.committed.items())],
             "topic_ids": dict(self.topic_ids),
-            "leftovers": self.leftovers.to_json() if self.leftovers else None,
+            "leftovers": [pattern.to_json() for pattern in self.leftovers],
             "bytes_per_record": dict(self.bytes_per_record),
         }
 
@@ -58,7 +58,6 @@ class ConnectorState:
             StateError: written by a newer version, or damaged.
         """
         check_version(data, VERSION, "state record")
-        leftovers = data["leftovers"]
         return cls(
             connector=data["connector"],
             run_id=data["run_id"],
@@ -66,6 +65,6 @@ class ConnectorState:
             at_ms=data["at_ms"],
             committed={TopicPartition(t, p): offset for t, p, offset in data["committed"]},
             topic_ids=dict(data["topic_ids"]),
-            leftovers=LeftoverPattern.from_json(leftovers) if leftovers else None,
+            leftovers=tuple(LeftoverPattern.from_json(pattern) for pattern in data["leftovers"]),
             bytes_per_record=dict(data["bytes_per_record"]),
         )

@@ -90,7 +90,7 @@ class TopicPartitionWriter:
             False when the record is a null value that must be reported to the dead letter queue.
 
         Raises:
-            DataError: the record cannot be laid out or encoded, or is a null value under `behavior.on.null.values=fail`.
+            DataError: it cannot be laid out or encoded, or is a null value under `behavior.on.null.values=fail`.
         """
         self._pending.read += 1
         if record.value is None and self._plan.on_null_values != "write":
@@ -100,6 +100,8 @@ class TopicPartitionWriter:
         directory = layout.partitioner.directory(record, now_ms)
         if self._rotation.before_write(directory, timestamp, record.value_schema, now_ms) is not None:
             self.rotate()
+            # Skipped records and dead letters since the last written one are settled too.
+            self._commit_offset = record.offset
             self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
         self._write(directory, record)
         if self._rotation.written(directory) is not None:
@@ -193,9 +195,7 @@ class TopicPartitionWriter:
     def _write(self, directory: str, record: SinkRecord) -> None:
         file = self._open.get(directory)
         if file is None:
-            file = self._open[directory] = OpenFile(
-                directory, record.offset, self._rotation.current_schema(directory)
-            )
+            file = self._open[directory] = OpenFile(directory, record.offset, self._rotation.current_schema(directory))
         if record.value is not None:
             value = self._compatibility.project(record.value_schema, record.value, file.value_schema)
             self._stream(file, VALUE, file.value_schema, self._plan.value).append(value)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.config import ConfigDef
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.exactly_once.manifest import Manifest
-    from airflow_connect.stores.leftovers import LeftoverPattern
     from airflow_connect.runtime.spec import RunSpec
+    from airflow_connect.stores.leftovers import LeftoverPattern
     from airflow_connect.stores.store import Publisher
 
 

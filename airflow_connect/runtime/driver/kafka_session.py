@@ -5,16 +5,19 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, view_of
-from airflow_connect.kafka import client_config, consumer_group, runs_topic, topics, watermarks
+from airflow_connect.kafka import client_config, consumer_group, dead_letter_queue, runs_topic, topics, watermarks
 from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
 
 if TYPE_CHECKING:
+    from airflow_connect.api.run import Plan
     from airflow_connect.kafka.clients import Admin
+    from airflow_connect.kafka.consumer_group import GroupMetadata
     from airflow_connect.kafka.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.configuration import RunConfiguration
@@ -30,6 +33,7 @@ class KafkaSession:
         self._connector = configuration.resolved.connector.raw
         self._admin: Admin | None = None
         self._journal: KafkaJournal | None = None
+        self._group: GroupMetadata | None = None
 
     def __enter__(self) -> KafkaSession:
         """Connect.
@@ -46,6 +50,8 @@ class KafkaSession:
         """Disconnect."""
         if self._journal is not None:
             self._journal.close()
+        if self._group is not None:
+            self._group.close()
 
     @property
     def admin(self) -> Admin:
@@ -58,16 +64,20 @@ class KafkaSession:
     def journal(self) -> Journal:
         """The connector's journal; made on first use, because it creates the runs topic."""
         if self._journal is None:
-            worker, producer = self._config.worker, client_config.producer_config(self._worker, self._connector).settings
+            worker, producer = (
+                self._config.worker,
+                client_config.producer_config(self._worker, self._connector).settings,
+            )
             topic = runs_topic.ensure(
                 self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor
             )
+            self._group = consumer_group.group_metadata(self._config.consumer_group, producer)
             clients = JournalClients(
                 admin=self.admin,
                 reader_settings=client_config.consumer_config(self._worker, self._connector).settings,
                 writer=TransactionalWriter(producer, self._config.transactional_id),
                 topic=topic,
-                group=consumer_group.group_metadata(self._config.consumer_group, producer),
+                group=self._group,
             )
             self._journal = KafkaJournal(self._config.connector.name, clients)
         return self._journal
@@ -89,6 +99,34 @@ class KafkaSession:
             NotStoppedError: the group has live members.
         """
         consumer_group.ensure_no_live_members(self.admin, self._config.consumer_group)
+
+    def refuse_recreated_topics(self, plan: Plan) -> None:
+        """Refuse to publish records that were read across a deletion and re-creation of their topic.
+
+        Raises:
+            OffsetError: names the topic.
+            ConfigError: a topic is gone.
+        """
+        now = topics.resolve_topics(self.admin, sorted({r.topic for r in plan.ranges}), None)
+        for name, info in now.items():
+            if info.topic_id != plan.topic_ids[name]:
+                raise OffsetError(
+                    f"Topic {name} was recreated while it was copied: its id was {plan.topic_ids[name]} and is "
+                    f"{info.topic_id} now.",
+                    suggestion="Nothing was published. Run again with offsets.out.of.range=earliest to copy the topic "
+                    "that is there now.",
+                    config_path="offsets.out.of.range",
+                )
+
+    def ensure_dead_letter_queue(self) -> None:
+        """Make the dead letter queue if the connector names one that is not there, as Kafka Connect does.
+
+        Raises:
+            AccessError, ConfigError, UnavailableError: it is not there and cannot be made.
+        """
+        errors = self._config.connector.errors
+        if errors.dead_letter_topic:
+            dead_letter_queue.ensure(self.admin, errors.dead_letter_topic, errors.dead_letter_replication_factor)
 
     def log_state(self, limits: RunLimits) -> LogState:
         """What the topics hold now and what the group has committed.

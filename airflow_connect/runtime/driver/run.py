@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_connect.api.errors import ConnectError, TaskFailedError
+from airflow_connect.api.errors import ConnectError, FencedError, TaskFailedError
 from airflow_connect.api.run import Plan, RunReport, StagedFile, TaskPlan, TaskReport
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
-from airflow_connect.exactly_once.journal import Commit, JournalView
+from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
-from airflow_connect.exactly_once.recovery import sweep
+from airflow_connect.exactly_once.recovery import merged, suspects, sweep
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.planning.packing import pack
 from airflow_connect.planning.planner import Memory, Positions, plan_positions
@@ -28,10 +28,12 @@ from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.configuration import RunConfiguration
 from airflow_connect.runtime.driver.dead_letters import topic_records
 from airflow_connect.runtime.driver.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.reporting import PublishProgress, bytes_per_record, failed, now_ms, publishing
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 
 if TYPE_CHECKING:
+    from airflow_connect.stores.leftovers import LeftoverPattern
     from airflow_connect.stores.store import Publisher
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
@@ -79,7 +81,7 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
         observer: hears events while it runs; the last one is `end`.
         engine: a shared engine; None: a Spark engine of its own, started only if there is something to copy.
     """
-    started_ms = _now_ms()
+    started_ms = now_ms()
     name = str(spec.connector.get("name") or "")
     observer({"event": "start", "connector": name, "run_id": spec.run_id})
     run: SinkRun | None = None
@@ -87,7 +89,7 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
         run = SinkRun(RunConfiguration.from_spec(spec), observer, engine)
         report = run.execute()
     except ConnectError as error:
-        report = _failed(name, spec.run_id, started_ms, error, run)
+        report = failed(name, spec.run_id, started_ms, error, run.phases_ms if run else {})
     observer({"event": "end", "report": report.to_json()})
     if run is not None:
         run.stop_own_engine()  # After the end is known: stopping Spark takes a second.
@@ -121,10 +123,12 @@ class SinkRun:
         self._engine = engine
         self._own_engine: Engine | None = None
         self._publisher: Publisher | None = None
-        self._started_ms = _now_ms()
+        self._started_ms = now_ms()
         self.phases_ms: dict[str, int] = {}
         self._recovered = ""
         self._swept = 0
+        self._suspects: tuple[LeftoverPattern, ...] = ()
+        self._staged: list[StagedFile] = []
         self._state_is_stale = False
 
     def execute(self) -> RunReport:
@@ -134,7 +138,14 @@ class SinkRun:
             ConnectError: the run failed; its message says what the next run will find.
         """
         with KafkaSession(self._config) as kafka:
-            return self._protocol(kafka)
+            try:
+                return self._protocol(kafka)
+            except FencedError:
+                self._discard_staged(kafka)
+                raise
+            finally:
+                if self._publisher is not None:
+                    self._publisher.close()
 
     def _protocol(self, kafka: KafkaSession) -> RunReport:
         with self._phase("fence"):
@@ -152,6 +163,7 @@ class SinkRun:
             return self._end_empty(kafka, state, plan, positions)
         driver = self._config.open_driver()
         self._driver_role().preflight()
+        kafka.ensure_dead_letter_queue()
         state = self._begin(kafka, state, plan)
         reports = self._copy(plan, self._settings(plan.created_ms, state))
         with self._phase("audit"):
@@ -167,43 +179,62 @@ class SinkRun:
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
             with self._phase("recover"):
                 state = self._roll_forward(kafka, state, view.manifest)
-        if state.leftovers is not None:
+        if state.leftovers:
             with self._phase("sweep"):
                 self._sweep(state)
+            self._suspects = suspects(state)
             self._state_is_stale = True
-            state = replace(state, phase=CLOSED, leftovers=None)
+            state = replace(state, phase=CLOSED, leftovers=self._suspects)
         return state
 
     def _roll_forward(self, kafka: KafkaSession, state: ConnectorState, manifest: Manifest) -> ConnectorState:
-        self._warn(f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files.")
-        self._publish(kafka, manifest)
+        self._warn(
+            f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files."
+        )
+        self._publish(kafka.journal, manifest)
         self._check_stop()
         kafka.refuse_live_workers()
         report = self._report("done", manifest, run_id=manifest.run_id)
         commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state)
         self._recovered = manifest.run_id
         return replace(
-            state, committed={**state.committed, **manifest.offsets}, topic_ids=dict(manifest.topic_ids), at_ms=_now_ms()
+            state,
+            committed={**state.committed, **manifest.offsets},
+            topic_ids=dict(manifest.topic_ids),
+            at_ms=now_ms(),
         )
 
     def _sweep(self, state: ConnectorState, manifest: Manifest | None = None) -> None:
-        leftovers = state.leftovers
-        driver = self._config.open_driver()
-        if leftovers is None:
-            return
-        if leftovers.store != driver.store_name:
+        store = self._config.open_driver().store_name
+        for leftovers in state.leftovers:
+            if leftovers.store == store:
+                self._swept += sweep(self._driver_role(), leftovers, manifest.files if manifest else ())
+                continue
             self._warn(
                 f"Run {state.run_id} may have left unfinished uploads in {leftovers.store}, which this configuration "
                 "does not name any more; the bucket's rule for incomplete uploads will remove them."
             )
+
+    def _discard_staged(self, kafka: KafkaSession) -> None:
+        """Take away what this run staged, now that a newer run has taken over and will not look for it.
+
+        The manifest may have been committed although the answer was that this run is fenced; then the newer run
+        needs the files, and they stay.
+        """
+        if not self._staged:
             return
-        self._swept += sweep(self._driver_role(), leftovers, manifest.files if manifest else ())
+        try:
+            open_manifest = kafka.journal.read().manifest
+            keep = {str(f.token) for f in open_manifest.files} if open_manifest else set()
+            self._driver_role().abort([f for f in self._staged if str(f.token) not in keep])
+        except ConnectError as error:
+            self._warn(f"Files that this run staged could not be discarded: {error}")
 
     # --- plan ----------------------------------------------------------------------------------------------------
 
     def plan_from(self, kafka: KafkaSession, view: JournalView) -> tuple[Plan, Positions]:
         """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here)."""
-        now_ms = _now_ms()
+        created_ms = now_ms()
         state = view.state
         committed = dict(state.committed) if state else {}
         if view.manifest is not None:
@@ -212,14 +243,16 @@ class SinkRun:
         log = kafka.log_state(self._config.policy.limits)
         if view.manifest is not None:
             log = replace(log, committed={**log.committed, **view.manifest.offsets})
-        positions = plan_positions(log, memory, self._config.policy, now_ms)
+        positions = plan_positions(log, memory, self._config.policy, created_ms)
         tasks = pack(
             positions.ranges,
             self._config.tasks_max,
             state.bytes_per_record if state else {},
             self._config.policy.limits,
         )
-        return Plan(self._config.name, self._config.run_id, now_ms, tasks, dict(log.topic_ids), positions.notes), positions
+        return Plan(
+            self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), positions.notes
+        ), positions
 
     def _end_empty(self, kafka: KafkaSession, state: ConnectorState, plan: Plan, positions: Positions) -> RunReport:
         if positions.to_commit or self._state_is_stale:
@@ -227,7 +260,7 @@ class SinkRun:
             closed = replace(
                 state,
                 phase=CLOSED,
-                leftovers=None,
+                leftovers=self._suspects,
                 at_ms=plan.created_ms,
                 committed={**state.committed, **positions.to_commit},
                 topic_ids=dict(plan.topic_ids),
@@ -240,13 +273,15 @@ class SinkRun:
     def _begin(self, kafka: KafkaSession, state: ConnectorState, plan: Plan) -> ConnectorState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
         leftovers = self._config.open_driver().leftovers(plan.ranges)
-        begun = replace(state, run_id=plan.run_id, phase=COPYING, leftovers=leftovers)
+        begun = replace(state, run_id=plan.run_id, phase=COPYING, leftovers=merged([leftovers, *self._suspects]))
         kafka.journal.begin(begun)
         reached(crash_points.BEGUN)
         return begun
 
-    def _settings(self, now_ms: int, state: ConnectorState) -> TaskSettings:
-        return self._config.task_settings(now_ms, schedule_expired=self._config.open_driver().schedule_expired(state.at_ms, now_ms))
+    def _settings(self, created_ms: int, state: ConnectorState) -> TaskSettings:
+        return self._config.task_settings(
+            created_ms, schedule_expired=self._config.open_driver().schedule_expired(state.at_ms, created_ms)
+        )
 
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
         from airflow_connect.runtime.driver.progress import ProgressListener
@@ -256,6 +291,7 @@ class SinkRun:
             engine = self._get_engine()
             with ProgressListener(self._observer, engine.progress_host(), total) as listener:
                 reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
+            self._staged += [f for r in reports for f in r.files]
             if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
                 raise TaskFailedError(
                     f"Spark returned the results of tasks {sorted(r.task for r in reports)}, "
@@ -269,10 +305,14 @@ class SinkRun:
         self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
         wanted = {(f.topic, f.partition) for f in lost}
         ranges = [r for r in manifest.ranges if (r.topic, r.partition) in wanted]
-        tasks = pack(ranges, self._config.tasks_max, {}, replace(self._config.policy.limits, max_bytes=0, max_seconds=0))
+        tasks = pack(
+            ranges, self._config.tasks_max, {}, replace(self._config.policy.limits, max_bytes=0, max_seconds=0)
+        )
         settings = self._config.with_manifest(manifest).task_settings(manifest.created_ms, schedule_expired=True)
         reports = self._get_engine().run(settings, tasks)
-        return [f for r in reports for f in r.files]
+        staged = [f for r in reports for f in r.files]
+        self._staged += staged
+        return staged
 
     # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
 
@@ -286,23 +326,25 @@ class SinkRun:
     ) -> RunReport:
         guarantee = self._config.delivery_guarantee
         kafka.refuse_live_workers()  # Again: a worker may have started while the copy ran.
+        kafka.refuse_recreated_topics(plan)
         if guarantee == EXACTLY_ONCE:
             with self._phase("manifest"):
                 self._check_stop()
                 kafka.journal.write_manifest(manifest)  # The point of no return.
                 reached(crash_points.MANIFEST_WRITTEN)
         if guarantee == AT_MOST_ONCE:
-            report = self._commit(kafka, state, plan, manifest, reports)
-            self._publish(kafka, manifest)
-            return report
-        self._publish(kafka, manifest)
-        return self._commit(kafka, state, plan, manifest, reports)
+            # What a crash keeps from being published is given up: the next run sweeps it.
+            report = self._commit(kafka, state, plan, manifest, reports, leftovers=state.leftovers)
+            self._publish(None, manifest)
+            return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+        self._publish(kafka.journal, manifest)
+        return self._commit(kafka, state, plan, manifest, reports, leftovers=self._suspects)
 
-    def _publish(self, kafka: KafkaSession, manifest: Manifest) -> None:
+    def _publish(self, journal: Journal | None, manifest: Manifest) -> None:
         total = len(manifest.files)
         with self._phase("publish", total=total):
-            show = _Throttle(lambda done: self._observer(_publishing(done, total)))
-            commits.publish(manifest, self._driver_role(), kafka.journal, self._recopy, show)
+            show = PublishProgress(lambda done: self._observer(publishing(done, total)))
+            commits.publish(manifest, self._publisher_of(manifest), journal, self._recopy, show)
             reached(crash_points.PUBLISHED)
 
     def _commit(
@@ -312,6 +354,8 @@ class SinkRun:
         plan: Plan,
         manifest: Manifest,
         reports: Sequence[TaskReport],
+        *,
+        leftovers: tuple[LeftoverPattern, ...],
     ) -> RunReport:
         duplicates = any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates
         if duplicates:
@@ -323,12 +367,12 @@ class SinkRun:
             closed = replace(
                 state,
                 at_ms=plan.created_ms,
-                leftovers=None,
-                bytes_per_record={**state.bytes_per_record, **_bytes_per_record(manifest)},
+                leftovers=leftovers,
+                bytes_per_record={**state.bytes_per_record, **bytes_per_record(manifest)},
             )
             commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
             reached(crash_points.COMMITTED)
-        return replace(report, ended_ms=_now_ms(), phases_ms=dict(self.phases_ms))
+        return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -336,6 +380,13 @@ class SinkRun:
         if self._publisher is None:
             self._publisher = self._config.open_driver().publisher()
         return self._publisher
+
+    def _publisher_of(self, manifest: Manifest) -> Publisher:
+        """The store of the manifest's run: since then the configuration may name another bucket."""
+        there = self._config.with_manifest(manifest).open_driver()
+        if there.store_name == self._config.open_driver().store_name:
+            return self._driver_role()
+        return there.publisher()
 
     def _get_engine(self) -> Engine:
         if self._engine is None:
@@ -384,7 +435,7 @@ class SinkRun:
             run_id=run_id or self._config.run_id,
             status=status,
             started_ms=self._started_ms,
-            ended_ms=_now_ms(),
+            ended_ms=now_ms(),
             delivery_guarantee=self._config.delivery_guarantee,
             recovered_run_id=self._recovered,
             **counts,
@@ -396,46 +447,3 @@ class SinkRun:
             ignored_keys=tuple(self._config.ignored_keys),
             notes=tuple(notes),
         )
-
-
-class _Throttle:
-    """Passes a growing number on at most twice a second, and the crash point of a half-done publish."""
-
-    def __init__(self, show: Callable[[int], None]) -> None:
-        self._show = show
-        self._next = 0.0
-
-    def __call__(self, done: int) -> None:
-        reached(crash_points.PUBLISHING)
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + 0.5
-            self._show(done)
-
-
-def _publishing(done: int, total: int) -> dict[str, Any]:
-    return {"event": "progress", "phase": "publish", "done": done, "total": total}
-
-
-def _bytes_per_record(manifest: Manifest) -> dict[str, float]:
-    written: dict[str, int] = {}
-    size: dict[str, int] = {}
-    for p in manifest.partitions:
-        written[p.range.topic] = written.get(p.range.topic, 0) + p.written
-        size[p.range.topic] = size.get(p.range.topic, 0) + p.size_bytes
-    return {topic: size[topic] / count for topic, count in written.items() if count}
-
-
-def _failed(name: str, run_id: str, started_ms: int, error: ConnectError, run: SinkRun | None) -> RunReport:
-    return RunReport(
-        connector=name,
-        run_id=run_id,
-        status="failed",
-        started_ms=started_ms,
-        ended_ms=_now_ms(),
-        phases_ms=dict(run.phases_ms) if run else {},
-        error=error.to_json(),
-    )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

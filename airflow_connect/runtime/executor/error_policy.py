@@ -1,22 +1,25 @@
 """What happens to a record that cannot be converted or written: fail the run, skip it, or dead-letter it.
 
 Source: Kafka Connect's `errors.tolerance`, `errors.deadletterqueue.*`, `errors.log.*` (KIP-298), and its recorded
-behaviour: the dead letter keeps the original bytes, timestamp and headers, followed by the `__connect.errors.*` headers.
+behaviour: a dead letter keeps the original bytes, timestamp and headers, followed by the `__connect.errors.*` headers.
 """
 
 from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.runtime.dead_letter_codec import to_text
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import SinkConnectorConfig
+    from airflow_connect.api.run import PartitionReport
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +93,14 @@ class ErrorPolicy:
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
 
+    def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
+        """Dead letters of records that this run commits.
+
+        A record that is left for the next run (`flush.on.end=false`) fails there again, and gets its letter then.
+        """
+        ends = {p.range.topic_partition: p.commit_offset for p in partitions}
+        return [d for d in self.dead_letters if d["origin"][2] < ends[TopicPartition(*d["origin"][:2])]]
+
     def report(self, record: KafkaRecord, failure: Failure) -> bool:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
         return self.handle(record, failure) if self._queue else False
@@ -116,6 +127,7 @@ class ErrorPolicy:
             "value": to_text(record.value),
             "timestamp": record.timestamp,
             "headers": [[name, to_text(value)] for name, value in headers],
+            "origin": [record.topic, record.partition, record.offset],
         }
 
     def _context(self, record: KafkaRecord, failure: Failure) -> list[tuple[str, str]]:

@@ -73,10 +73,8 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         attempt=attempt,
         partitions=tuple(with_sizes(partitions, files)),
         files=tuple(files),
-        dead_letters=tuple(policy.dead_letters),
+        dead_letters=tuple(policy.committed_letters(partitions)),
         timings_ms=timings,
         host=socket.gethostname(),
         peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     )
-
-

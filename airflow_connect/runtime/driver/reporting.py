@@ -1,0 +1,61 @@
+"""What a run says of itself: its report, its entry in the history, its progress while it publishes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.run import RunReport
+from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import reached
+
+
+class PublishProgress:
+    """Passes a growing number on at most twice a second, and the crash point of a half-done publish."""
+
+    def __init__(self, show: Callable[[int], None]) -> None:
+        self._show = show
+        self._next = 0.0
+
+    def __call__(self, done: int) -> None:
+        """`done` files are visible."""
+        reached(crash_points.PUBLISHING)
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 0.5
+            self._show(done)
+
+
+def publishing(done: int, total: int) -> dict[str, Any]:
+    """The progress event of the publish phase."""
+    return {"event": "progress", "phase": "publish", "done": done, "total": total}
+
+
+def bytes_per_record(manifest: Manifest) -> dict[str, float]:
+    """Encoded bytes per written record, by topic: the cost estimate of the next run."""
+    written: dict[str, int] = {}
+    size: dict[str, int] = {}
+    for p in manifest.partitions:
+        written[p.range.topic] = written.get(p.range.topic, 0) + p.written
+        size[p.range.topic] = size.get(p.range.topic, 0) + p.size_bytes
+    return {topic: size[topic] / count for topic, count in written.items() if count}
+
+
+def failed(name: str, run_id: str, started_ms: int, error: ConnectError, phases_ms: dict[str, int]) -> RunReport:
+    """The report of a run that ended with `error`."""
+    return RunReport(
+        connector=name,
+        run_id=run_id,
+        status="failed",
+        started_ms=started_ms,
+        ended_ms=now_ms(),
+        phases_ms=dict(phases_ms),
+        error=error.to_json(),
+    )
+
+
+def now_ms() -> int:
+    """Wall clock, milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
