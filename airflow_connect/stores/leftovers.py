@@ -9,6 +9,9 @@ from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange
 
+PROBE_NAME = ".airflow-connect-preflight"
+"""First part of the names under which a preflight starts an upload, to see whether it may."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeftoverPattern:
@@ -19,22 +22,25 @@ class LeftoverPattern:
         prefixes: key prefixes to list.
         pattern: regular expression that a whole key matches, with the groups `topic`, `partition` and `start`.
         ranges: ranges of the runs that may have left something.
+        probe_prefix: what the keys of the store's own trial uploads start with, or "". They hold nothing, so
+            discarding one that another connector has just begun harms nobody.
     """
 
     store: str
     prefixes: tuple[str, ...]
     pattern: str
     ranges: tuple[OffsetRange, ...]
+    probe_prefix: str = ""
 
     def matches(self, key: str) -> bool:
         """Whether `key` is the name of a file that such a run would have staged."""
+        if self.probe_prefix and key.startswith(self.probe_prefix):
+            return True
         found = re.fullmatch(self.pattern, key)
         if found is None:
             return False
         topic, partition, start = found["topic"], int(found["partition"]), int(found["start"])
-        return any(
-            r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges
-        )
+        return any(r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -43,10 +49,11 @@ class LeftoverPattern:
             "prefixes": list(self.prefixes),
             "pattern": self.pattern,
             "ranges": [r.to_json() for r in self.ranges],
+            "probe_prefix": self.probe_prefix,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LeftoverPattern:
         """Inverse of `to_json`."""
         ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
-        return cls(data["store"], tuple(data["prefixes"]), data["pattern"], ranges)
+        return cls(data["store"], tuple(data["prefixes"]), data["pattern"], ranges, data["probe_prefix"])

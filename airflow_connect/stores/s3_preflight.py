@@ -6,11 +6,10 @@ import logging
 import uuid
 
 from airflow_connect.api.errors import ConnectError
+from airflow_connect.stores.leftovers import PROBE_NAME
 from airflow_connect.stores.s3_requests import S3Requests
 
 log = logging.getLogger(__name__)
-
-PROBE_NAME = ".airflow-connect-preflight"
 
 
 def check_bucket(requests: S3Requests, prefix: str) -> None:

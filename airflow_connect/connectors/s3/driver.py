@@ -10,7 +10,7 @@ from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, key_pattern, open_task_plan
 from airflow_connect.layout.rotation import next_schedule
-from airflow_connect.stores.leftovers import LeftoverPattern
+from airflow_connect.stores.leftovers import PROBE_NAME, LeftoverPattern
 from airflow_connect.stores.store import Publisher
 
 
@@ -20,9 +20,7 @@ class S3SinkDriver:
     def __init__(self, config: S3SinkConfig, context: SinkContext) -> None:
         """`config`: the sink's typed configuration."""
         self._config = config
-        self._plan = open_task_plan(
-            StorageConfig(config.layout, config.rotation, config.format, config.nulls), context
-        )
+        self._plan = open_task_plan(StorageConfig(config.layout, config.rotation, config.format, config.nulls), context)
         self._overwrite = context.overwrite
 
     @property
@@ -40,11 +38,13 @@ class S3SinkDriver:
         """How uploads of a run over `ranges` look."""
         topics = sorted({r.topic for r in ranges})
         names = self._plan.layout.names
+        probe_prefix = f"{names.prefix}{PROBE_NAME}-"
         return LeftoverPattern(
             store=self.store_name,
-            prefixes=tuple(names.topic_prefix(topic) for topic in topics),
+            prefixes=(*(names.topic_prefix(topic) for topic in topics), probe_prefix),
             pattern=key_pattern(self._plan, topics),
             ranges=tuple(ranges),
+            probe_prefix=probe_prefix,
         )
 
     def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:

@@ -162,9 +162,9 @@ class SinkRun:
         if plan.is_empty:
             return self._end_empty(kafka, state, plan, positions)
         driver = self._config.open_driver()
-        self._driver_role().preflight()
         kafka.ensure_dead_letter_queue()
         state = self._begin(kafka, state, plan)
+        self._driver_role().preflight()  # After `begin`: it starts an upload, which a crash may leave.
         reports = self._copy(plan, self._settings(plan.created_ms, state))
         with self._phase("audit"):
             audit(plan, reports, [f for r in reports for f in r.files if f.role == driver.counted_role])
