@@ -90,6 +90,9 @@ class InvalidValueError(Exception):
     """A value does not fit its key; `str()` is Connect's message. `ConfigDef` collects these."""
 
 
+_URL_WITH_PASSWORD = re.compile(r"://[^\s/:@]*:[^\s/@]+@")
+
+
 def invalid(name: str, value: Any, why: str = "") -> InvalidValueError:
     """`Invalid value V for configuration K: why`; V is hidden where the name sounds like a secret."""
     shown = HIDDEN if is_secret_name(name) else display(value)
@@ -287,16 +290,20 @@ def coerce_config(raw: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def masked(raw: Mapping[str, Any], secret_names: Iterable[str] = ()) -> dict[str, Any]:
-    """A copy that can be shown: values of `secret_names` and of names that sound secret become `[hidden]`.
+    """A copy that can be shown: `secret_names`, names that sound secret and addresses with a password are `[hidden]`.
 
     References to a config provider, `${provider:path:key}`, are no secrets and stay, unless other text stands
     beside them.
     """
     known = frozenset(secret_names)
     return {
-        name: HIDDEN if (name in known or is_secret_name(name)) and not _is_reference(value) else value
+        name: HIDDEN if _is_secret(name, value, known) and not _is_reference(value) else value
         for name, value in raw.items()
     }
+
+
+def _is_secret(name: str, value: Any, known: frozenset[str]) -> bool:
+    return name in known or is_secret_name(name) or _URL_WITH_PASSWORD.search(str(value)) is not None
 
 
 def _is_reference(value: Any) -> bool:

@@ -253,3 +253,9 @@ def test_messages_never_contain_a_secret(secret: str, kind: Type) -> None:
     assert secret not in str(caught.value.to_json())
     assert secret not in str(keys.masked(raw))
     assert secret not in str(keys.validate({"plain": secret, "sasl.password": Password(secret)})[1])
+
+
+def test_masked_address_with_password_is_hidden() -> None:
+    shown = ConfigDef().masked({"s3.proxy.url": "http://me:pw@proxy:3128", "store.url": "http://proxy:3128"})
+
+    assert shown == {"s3.proxy.url": HIDDEN, "store.url": "http://proxy:3128"}
