@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import gzip
 import json
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from airflow_connect.api.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.api.run import Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.exactly_once.journal import JournalView
+from airflow_connect.kafka import runs_topic
+from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.runtime.driver.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
@@ -141,3 +146,47 @@ class Sink:
         wanted = Counter(json.dumps(v, sort_keys=True) for v in expected)
         assert found == wanted, f"missing {list((wanted - found).elements())[:3]}, extra {list((found - wanted).elements())[:3]}"
         assert self.uploads() == []
+
+    def second(self, **config: Any) -> Sink:
+        """Another connector on the same topic and bucket; `_` in a key stands for `.`."""
+        changes = {key.replace("_", "."): value for key, value in config.items()}
+        return replace(
+            self,
+            name=f"sink-{uuid.uuid4().hex[:8]}",
+            config={**self.config, **changes},
+            engine=InProcessEngine(),
+            events=[],
+        )
+
+    def view(self) -> JournalView:
+        """What the connector's journal holds: state and open manifest."""
+        with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
+            return session.peek()
+
+    def history(self) -> list[str]:
+        """Run ids in the connector's history, oldest first."""
+        with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
+            topic = runs_topic.find(session.admin, "connect-runs")
+            assert topic is not None
+            records = runs_topic.read(session.admin, {"bootstrap.servers": self.kafka.bootstrap}, topic, self.name)
+        return runs_topic.document_names(records, "run")
+
+    def warnings(self) -> list[str]:
+        """Warnings of the last run."""
+        return [str(e["message"]) for e in self.events if e["event"] == "warning"]
+
+    def plan(self) -> Plan:
+        """The plan of the last run."""
+        return Plan.from_json(next(e["plan"] for e in self.events if e["event"] == "plan"))
+
+    def identities(self) -> dict[str, tuple[str, str]]:
+        """ETag and time of last change of every visible object, by key."""
+        pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        entries = (entry for page in pages for entry in page.get("Contents", ()))
+        return {entry["Key"]: (entry["ETag"], str(entry["LastModified"])) for entry in entries}
+
+
+def numbered(start: int, end: int, partitions: int = 1) -> tuple[list[tuple[int, str, str]], list[dict[str, int]]]:
+    """Rows to produce with the JSON values `{"n": start}` to `{"n": end - 1}`, and the values."""
+    values = [{"n": n} for n in range(start, end)]
+    return [(v["n"] % partitions, f"key-{v['n']}", json.dumps(v)) for v in values], values
