@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from airflow_connect import __version__
-from airflow_connect.api.errors import EXIT_RUN_FAILED, ConnectError
+from airflow_connect.api.errors import ConnectError
 from airflow_connect.cli.commands import plan, standalone, validate
 from airflow_connect.cli.demo import command as demo
-from airflow_connect.cli.outcome import Outcome, failed
+from airflow_connect.cli.outcome import Outcome, defect, failed
 from airflow_connect.cli.private_streams import take_streams
 from airflow_connect.cli.terminal import Terminal
 
@@ -43,12 +43,7 @@ def execute(arguments: Namespace, terminal: Terminal) -> int:
         outcome = failed(error)
     except Exception as error:  # noqa: BLE001 (the last resort of a program: a defect still gets its envelope)
         terminal.note(traceback.format_exc())
-        defect = ConnectError(
-            f"This is a defect of airflow-connect: {type(error).__name__}.",
-            code="connect.defect",
-            suggestion="Please report it with the lines above.",
-        )
-        outcome = Outcome(defect.message, errors=[defect.to_json()], exit_code=EXIT_RUN_FAILED)
+        outcome = failed(defect(error))
     show(arguments.command.NAME, outcome, terminal)
     return outcome.exit_code
 

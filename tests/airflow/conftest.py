@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -56,20 +55,18 @@ def airflow_home() -> Iterator[Path]:
 @pytest.fixture
 def load_dag(airflow_home: Path) -> Iterator[LoadDag]:
     """Write a DAG file into the DAGs folder and return its only DAG: `load_dag(source)`."""
-    written: list[Path] = []
+    written: set[Path] = set()
 
     def load(source: str) -> DAG:
-        from airflow.sdk import DAG
+        from airflow.dag_processing.dagbag import DagBag
 
-        path = DAGS / f"dag_{len(written)}_{abs(hash(source))}.py"
+        path = DAGS / f"dag_{abs(hash(source))}.py"
         path.write_text(source)
-        written.append(path)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return next(value for value in vars(module).values() if isinstance(value, DAG))
+        written.add(path)
+        bag = DagBag(str(path))
+        assert bag.import_errors == {}
+        (dag,) = bag.dags.values()
+        return dag
 
     yield load
     for path in written:

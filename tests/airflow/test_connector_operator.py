@@ -32,7 +32,7 @@ with DAG({dag_id!r}, schedule=None, params=run_params()) as dag:
         worker={{"bootstrap.servers": "broker:9092", **{worker!r}}},
         retries={retries},
         retry_delay=timedelta(0),
-        outlets=[Asset("meetups", "s3://bucket/topics/meetups")],
+        outlets=[Asset("copied", "s3://bucket/topics/copied")],
         {more}
     )
 """

@@ -109,6 +109,6 @@ def test_plugin_module_loads_nothing_but_the_plugin_base() -> None:
 import sys, airflow.plugins_manager
 before = set(sys.modules)
 import airflow_connect.plugin
-print(sorted(name for name in set(sys.modules) - before))
+print(set(sys.modules) - before <= {"airflow_connect", "airflow_connect.plugin"})
 """
-    assert python(code) == "['airflow_connect', 'airflow_connect.plugin']"
+    assert python(code) == "True"

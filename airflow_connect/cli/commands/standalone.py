@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from airflow_connect.api.run import RunReport
 from airflow_connect.cli.inputs import add_files, label_of, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
-from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.outcome import Outcome, defect, exit_code_of
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.presentation import format_count, plural, report_line
@@ -101,6 +102,9 @@ def _run_one(
         error = report.error
     except ConnectError as failure:
         error = failure.to_json()
+    except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
+        terminal.note(traceback.format_exc())
+        error = defect(failure).to_json()
     if error is not None:
         error = {**error, "message": f"{label_of(path, connector)}: {error['message']}"}
     return report, error

@@ -157,9 +157,10 @@ def test_json_of_findings_has_no_error(cli: Cli, connector: Connector) -> None:
 
 
 def test_defect_is_reported_with_its_traceback_and_an_envelope(cli: Cli, worker: Path, connector: Connector) -> None:
-    done = cli("standalone", "--json", worker, connector("orders", fake="defect"))
+    done = cli("standalone", "--json", worker, connector("orders", fake="defect"), connector("next"))
     assert done.exit_code == 1
     assert done.envelope["error"]["code"] == "connect.defect"
+    assert done.envelope["result"]["connectors"][1]["report"]["status"] == "done"
     assert "AssertionError: a defect of ours" in done.err
 
 
