@@ -111,7 +111,7 @@ def _show_result(stage: Stage, terminal: Terminal) -> dict[str, Any]:
         ]
         sums = (len(objects), sum(found.records for found in objects))
         size = format_bytes(sum(found.size_bytes for found in objects))
-        rows.append(("", *map(format_count, sums), size))
+        rows.append(("all", *map(format_count, sums), size))
         _table(terminal, f"s3://{BUCKET}", ("DIRECTORY", "OBJECTS", "RECORDS", "SIZE"), rows)
         shown = [(o.key.rpartition("/")[2], format_count(o.records), format_bytes(o.size_bytes)) for o in objects]
         left = len(objects) - OBJECTS_SHOWN
