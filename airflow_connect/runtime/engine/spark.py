@@ -80,15 +80,16 @@ class SparkEngine:
             frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
             rows = frame.collect()
         except Exception as error:
-            ours = error_of(str(error))
+            text = str(error)  # pyspark asks the JVM for it, so before the JVM is ended
+            ours = error_of(text)
             if ours is not None:
                 raise ours from None
-            # Its JVM or its server may be gone: the next run of this process gets a new session.
+            # The JVM or the server may be what failed: the next run of this process gets a new session.
             self.stop()
             raise TaskFailedError(
-                f"The Spark job failed: {_reason(str(error))}.",
+                f"The Spark job failed: {_reason(text)}.",
                 suggestion="The Spark log says more; nothing was committed and running again is safe.",
-            ) from error
+            ) from None
         return sorted((report_of(row[0]) for row in rows), key=lambda report: report.task)
 
     def stop(self) -> None:
@@ -100,6 +101,7 @@ class SparkEngine:
             opened.stop()
         except Exception as error:  # noqa: BLE001 (py4j and gRPC have no common base; what is gone needs no stop)
             log.warning("The Spark session did not end in order: %s", _reason(str(error)))
+            _forget(opened)
 
     def _get_session(self) -> SparkSession:
         if self._open is None:
@@ -121,6 +123,26 @@ class SparkEngine:
         return self._open.session
 
 
+def _forget(opened: OpenSession) -> None:
+    """Clear what pyspark keeps of a session whose JVM died: class attributes that would be the next session."""
+    if opened.gateway is None:
+        return  # Spark Connect: its client forgets by itself.
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession, SQLContext
+
+    context = SparkContext._active_spark_context
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.shutdown()
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    SQLContext._instantiatedContext = None
+    opened.gateway.stop()
+
+
 def _own_address_towards(settings: Mapping[str, str]) -> str:
     where = settings.get("spark.remote") or settings.get("spark.master", "local[*]")
     if where.startswith("local"):
@@ -137,10 +159,14 @@ def _own_address_towards(settings: Mapping[str, str]) -> str:
 
 
 def _reason(text: str) -> str:
-    """What matters in the text of an error of Spark: the end of a Python traceback, else the first lines."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in text.splitlines() if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+    """What matters in the text of an error of Spark: the end of a Python traceback, else the lines before Java's."""
+    raised = re.findall(r"^[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*$", text, re.MULTILINE)
     if "Traceback (most recent call last):" in text and raised:
-        lines = [raised[-1].strip()]
-    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
+        return str(raised[-1])[:MAX_REASON_CHARS].strip(" .")
+    lines = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith(("at ", "Driver stacktrace")):
+            break
+        if line and not line.startswith("An error occurred while calling "):
+            lines.append(line)
     return " ".join(lines[:3])[:MAX_REASON_CHARS].strip(" :.")

@@ -1,0 +1,74 @@
+"""When sessions start, how many, and what happens to one whose JVM is gone. One at a time: a process has one session."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from airflow_connect.runtime.engine import spark
+from airflow_connect.runtime.engine.spark import SparkEngine
+from tests.support.processes import children_of
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Sessions that were opened, in order."""
+    sessions = []
+
+    def count(settings):
+        sessions.append(open_session(settings))
+        return sessions[-1]
+
+    open_session = spark.open_session
+    monkeypatch.setattr(spark, "open_session", count)
+    return sessions
+
+
+def test_empty_plan_starts_no_session_and_no_process(make_topic, make_sink, opened):
+    sink = make_sink(make_topic(partitions=2))
+    before = children_of(os.getpid())
+    with SparkEngine({"spark.master": "local[1]"}) as engine:
+        sink.engine = engine
+        report = sink.run()
+        assert children_of(os.getpid()) == before
+
+    assert report.status == "empty"
+    assert opened == []
+
+
+def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(make_topic, fill, make_sink, opened):
+    before = children_of(os.getpid())
+    sinks, values = [], []
+    with SparkEngine({"spark.master": "local[1]"}) as engine:
+        for number in range(2):
+            topic = make_topic()
+            values.append(fill(topic, 1, 20, first=100 * number))
+            sinks.append(make_sink(topic, topics_dir=f"dir-{number}"))
+            sinks[-1].engine = engine
+            assert sinks[-1].run().records == 20
+        jvm = opened[0].gateway.process.pid
+        assert jvm in children_of(os.getpid())
+
+    assert len(opened) == 1
+    assert children_of(os.getpid()) == before
+    sinks[0].assert_exactly_once(values[0] + values[1])
+
+
+def test_engine_whose_jvm_was_killed_says_so_and_starts_another(make_topic, fill, make_sink, faults, in_background):
+    topic = make_topic()
+    values = fill(topic, 1, 10, at={5: {"do": "hold", "times": 1}})
+    sink = make_sink(topic, **faults.config())
+    with SparkEngine({"spark.master": "local[1]"}) as engine:
+        sink.engine = engine
+        running = in_background(sink.try_run)
+        running.until(lambda: faults.held() != [], "the task is at work")
+        os.kill(engine._open.gateway.process.pid, signal.SIGKILL)
+        failed = running.result()
+        faults.release()
+        report = sink.run()
+
+    assert failed.error["type"] == "TaskFailedError"
+    assert report.records == 10
+    sink.assert_exactly_once(values)

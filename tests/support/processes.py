@@ -1,0 +1,39 @@
+"""Processes as /proc shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.drivers import is_alive
+
+
+def children_of(pid: int) -> set[int]:
+    """Living children of a process, of all its threads."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(child) for entry in lists for child in _read(entry).split() if is_alive(int(child))}
+
+
+def descendants_of(pid: int) -> set[int]:
+    """Children, their children, and so on."""
+    found: set[int] = set()
+    waiting = children_of(pid)
+    while waiting:
+        found |= waiting
+        waiting = {child for parent in waiting for child in children_of(parent)} - found
+    return found
+
+
+def command_lines() -> Iterator[tuple[int, str]]:
+    """Pid and command line of every process of this machine, as anybody can read it."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name), _read(entry / "cmdline").replace("\0", " ")
+
+
+def _read(path: Path) -> str:
+    """Content, or "" of a process that has just ended."""
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
