@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ def spec_of(path: str, worker: Mapping[str, Any], command: str) -> RunSpec:
     return RunSpec(
         connector=read_connector_file(path),
         worker=worker,
-        origin={"command": command, "user": getpass.getuser(), "file": Path(path).name},
+        origin={"command": command, "user": os.environ.get("USER") or str(os.getuid()), "file": Path(path).name},
     )
 
 
