@@ -79,8 +79,8 @@ class SparkEngine:
         try:
             frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
             rows = frame.collect()
-        except Exception as error:
-            text = str(error)  # pyspark asks the JVM for it, so before the JVM is ended
+        except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
+            text = _text(error)  # asks the JVM, so before that is ended
             ours = error_of(text)
             if ours is not None:
                 raise ours from None
@@ -99,8 +99,8 @@ class SparkEngine:
             return
         try:
             opened.stop()
-        except Exception as error:  # noqa: BLE001 (py4j and gRPC have no common base; what is gone needs no stop)
-            log.warning("The Spark session did not end in order: %s", _reason(str(error)))
+        except Exception as error:  # noqa: BLE001 (as above; what is gone needs no stop)
+            log.warning("The Spark session did not end in order: %s", _reason(_text(error)))
             _forget(opened)
 
     def _get_session(self) -> SparkSession:
@@ -117,7 +117,7 @@ class SparkEngine:
                 raise
             except Exception as error:
                 raise TaskFailedError(
-                    f"Spark did not start: {_reason(str(error))}.",
+                    f"Spark did not start: {_reason(_text(error))}.",
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
@@ -156,6 +156,14 @@ def _own_address_towards(settings: Mapping[str, str]) -> str:
         except OSError:
             return _LOOPBACK  # No way there: there will be no bar, and Spark says what is wrong.
         return str(probe.getsockname()[0])
+
+
+def _text(error: Exception) -> str:
+    """The text of an error. That of a Java exception is in the JVM, which may be gone."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 (the answer is to another question)
+        return f"{type(error).__name__}; the log above says why"
 
 
 def _reason(text: str) -> str:

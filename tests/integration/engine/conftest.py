@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_connect.api.run import RunReport
+from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.drivers import PROJECT
 from tests.support.faulty_converter import Faults
+from tests.support.runs import Sink
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 90.0
@@ -105,3 +109,33 @@ def in_background(faults: Faults) -> Iterator[Callable[[Callable[[], Any]], Back
     faults.release()
     for work in started:
         work.close()
+
+
+@dataclass
+class Driven:
+    """A run in a driver process of its own, as its parent sees it."""
+
+    report: RunReport
+    events: list[dict[str, Any]]
+    log: str
+    token: str
+
+
+Drive = Callable[..., Driven]
+
+
+@pytest.fixture
+def drive() -> Drive:
+    """Run a sink in a driver process: `drive(sink, {"spark.master": ...})`."""
+
+    def run(sink: Sink, spark: Mapping[str, str]) -> Driven:
+        sink.worker_config.update(spark)
+        lines: list[str] = []
+        with DriverProcess(sink.spec(), on_log=lines.append) as driver:
+            events = list(driver.events())
+            report = driver.wait()
+        log = "\n".join(lines)
+        assert isinstance(report, RunReport), log
+        return Driven(report, events, log, driver.token)
+
+    return run

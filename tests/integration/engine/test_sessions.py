@@ -1,4 +1,4 @@
-"""When sessions start, how many, and what happens to one whose JVM is gone. One at a time: a process has one session."""
+"""When sessions start, how many, and what becomes of one whose JVM is gone. A process has one at a time."""
 
 from __future__ import annotations
 
