@@ -87,6 +87,10 @@ class DataError(ConnectError):
     code = "data.invalid"
 
 
+class FatalDataError(DataError):
+    """A record that fails the run whatever `errors.tolerance` says: it cannot be left out alone, or must not be."""
+
+
 class SchemaError(DataError):
     """A record's schema does not fit the schema it must be written with."""
 
