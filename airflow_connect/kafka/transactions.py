@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -171,6 +172,11 @@ class TransactionalWriter:
             self._producer.flush(self._timeout_s)
         except (KafkaException, BufferError, ConnectError) as error:
             raise self._abort(error, doing) from error
+        except SystemError as error:
+            # A fatal error that the client raises while it still calls back for deliveries comes wrapped.
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise self._abort(error.__cause__, doing) from error
         if self._undelivered:
             self._purged_by_earlier_abort = self._undelivered[0].code() == KafkaError._PURGE_QUEUE
             cause = KafkaException(self._undelivered[0])
@@ -181,7 +187,10 @@ class TransactionalWriter:
         """Let go of the connections without waiting for anything."""
         self._producer.purge(blocking=False)
         try:
-            self._producer.close()
+            with warnings.catch_warnings():
+                # The client warns that a fenced producer could not abort; nobody has to be told that.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                self._producer.close()
         except KafkaException as error:
             # A fenced producer complains a last time; the run has already been told by `commit`.
             _LOG.debug("closing the producer of %s: %s", self.transactional_id, error)

@@ -14,7 +14,7 @@ class RunLimits:
 
     Attributes:
         max_records: offsets to copy at most, over all partitions. Gaps in the offsets count, so fewer records may come.
-        max_bytes: bytes of keys and values to read at most; a task stops after the record that crosses its share.
+        max_bytes: bytes of keys and values to read at most; a task stops after the batch that crosses its share.
         max_seconds: seconds of copying at most; what was read until then is published.
         until_timestamp_ms: records at or after this time stay for a later run.
     """

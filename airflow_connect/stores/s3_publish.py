@@ -57,6 +57,11 @@ class S3Publisher:
         # Some look-alikes do not know If-None-Match on Complete; one 501 is enough to stop asking.
         self._server_checks_absence = settings.conditional_writes
 
+    @property
+    def may_have_twins(self) -> bool:
+        """Whether the preflight's upload may have been made twice."""
+        return self._requests.may_have_twins
+
     def preflight(self) -> None:
         """Check address, credentials, bucket, region and permissions, with four requests.
 

@@ -67,6 +67,11 @@ class S3Requests:
         self.settings = transport.settings
         self._customer_key = self._customer_key_headers()
 
+    @property
+    def may_have_twins(self) -> bool:
+        """Whether a CreateMultipartUpload was repeated: the server may hold an upload whose id nobody knows."""
+        return "CreateMultipartUpload" in self.transport.repeated
+
     def create_upload(self, key: str, headers: Mapping[str, str], metadata: Mapping[str, str]) -> str:
         """CreateMultipartUpload: start an upload that nobody can see; returns its id.
 

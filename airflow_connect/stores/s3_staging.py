@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 from airflow_connect.api.errors import ConfigError, ConnectError
 from airflow_connect.api.run import StagedFile
@@ -19,7 +20,7 @@ from airflow_connect.stores.s3_etag import object_metadata
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_settings import S3Settings
 from airflow_connect.stores.s3_transport import Body, S3Transport
-from airflow_connect.stores.store import FileIdentity
+from airflow_connect.stores.store import HAS_TWIN, FileIdentity
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +140,9 @@ class _Upload:
         identity = self._identity
         assert self._end is not None and self._records is not None
         parts = [[number, self._etags[number]] for number in sorted(self._etags)]
-        token = {"upload_id": self._upload_id, "parts": parts, "file_id": self._file_id}
+        token: dict[str, Any] = {"upload_id": self._upload_id, "parts": parts, "file_id": self._file_id}
+        if self._requests.may_have_twins:
+            token[HAS_TWIN] = True
         return StagedFile(
             key=identity.key,
             topic=identity.topic,

@@ -83,6 +83,8 @@ class S3Transport:
         )
         self._tls = tls_context() if base.scheme == "https" else None
         self._connections: dict[str, Connections] = {}
+        self.repeated: set[str] = set()
+        """Operations of which a request was sent again: the server may have carried it out twice."""
 
     def attempted(self, request: S3Request) -> Attempted:
         """`request` for messages."""
@@ -125,6 +127,7 @@ class S3Transport:
             pause = next(pauses, None)
             if pause is None:
                 raise self._gave_up(request, failure, tries)
+            self.repeated.add(request.operation)
             self._sleep(pause)
 
     def wait(self, seconds: float) -> None:

@@ -15,6 +15,9 @@ from typing import Protocol
 
 from airflow_connect.api.run import StagedFile
 
+HAS_TWIN = "has_twin"
+"""Member of a staged file's token: something unpublished may lie beside it that only a listing finds."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
@@ -88,6 +91,10 @@ class LeftOver:
 
 class Publisher(Protocol):
     """Driver role."""
+
+    @property
+    def may_have_twins(self) -> bool:
+        """Whether this publisher itself may have staged something that only a listing finds."""
 
     def preflight(self) -> None:
         """Check reachability, bucket or directory, region and permissions before anything is copied.

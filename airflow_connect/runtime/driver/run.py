@@ -31,6 +31,7 @@ from airflow_connect.runtime.driver.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.reporting import PublishProgress, bytes_per_record, failed, now_ms, publishing
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
+from airflow_connect.stores.store import HAS_TWIN
 
 if TYPE_CHECKING:
     from airflow_connect.stores.leftovers import LeftoverPattern
@@ -357,8 +358,7 @@ class SinkRun:
         *,
         leftovers: tuple[LeftoverPattern, ...],
     ) -> RunReport:
-        duplicates = any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates
-        if duplicates:
+        if self._may_have_duplicates(manifest, reports):
             with self._phase("sweep"):
                 self._sweep(state, manifest)
         with self._phase("commit"):
@@ -373,6 +373,15 @@ class SinkRun:
             commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+
+    def _may_have_duplicates(self, manifest: Manifest, reports: Sequence[TaskReport]) -> bool:
+        """Whether something may be staged that is not in the manifest although nothing crashed."""
+        return (
+            any(r.attempt for r in reports)
+            or any(HAS_TWIN in f.token for f in manifest.files)
+            or self._driver_role().may_have_twins
+            or self._get_engine().may_leave_duplicates
+        )
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
