@@ -22,12 +22,14 @@ JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 WORKERS = 2
 
 
-def _start(name: str, argv: Sequence[str], folder: Path, is_ready: Callable[[], bool]) -> ServerProcess:
+def _start(
+    name: str, argv: Sequence[str], folder: Path, is_ready: Callable[[], bool], memory: str = "192m"
+) -> ServerProcess:
     environment = {
         "SPARK_HOME": str(spark_home()),
         "JAVA_HOME": java_home(),
         "SPARK_LOCAL_IP": HOST,
-        "SPARK_DAEMON_MEMORY": "192m",
+        "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": JVM,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(PROJECT),
@@ -176,10 +178,10 @@ class ConnectServer(_SparkServers):
             "spark.sql.warehouse.dir": self.folder / "warehouse",
         }
         argv = ["spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-        argv += ["--master", "local[2,4]", "--driver-memory", "512m", "--driver-java-options", JVM]
+        argv += ["--master", "local[2,4]", "--driver-java-options", JVM]
         for key, value in settings.items():
             argv += ["--conf", f"{key}={value}"]
-        self.servers.append(_start("connect", argv, self.folder, lambda: answers(self._port)))
+        self.servers.append(_start("connect", argv, self.folder, lambda: answers(self._port), "512m"))
 
     def kill(self) -> None:
         """End the server as a crash would."""

@@ -41,6 +41,7 @@ class SparkEngine:
         """`settings`: `spark.*` of the worker (`spark.master` or `spark.remote`, and whatever Spark accepts)."""
         self._settings = dict(settings)
         self._open: OpenSession | None = None
+        self._is_remote = bool(self._settings.get("spark.remote"))
         self._speculates = False
 
     def __enter__(self) -> SparkEngine:
@@ -97,6 +98,8 @@ class SparkEngine:
         opened, self._open = self._open, None
         if opened is None:
             return
+        if self._is_remote:
+            opened.session.client.set_retry_policies([])  # A server that is gone has ended the session, too.
         try:
             opened.stop()
         except Exception as error:  # noqa: BLE001 (as above; what is gone needs no stop)
@@ -111,6 +114,8 @@ class SparkEngine:
             os.environ["PYSPARK_PYTHON"] = python or sys.executable
             try:
                 self._open = open_session(self._settings)
+                if self._is_remote:
+                    _retry_for_a_minute(self._open.session)
                 # Asked now, because the session may be gone when the answer is needed. Defaults files set it too.
                 self._speculates = self._open.session.conf.get("spark.speculation", "false") == "true"
             except ConnectError:
@@ -123,10 +128,17 @@ class SparkEngine:
         return self._open.session
 
 
+def _retry_for_a_minute(session: SparkSession) -> None:
+    """Let the client of Spark Connect give up after a minute: by itself it would try for more than ten."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    session.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=15_000)])
+
+
 def _forget(opened: OpenSession) -> None:
     """Clear what pyspark keeps of a session whose JVM died: class attributes that would be the next session."""
     if opened.gateway is None:
-        return  # Spark Connect: its client forgets by itself.
+        return  # Spark Connect, whose client forgets by itself, or a JVM that pyspark started (YARN, Kubernetes).
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,8 +133,11 @@ def drive() -> Drive:
         sink.worker_config.update(spark)
         lines: list[str] = []
         with DriverProcess(sink.spec(), on_log=lines.append) as driver:
+            limit = threading.Timer(PATIENCE_S, driver.kill)
+            limit.start()
             events = list(driver.events())
             report = driver.wait()
+            limit.cancel()
         log = "\n".join(lines)
         assert isinstance(report, RunReport), log
         return Driven(report, events, log, driver.token)
