@@ -1,0 +1,119 @@
+"""Every example is one that works: configurations validate, documents load, Python compiles."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.run import RunReport
+from airflow_connect.api.worker_config import WorkerConfig, worker_keys
+from airflow_connect.connectors.s3.config import config_def
+from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.exactly_once.state import ConnectorState
+from airflow_connect.runtime.config_files import parse_properties
+from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.runtime.spec import RunSpec
+from tests.docs import error_code_page
+from tests.docs.pages import PAGES, Block, blocks, code_spans, name_of
+
+WORKER = {"bootstrap.servers": "broker:9092", "key.converter": "StringConverter", "value.converter": "JsonConverter"}
+KEY = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+")
+NOT_OURS = {
+    # Brokers and topics.
+    "offsets.retention.minutes",
+    # Kafka Connect's clients and sources, Spark, error reports, namespaces of Python.
+    "consumer.override.auto.offset.reset",
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "isolation.level",
+    "exception.class.name",
+    "exception.message",
+    "error.code",
+    "connect.decimal.precision",
+    "tool.importlinter",
+    "plugin.path",
+    # Wrong on purpose.
+    "run.max.record",
+}
+FILES = re.compile(r".+\.(md|py|json|toml|lock|yaml|svg|properties|avro|parquet|gz|bin|env|example|keys|headers)")
+
+
+def shown(block: Block) -> str:
+    return f"{block.page}: {' '.join(block.text.split())[:50]}"
+
+
+CONNECTORS = [block for block in blocks("json") if '"connector.class"' in block.text]
+FRAGMENTS = blocks("json fragment")
+JSON = blocks("json", "json fragment")
+
+
+@pytest.mark.parametrize("block", JSON, ids=shown)
+def test_json_example_is_json(block: Block) -> None:
+    assert isinstance(json.loads(block.text), dict)
+
+
+@pytest.mark.parametrize("block", CONNECTORS, ids=shown)
+def test_connector_example_has_no_findings(block: Block) -> None:
+    assert validate_connector(RunSpec(json.loads(block.text), WORKER)) == []
+
+
+@pytest.mark.parametrize("block", FRAGMENTS, ids=shown)
+def test_fragment_of_a_configuration_has_no_findings_in_the_smallest_one(block: Block) -> None:
+    smallest = next(json.loads(b.text) for b in CONNECTORS if b.page == block.page)
+    assert validate_connector(RunSpec({**smallest, **json.loads(block.text)}, WORKER)) == []
+
+
+@pytest.mark.parametrize("block", blocks("properties"), ids=shown)
+def test_worker_example_is_valid(block: Block) -> None:
+    config = WorkerConfig.from_properties(parse_properties(block.text))
+    assert (config.unknown, config.ignored) == ((), ())
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=shown)
+def test_python_example_compiles(block: Block) -> None:
+    assert compile(block.text, block.page, "exec") is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_configuration_keys_that_a_page_names_exist(page: Path) -> None:
+    unknown = sorted({key for span in code_spans(page) for key in keys_in(span) if not is_known(key)})
+    assert unknown == []
+
+
+def test_documents_of_the_architecture_page_load() -> None:
+    documents = [json.loads(b.text) for b in blocks("json") if b.page == "docs/architecture.md"]
+    manifest, state, run = documents
+    assert Manifest.from_json(manifest).to_json() == manifest
+    assert ConnectorState.from_json(state).to_json() == state
+    assert {"v": 1, **RunReport.from_json({k: v for k, v in run.items() if k != "v"}).to_json()} == run
+
+
+def test_envelope_of_the_command_line_page_has_its_members() -> None:
+    from airflow_connect.cli.outcome import Outcome
+
+    (envelope,) = [json.loads(b.text) for b in blocks("json") if b.page == "docs/cli.md"]
+    assert list(envelope) == list(Outcome("").envelope("validate"))
+    error: dict[str, Any] = ConnectError("It failed.").to_json()
+    assert set(error) == {"code", "type", "message", "suggestion", "configPath", "retriable"}
+
+
+def keys_in(span: str) -> list[str]:
+    """Configuration keys in a code span: a key alone, or `key=value`."""
+    name = span.partition("=")[0].strip()
+    return [name] if KEY.fullmatch(name) and not FILES.fullmatch(name) else []
+
+
+def is_known(name: str) -> bool:
+    definitions = (config_def(), worker_keys())
+    if (
+        name in NOT_OURS
+        or name in error_code_page.codes()
+        or name.startswith(("spark.", "airflow_connect.", "runtime.", "python."))
+    ):
+        return True
+    return any(name in d.keys or any(name.startswith(f.prefix) for f in d.families) for d in definitions)
