@@ -144,7 +144,7 @@ class TimeBasedPartitioner:
         timestamp_extractor: TimestampExtractor,
         delimiter: str = "/",
     ) -> None:
-        """Use `from_config` for settings as text.
+        """Use `from_texts` for settings as text.
 
         Args:
             duration_ms: length of a bucket, `partition.duration.ms`, > 0.
@@ -171,7 +171,7 @@ class TimeBasedPartitioner:
             )
 
     @classmethod
-    def from_config(
+    def from_texts(
         cls,
         duration_ms: int,
         path_format: str,
@@ -263,7 +263,7 @@ def daily_partitioner(
 ) -> TimeBasedPartitioner:
     """Confluent's DailyPartitioner: `year=2024/month=12/day=30`."""
     path = delimiter.join(["'year'=YYYY", "'month'=MM", "'day'=dd"])
-    return TimeBasedPartitioner.from_config(DAY_MS, path, locale, zone, timestamp_extractor, delimiter)
+    return TimeBasedPartitioner.from_texts(DAY_MS, path, locale, zone, timestamp_extractor, delimiter)
 
 
 def hourly_partitioner(
@@ -271,7 +271,7 @@ def hourly_partitioner(
 ) -> TimeBasedPartitioner:
     """Confluent's HourlyPartitioner: `year=2024/month=12/day=30/hour=23`."""
     path = delimiter.join(["'year'=YYYY", "'month'=MM", "'day'=dd", "'hour'=HH"])
-    return TimeBasedPartitioner.from_config(HOUR_MS, path, locale, zone, timestamp_extractor, delimiter)
+    return TimeBasedPartitioner.from_texts(HOUR_MS, path, locale, zone, timestamp_extractor, delimiter)
 
 
 # What `partitioner.class` names.

@@ -154,8 +154,8 @@ def _codec_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             ALLOW_OPTIONAL_MAP_KEYS, Type.BOOLEAN, False,
-            "Whether maps whose key is an optional string are written to Avro as maps instead of lists of"
-            " entries.",
+            "Whether maps whose key is an optional string are written to Avro and Parquet as maps instead of"
+            " lists of entries.",
             None, low, _CONNECTOR,
         ),
     ]  # fmt: skip

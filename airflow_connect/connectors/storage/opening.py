@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import plugins
+from airflow_connect.api.errors import ConfigError
 from airflow_connect.connectors.storage.open_file import StreamSettings
 from airflow_connect.connectors.storage.task_plan import StorageLayout, StorageTaskPlan
 from airflow_connect.layout.object_names import HEADERS, KEYS, NameSettings, keys_extension
@@ -40,14 +41,18 @@ class StorageConfig:
     nulls: NullConfig
 
 
-def open_layout(config: StorageConfig) -> StorageLayout:
+def open_layout(config: StorageConfig, raw: Mapping[str, str]) -> StorageLayout:
     """Partitioner, rotation and names.
+
+    Args:
+        config: the typed configuration.
+        raw: the connector's configuration, for classes of third parties.
 
     Raises:
         ConfigError: a value that only its owner can check, e.g. an illegal date pattern.
     """
     layout, rotation = config.layout, config.rotation
-    partitioner = open_partitioner(layout)
+    partitioner = open_partitioner(layout, raw)
     writes_nulls = config.nulls.behavior == WRITE_NULLS
     if writes_nulls:
         partitioner = TombstonePartitioner(partitioner, layout.tombstone_directory)
@@ -71,39 +76,80 @@ def open_layout(config: StorageConfig) -> StorageLayout:
     return StorageLayout(partitioner, settings, names)
 
 
-def open_partitioner(layout: LayoutConfig) -> Partitioner:
-    """The partitioner that `partitioner.class` names, with its schema affix."""
+def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitioner:
+    """The partitioner that `partitioner.class` names, with its schema affix.
+
+    A class of a third party (`package.module:Class`) takes its settings from the connector's configuration by an
+    optional class method `from_config(cls, config: Mapping[str, str])`, which gets every key as text, config providers
+    resolved and secrets included, and raises ConfigError where one is wrong. Without that method the class is called
+    without arguments; a subclass of TimeBasedPartitioner gets what that one takes. The same holds for
+    `timestamp.extractor` and for formats.
+
+    Raises:
+        ConfigError: settings are wrong, or the class cannot be made from them.
+    """
+    delimiter = layout.directory_delim
     opened: Any = plugins.load(layout.partitioner)
-    name = layout.partitioner.path.partition(":")[2]
+    name = _built_in_name(layout.partitioner)
     partitioner: Partitioner
     if name == "FieldPartitioner":
-        partitioner = opened(layout.partition_fields, layout.directory_delim)
+        partitioner = opened(layout.partition_fields, delimiter)
     elif name in ("DailyPartitioner", "HourlyPartitioner"):
-        partitioner = opened(layout.locale, layout.timezone, _extractor(layout), layout.directory_delim)
-    elif name == "TimeBasedPartitioner":
-        partitioner = TimeBasedPartitioner.from_config(
+        partitioner = opened(layout.locale, layout.timezone, _extractor(layout, raw), delimiter)
+    elif _is_plain_subclass(opened, TimeBasedPartitioner):
+        duration_ms, path, locale, zone = (
             layout.partition_duration_ms,
             layout.path_format,
             layout.locale,
             layout.timezone,
-            _extractor(layout),
-            layout.directory_delim,
         )
+        partitioner = opened.from_texts(duration_ms, path, locale, zone, _extractor(layout, raw), delimiter)
     else:
-        partitioner = opened()
+        partitioner = _from_config(opened, layout.partitioner, raw, "partitioner.class")
     affix = Affix(layout.schema_affix)
-    return partitioner if affix is Affix.NONE else SchemaAffixPartitioner(partitioner, affix, layout.directory_delim)
+    return partitioner if affix is Affix.NONE else SchemaAffixPartitioner(partitioner, affix, delimiter)
 
 
-def _extractor(layout: LayoutConfig) -> Any:
+def _extractor(layout: LayoutConfig, raw: Mapping[str, str]) -> Any:
     opened = plugins.load(layout.timestamp_extractor)
-    is_field = layout.timestamp_extractor.path.endswith(":RecordFieldTimestampExtractor")
-    return opened(layout.timestamp_field) if is_field else opened()
+    if _built_in_name(layout.timestamp_extractor) == "RecordFieldTimestampExtractor":
+        return opened(layout.timestamp_field)
+    return _from_config(opened, layout.timestamp_extractor, raw, "timestamp.extractor")
 
 
-def open_format(ref: plugins.PluginRef, config: FormatConfig) -> StreamSettings:
-    """A format with its settings, and gzip around it where `s3.compression.type` asks for it."""
+def _built_in_name(ref: plugins.PluginRef) -> str:
+    """Class name of a plugin that this package ships, else ""."""
+    return ref.path.partition(":")[2] if ref.path in plugins.built_in(ref.kind).values() else ""
+
+
+def _is_plain_subclass(opened: Any, kind: type) -> bool:
+    return isinstance(opened, type) and issubclass(opened, kind) and not hasattr(opened, "from_config")
+
+
+def _from_config(opened: Any, ref: plugins.PluginRef, raw: Mapping[str, str], key: str) -> Any:
+    """An instance of a class that is configured by itself; see `open_partitioner`."""
+    make = getattr(opened, "from_config", None)
+    try:
+        return opened() if make is None else make(raw)
+    except ConfigError:
+        raise
+    except Exception as error:  # Of code that is not ours, and read by whoever wrote the configuration.
+        raise ConfigError(
+            f"The {ref.kind.label} {ref.name} cannot be made from this configuration: {type(error).__name__}: {error}.",
+            config_path=key,
+            suggestion="Give the connector the keys that this class reads.",
+        ) from error
+
+
+def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, str]) -> StreamSettings:
+    """A format with its settings, and gzip around it where `s3.compression.type` asks for it.
+
+    Those of third parties are made as in `open_partitioner`; their bytes are never compressed here.
+    """
     opened: Any = plugins.load(ref)
+    name = _built_in_name(ref)
+    if not name:
+        return StreamSettings(_from_config(opened, ref, raw, "format.class"))
     gzip = config.compression_type == "gzip"
     arguments: Mapping[str, Mapping[str, Any]] = {
         "JsonFormat": {"decimal_format": config.json_decimal_format, "gzip": gzip},
@@ -114,22 +160,24 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig) -> StreamSettings:
             "connect_meta_data": config.connect_meta_data,
             "allow_optional_map_keys": config.allow_optional_map_keys,
         },
-        "ParquetFormat": {"codec": config.parquet_codec},
+        "ParquetFormat": {
+            "codec": config.parquet_codec,
+            "allow_optional_map_keys": config.allow_optional_map_keys,
+        },
     }
-    name = ref.path.partition(":")[2]
-    file_format: Format = opened(**arguments.get(name, {}))
+    file_format: Format = opened(**arguments[name])
     is_text = name in ("JsonFormat", "ByteArrayFormat")
     return StreamSettings(file_format, config.compression_level if gzip and is_text else None)
 
 
 def open_task_plan(config: StorageConfig, context: SinkContext) -> StorageTaskPlan:
     """Everything a task needs."""
-    formats = config.formats
+    formats, raw = config.formats, context.config
     return StorageTaskPlan(
-        layout=open_layout(config),
-        value=open_format(formats.value, formats),
-        key=open_format(formats.key, formats) if formats.key else None,
-        headers=open_format(formats.header, formats) if formats.header else None,
+        layout=open_layout(config, raw),
+        value=open_format(formats.value, formats, raw),
+        key=open_format(formats.key, formats, raw) if formats.key else None,
+        headers=open_format(formats.header, formats, raw) if formats.header else None,
         now_ms=context.now_ms,
         flush_on_end=context.flush_on_end,
         schedule_expired=context.schedule_expired,

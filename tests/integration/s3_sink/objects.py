@@ -88,7 +88,8 @@ def reader_of(key: str) -> Callable[[bytes], list[Any]]:
 
 def contents(sink: Sink, under: str = "") -> dict[str, list[Any]]:
     """Every object below a prefix: key to its records, in order."""
-    return {key: reader_of(key)(raw(sink, key)) for key in sink.keys() if key.startswith(under)}
+    keys = [key for key in sink.keys() if key.startswith(under)]  # noqa: SIM118 (a sink is no dict)
+    return {key: reader_of(key)(raw(sink, key)) for key in keys}
 
 
 def records(sink: Sink, under: str = "") -> list[Any]:

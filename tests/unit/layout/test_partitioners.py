@@ -33,7 +33,7 @@ def record(value=None, schema=None, timestamp=None, partition=3):
 
 
 def time_based(duration=HOUR, path="'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", zone="UTC", source=RECORD):
-    return TimeBasedPartitioner.from_config(duration, path, "en", zone, source)
+    return TimeBasedPartitioner.from_texts(duration, path, "en", zone, source)
 
 
 def test_default_directory_is_the_kafka_partition():
