@@ -51,7 +51,15 @@ class ErrorPolicy:
     """Applies `errors.*` in one task and collects its dead letters."""
 
     def __init__(
-        self, connector: str, task: int, *, tolerate: bool, queue: str, context_headers: bool, log_errors: bool
+        self,
+        connector: str,
+        task: int,
+        *,
+        tolerate: bool,
+        queue: str,
+        context_headers: bool,
+        log_errors: bool,
+        log_records: bool = False,
     ) -> None:
         """`tolerate`: `errors.tolerance=all`. `queue`: the dead letter queue topic or ""."""
         self._connector = connector
@@ -60,6 +68,7 @@ class ErrorPolicy:
         self._queue = queue
         self._context_headers = context_headers
         self._log_errors = log_errors
+        self._log_records = log_records
         self.dead_letters: list[dict[str, Any]] = []
 
     @classmethod
@@ -73,6 +82,7 @@ class ErrorPolicy:
             queue=errors.dead_letter_topic,
             context_headers=errors.dead_letter_headers,
             log_errors=errors.log,
+            log_records=errors.log_records,
         )
 
     def handle(self, record: KafkaRecord, failure: Failure) -> bool:
@@ -87,7 +97,8 @@ class ErrorPolicy:
         if not self._tolerate:
             raise self._located(record, failure)
         if self._log_errors:
-            log.error("Error at stage %s for the record at %s: %s", failure.stage, record.where, failure.error)
+            where = f" for the record at {record.where}" if self._log_records else ""
+            log.error("Error at stage %s of task %s%s: %s", failure.stage, self._task, where, failure.error)
         if not self._queue:
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
