@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
 
-from airflow_connect.runtime.driver.progress import ProgressListener
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.integration.engine.conftest import progress_of
 
@@ -184,27 +182,3 @@ def test_configuration_with_an_unreachable_driver_address_copies_without_progres
 
     assert progress_of(sink.events) == []
     sink.assert_exactly_once(values)
-
-
-def test_forged_datagrams_change_nothing():
-    events = []
-    with ProgressListener(events.append, "127.0.0.1", 100) as listener:
-        target = listener.target
-        address = (target["host"], target["port"])
-        true = b'{"task": 0, "attempt": 0, "records": 7, "bytes": 70}'
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            for forged in (
-                b"",
-                b"\n" + true,
-                b"0" * 32 + b"\n" + true.replace(b"7", b"9"),
-                true.replace(b"7", b"9"),
-                target["token"].encode(),
-                target["token"].encode() + b"\n" + b"[" * 900,
-                target["token"].encode() + b"\n[]",
-                "ü".encode() + b"\n" + true,
-                os.urandom(2000),
-            ):
-                sender.sendto(forged, address)
-            sender.sendto(target["token"].encode() + b"\n" + true, address)
-
-    assert [(event["done"], event["bytes"]) for event in events] == [(7, 70)]

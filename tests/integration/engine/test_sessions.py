@@ -72,3 +72,19 @@ def test_engine_whose_jvm_was_killed_says_so_and_starts_another(make_topic, fill
     assert failed.error["type"] == "TaskFailedError"
     assert report.records == 10
     sink.assert_exactly_once(values)
+
+
+def test_master_that_spark_does_not_know_fails_the_run_with_a_sentence(make_topic, fill, make_sink):
+    topic = make_topic()
+    fill(topic, 1, 5)
+    sink = make_sink(topic)
+    before = children_of(os.getpid())
+    with SparkEngine({"spark.master": "local[many]"}) as engine:
+        sink.engine = engine
+        report = sink.try_run()
+
+    assert report.error["type"] == "TaskFailedError"
+    assert report.error["message"].startswith("Spark did not start: ")
+    assert "spark.master" in report.error["suggestion"]
+    assert "\n" not in report.error["message"]
+    assert children_of(os.getpid()) == before
