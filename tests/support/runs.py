@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
+
+TEMPORARY = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class InProcessEngine:
@@ -183,7 +186,9 @@ class Sink:
         """ETag and time of last change of every visible object, by key."""
         pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         entries = (entry for page in pages for entry in page.get("Contents", ()))
-        return {entry["Key"]: (entry["ETag"], str(entry["LastModified"])) for entry in entries}
+        # s3proxy's file system store shows the temporary file of a completion for an instant, as `<key>-<uuid>`.
+        finished = (e for e in entries if "ETag" in e and not TEMPORARY.search(e["Key"]))
+        return {entry["Key"]: (entry["ETag"], str(entry["LastModified"])) for entry in finished}
 
 
 def numbered(start: int, end: int, partitions: int = 1) -> tuple[list[tuple[int, str, str]], list[dict[str, int]]]:
