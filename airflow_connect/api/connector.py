@@ -56,11 +56,15 @@ class SinkTask(Protocol):
     def count_skipped(self, tp: TopicPartition) -> None:
         """Account for a record of `tp` that could not be converted and is tolerated (`errors.tolerance=all`)."""
 
-    def accepts_columns(self) -> bool:
+    def accepts_columns(self, value_converter: Any) -> bool:
         """Whether `put_columns` may be used: every stage of this configuration has a columnar form."""
 
-    def put_columns(self, batch: Any) -> None:
-        """Write a batch of raw messages of one topic-partition (kafka.batch_reader column batch)."""
+    def put_columns(self, batch: Any) -> bool:
+        """Write a batch of raw messages of one topic-partition (`kafka.column_batch.ColumnBatch`).
+
+        Returns:
+            False, with nothing written, when the batch is not plain: its records are then put one by one.
+        """
 
     def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:
         """End a range. `end` and `reason`: where and why reading stopped early, else None and ""."""

@@ -88,6 +88,16 @@ class JsonConverter:
                 config_path=SCHEMA_CONTENT,
             ) from error
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether messages are JSON without schema (`schemas.enable=false`)."""
+        return not self._envelope
+
+    @property
+    def fixed_schema(self) -> Schema | None:
+        """The schema of all messages, when `schema.content` gives one."""
+        return self._fixed
+
     # Reading
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:

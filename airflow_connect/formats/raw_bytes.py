@@ -42,6 +42,11 @@ class ByteArrayFormat:
         self._gzip = gzip
 
     @property
+    def separator(self) -> bytes:
+        """What follows every value."""
+        return self._separator
+
+    @property
     def extension(self) -> str:
         """With `.gz` when compressed."""
         return self._extension + (".gz" if self._gzip else "")

@@ -12,9 +12,8 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
@@ -23,6 +22,9 @@ from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, O
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.kafka.clients import QuickConsumer, ensure_reachable, names, state_consumer, translate
+
+if TYPE_CHECKING:
+    from airflow_connect.kafka.column_batch import ColumnBatch
 
 MAX_RECORDS = 2_000
 """Messages asked for in one call. With 2 M records of 200 bytes: 1.9 M/s with 2,000, 1.5 M/s with 10,000,
@@ -45,37 +47,6 @@ THROUGHPUT: Mapping[str, Any] = {
 }
 
 
-@dataclass(slots=True)
-class ColumnBatch:
-    """Consecutive records of one partition, in columns of equal length.
-
-    Attributes:
-        offsets: ascending, not necessarily dense.
-        timestamps: milliseconds since the epoch, -1 where the message carries none.
-        timestamp_type: one of api.record.TIMESTAMP_*, the same for all records of the batch.
-        keys, values: bytes or None (a tombstone).
-        headers: pairs in order, or None for a record without; the column is empty unless it was asked for.
-    """
-
-    topic: str
-    partition: int
-    timestamp_type: int
-    offsets: list[int]
-    timestamps: list[int]
-    keys: list[bytes | None]
-    values: list[bytes | None]
-    headers: list[list[tuple[str, bytes | None]] | None] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        """Number of records."""
-        return len(self.offsets)
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """The partition of all records."""
-        return TopicPartition(self.topic, self.partition)
-
-
 _Run: TypeAlias = "list[Message[Any, Any]]"
 
 
@@ -88,7 +59,6 @@ class RangeReader:
         ranges: at most one per topic-partition; empty ones are done at once.
         on_stall_s: give up after this long without any progress; the time that the caller takes does not
         count.
-        with_headers: whether `columns()` fills `headers` (a quarter of its cost).
     """
 
     def __init__(
@@ -96,7 +66,6 @@ class RangeReader:
         settings: Mapping[str, Any],
         ranges: Sequence[OffsetRange],
         on_stall_s: float = 120.0,
-        with_headers: bool = False,
     ) -> None:
         self._ends = {r.topic_partition: r.end for r in ranges if not r.is_empty}
         self._positions = {r.topic_partition: r.start for r in ranges}
@@ -104,7 +73,6 @@ class RangeReader:
             raise ValueError("a topic-partition has more than one range")
         self._settings = {**THROUGHPUT, **settings}
         self._on_stall_s = on_stall_s
-        self._with_headers = with_headers
         self._consumer: QuickConsumer | None = None
         self._problem = ""
 
@@ -115,40 +83,20 @@ class RangeReader:
     def records(self) -> Iterator[tuple[TopicPartition, list[KafkaRecord]]]:
         """Batches as objects: the reference form."""
         for tp, run in self._runs():
-            yield tp, [_record(tp, message) for message in run]
+            yield tp, [record_of(tp, message) for message in run]
 
     def columns(self) -> Iterator[ColumnBatch]:
         """Batches as columns: the same records for less than half the time."""
+        from airflow_connect.kafka.message_columns import columns_of
+
         for tp, run in self._runs():
-            stamps = list(map(Message.timestamp, run))
-            # A topic's timestamp type is a setting of the topic: all alike, unless somebody changed it in
-            # between.
-            if len({kind for kind, _ in stamps}) == 1:
-                yield self._columns(tp, run, stamps)
-                continue
-            start = 0
-            for _, same in groupby(stamps, key=lambda stamp: stamp[0]):
-                part = list(same)
-                yield self._columns(tp, run[start : start + len(part)], part)
-                start += len(part)
+            yield from columns_of(tp, run)
 
     def close(self) -> None:
         """Let go of the connections; also called when an iterator ends, fails or is closed."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
-
-    def _columns(self, tp: TopicPartition, run: _Run, stamps: list[tuple[int, int]]) -> ColumnBatch:
-        return ColumnBatch(
-            topic=tp.topic,
-            partition=tp.partition,
-            timestamp_type=stamps[0][0],
-            offsets=cast(list[int], list(map(Message.offset, run))),
-            timestamps=[stamp for _, stamp in stamps],
-            keys=list(map(Message.key, run)),
-            values=list(map(Message.value, run)),
-            headers=list(map(_headers, run)) if self._with_headers else [],
-        )
 
     def _runs(self) -> Iterator[tuple[TopicPartition, _Run]]:
         """Messages of one partition at a time, cut at the range ends; positions move before a yield."""
@@ -277,12 +225,10 @@ class RangeReader:
         )
 
 
-def _headers(message: Message[Any, Any]) -> Any:
-    return message.headers()  # typed too widely by the client
-
-
-def _record(tp: TopicPartition, message: Message[Any, Any]) -> KafkaRecord:
+def record_of(tp: TopicPartition, message: Message[Any, Any]) -> KafkaRecord:
+    """A message of the client as a record."""
     kind, stamp = message.timestamp()
+    headers: Any = message.headers()  # typed too widely by the client
     return KafkaRecord(
         topic=tp.topic,
         partition=tp.partition,
@@ -291,8 +237,5 @@ def _record(tp: TopicPartition, message: Message[Any, Any]) -> KafkaRecord:
         value=message.value(),
         timestamp=stamp if kind else None,
         timestamp_type=kind,
-        headers=tuple(_headers(message) or ()),
+        headers=tuple(headers or ()),
     )
-
-
-__all__ = ["ColumnBatch", "RangeReader"]

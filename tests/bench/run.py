@@ -123,7 +123,7 @@ class Bench:
     def _run_warm(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
         if self._warm is None:
             # The runner's log goes to a file: a table on the terminal is hard to read with Spark's warnings in it.
-            log = self._log = self._stack.enter_context(tempfile.TemporaryFile())
+            log = self._log = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
             environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PYSPARK_PYTHON": sys.executable}
             command = [sys.executable, "-m", "tests.bench.runner"]
             self._warm = subprocess.Popen(

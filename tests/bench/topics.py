@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 RECORD_BYTES = 200
 HOUR_MS = 3_600_000
-FIRST_MS = 1_790_000_000_000 // (24 * HOUR_MS) * (24 * HOUR_MS)
+FIRST_MS = 1_700_000_000_000 // (24 * HOUR_MS) * (24 * HOUR_MS)
 SCHEMA = """{"type":"struct","optional":false,"fields":[
 {"field":"id","type":"int64","optional":false},{"field":"user","type":"string","optional":false},
 {"field":"event","type":"string","optional":true},{"field":"amount","type":"double","optional":true},
@@ -21,7 +21,7 @@ SCHEMA = """{"type":"struct","optional":false,"fields":[
 """Connect schema of the records, for `value.converter.schema.content` (KIP-1054)."""
 
 _EVENTS = ("view", "click", "search", "purchase", "logout")
-_WORDS = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies".split()
+_TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Load:
 
     def rows(self) -> Iterator[tuple[int, bytes, int]]:
         """Partition, value and timestamp of every record, the same in every run."""
-        chosen = random.Random(20)
-        notes = [" ".join(chosen.choices(_WORDS, k=24)) for _ in range(1000)]
+        chosen, words = random.Random(20), _TEXT.split()
+        notes = [" ".join(chosen.choices(words, k=24)) for _ in range(1000)]
         for n in range(self.records):
             # Scattered over the directories, and every partition meets every directory.
             stamp = FIRST_MS + (n // self.partitions * 7919 % self.directories) * HOUR_MS + n % 3_600_000
@@ -66,6 +66,7 @@ def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
     admin.create_topics([NewTopic(load.topic, num_partitions=load.partitions, replication_factor=1)])[
         load.topic
     ].result(60)
+    failed: list[object] = []
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -73,6 +74,8 @@ def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
             "linger.ms": 100,
             "batch.size": 262_144,
             "queue.buffering.max.messages": 500_000,
+            "delivery.report.only.error": True,
+            "on_delivery": lambda error, _: failed.append(error),
         }
     )
     for n, (partition, value, stamp) in enumerate(load.rows()):
@@ -86,6 +89,6 @@ def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
             producer.poll(0)
             show(n)
     left = producer.flush(120)
-    if left:
-        raise RuntimeError(f"{left} records of {load.topic} were not written within 120 s.")
+    if left or failed:
+        raise RuntimeError(f"{left + len(failed)} records of {load.topic} were not written: {failed[:1]}")
     show(load.records)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.errors import DataError, FatalDataError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_connect.api.run import StagedFile
     from airflow_connect.api.schema import Schema
-    from airflow_connect.formats.format import FileEncoder, Format
+    from airflow_connect.formats.format import ByteSink, FileEncoder, Format
 
 BATCH = 1000
-"""Values gathered before the encoder is called: per-call costs vanish, memory stays small."""
+BATCH_BYTES = 1 << 20
+"""Values gathered before the encoder is called, and their size: per-call costs vanish, memory stays small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class FileStream:
     def __init__(self, stager: Stager, settings: StreamSettings, identity: FileIdentity, schema: Schema | None) -> None:
         """Open the staged file and the encoder; costs no request."""
         file_format = settings.format
-        self._role = identity.role
+        self._key = identity.key
         self._staging: StagingFile = stager.open(
             replace(
                 identity,
@@ -47,44 +50,53 @@ class FileStream:
             )
         )
         self._gzip = None if settings.gzip_level is None else GzipSink(self._staging, settings.gzip_level)
-        self._encoder: FileEncoder = file_format.open(self._gzip or self._staging, schema)
+        self._sink: ByteSink = self._gzip or self._staging
+        self._encoder: FileEncoder = file_format.open(self._sink, schema)
         self._values: list[Any] = []
+        self._values_bytes = 0
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes in memory, unencoded values not counted (at most `BATCH` of them)."""
+        """Bytes in memory; those of values that are not yet encoded are an estimate."""
         gzip_bytes = self._gzip.buffered_bytes if self._gzip else 0
-        return self._encoder.buffered_bytes + gzip_bytes + self._staging.buffered_bytes
+        return self._values_bytes + self._encoder.buffered_bytes + gzip_bytes + self._staging.buffered_bytes
 
-    def append(self, value: Any) -> None:
-        """Add one value."""
+    def append(self, value: Any) -> int:
+        """Add one value; returns the estimate of its size."""
+        size = rough_bytes(value)
         self._values.append(value)
-        if len(self._values) >= BATCH:
+        self._values_bytes += size
+        if len(self._values) >= BATCH or self._values_bytes >= BATCH_BYTES:
             self._encode()
+        return size
 
-    def extend(self, values: Sequence[Any]) -> None:
-        """Add values."""
+    def write_encoded(self, data: bytes | memoryview) -> None:
+        """Columnar path: add whole records as the format writes them. For formats whose encoders hold nothing back."""
         if self._values:
             self._encode()
-        self._encoder.append(values)
+        self._sink.write(data)
 
-    @property
-    def encoder(self) -> FileEncoder:
-        """The encoder, for the columnar path; buffered single values are encoded first to keep the order."""
+    def append_arrow(self, batch: pa.RecordBatch) -> None:
+        """Columnar path: add columns. For formats whose encoders take them."""
         if self._values:
             self._encode()
-        return self._encoder
+        encoder: Any = self._encoder
+        encoder.append_arrow(batch)
 
     def spill(self) -> None:
         """Give memory back to the executor."""
-        self.encoder.spill()
+        if self._values:
+            self._encode()
+        self._encoder.spill()
         if self._gzip is not None:
             self._gzip.spill()
         self._staging.spill()
 
     def close(self, end: int, records: int) -> Future[StagedFile]:
         """Write the rest and finish staging."""
-        self.encoder.finish()
+        if self._values:
+            self._encode()
+        self._encoder.finish()
         if self._gzip is not None:
             self._gzip.finish()
         return self._staging.close(end, records)
@@ -94,5 +106,22 @@ class FileStream:
         self._staging.abort()
 
     def _encode(self) -> None:
-        values, self._values = self._values, []
-        self._encoder.append(values)
+        values, self._values, self._values_bytes = self._values, [], 0
+        try:
+            self._encoder.append(values)
+        except DataError as error:
+            # Converters check what they read, so this is rare. The others of these values would be lost with it.
+            raise FatalDataError(
+                f"{error.message} It is in one of the last {len(values)} records for {self._key}.",
+                code=error.code,
+                suggestion=error.suggestion,
+            ) from error
+
+
+def rough_bytes(value: Any) -> int:
+    """About how many bytes of memory a value takes: exact enough for a budget, and quick."""
+    if isinstance(value, dict):
+        return 100 + sum(map(rough_bytes, value.values())) + 60 * len(value)
+    if isinstance(value, str | bytes):
+        return 60 + len(value)
+    return 60 + sum(map(rough_bytes, value)) if isinstance(value, list) else 32

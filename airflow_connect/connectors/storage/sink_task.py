@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport, StagedFile
+    from airflow_connect.connectors.storage.columns import ColumnPath
     from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
+    from airflow_connect.kafka.column_batch import ColumnBatch
     from airflow_connect.stores.store import Stager
 
 CHECK_MEMORY_EVERY = 2000
@@ -29,13 +31,15 @@ class StorageSinkTask:
         self._writers = {r.topic_partition: TopicPartitionWriter(r, plan, stager) for r in ranges}
         self._by_name = {(tp.topic, tp.partition): w for tp, w in self._writers.items()}
         self._since_check = 0
+        self._columns: ColumnPath | None = None
 
     def put(self, record: SinkRecord) -> bool:
         """Write one record; see `TopicPartitionWriter.put`."""
+        writer = self._by_name[record.original_topic, record.original_partition]
         self._since_check += 1
-        if self._since_check >= CHECK_MEMORY_EVERY:
+        if self._since_check >= CHECK_MEMORY_EVERY or writer.added_bytes >= self._plan.memory_budget_bytes >> 4:
             self._keep_memory_bounded()
-        return self._by_name[record.original_topic, record.original_partition].put(record)
+        return writer.put(record)
 
     def count_dead_letter(self, tp: TopicPartition, *, already_read: bool) -> None:
         """Account for a dead letter of `tp`."""
@@ -45,13 +49,29 @@ class StorageSinkTask:
         """Account for a record of `tp` that is dropped on purpose."""
         self._writers[tp].skip()
 
-    def accepts_columns(self) -> bool:
-        """Whether the columnar path can be used for this configuration."""
-        return False
+    def accepts_columns(self, value_converter: Any) -> bool:
+        """Whether the columnar path can be used for this configuration, with values read by `value_converter`."""
+        from airflow_connect.connectors.storage.columns import column_path
 
-    def put_columns(self, batch: Any) -> None:
-        """Write a column batch."""
-        raise TypeError("This sink was not configured for the columnar path.")
+        self._columns = column_path(self._plan, value_converter)
+        return self._columns is not None
+
+    def put_columns(self, batch: ColumnBatch) -> bool:
+        """Write a column batch, or False, with nothing written, when its records have to be put one by one.
+
+        Raises:
+            DataError: as `put`.
+        """
+        if self._columns is None:
+            raise TypeError("This sink was not configured for the columnar path.")
+        laid_out = self._columns.lay_out(batch)
+        if laid_out is None:
+            return False
+        self._by_name[batch.topic, batch.partition].put_columns(laid_out)
+        self._since_check += len(batch)
+        if self._since_check >= CHECK_MEMORY_EVERY:
+            self._keep_memory_bounded()
+        return True
 
     def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:
         """End the range of `tp`."""
@@ -70,6 +90,8 @@ class StorageSinkTask:
     def _keep_memory_bounded(self) -> None:
         """Spill the largest files until half of the budget is free, so that spilling does not happen all the time."""
         self._since_check = 0
+        for writer in self._writers.values():
+            writer.added_bytes = 0
         budget = self._plan.memory_budget_bytes
         streams = [(s.buffered_bytes, s) for w in self._writers.values() for s in w.streams()]
         held = sum(size for size, _ in streams)

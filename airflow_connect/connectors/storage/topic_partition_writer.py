@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import DataError, FatalDataError
 from airflow_connect.api.run import PartitionReport, StagedFile
 from airflow_connect.connectors.storage.open_file import FileStream, StreamSettings
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
 from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
 from airflow_connect.layout.object_names import keys_extension, object_key
-from airflow_connect.layout.rotation import Rotation
+from airflow_connect.layout.rotation import Reason, Rotation
 from airflow_connect.stores.store import FileIdentity, Stager
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.storage.columns import LaidOut
 
 KEY, HEADERS, VALUE = "key", "headers", "value"
 
@@ -34,6 +35,15 @@ class OpenFile:
     streams: dict[str, FileStream] = field(default_factory=dict)
     end: int = 0
     records: int = 0
+
+
+class Entry(NamedTuple):
+    """What a record adds to one of its files."""
+
+    role: str
+    settings: StreamSettings
+    schema: Schema | None
+    value: Any
 
 
 @dataclass(slots=True)
@@ -72,6 +82,8 @@ class TopicPartitionWriter:
         self._settled = Counts()
         self._pending = Counts()
         self._commit_offset = planned.start
+        self.added_bytes = 0
+        """About how many bytes of values were written since whoever looks after memory set this to 0."""
 
     @property
     def planned(self) -> OffsetRange:
@@ -90,10 +102,12 @@ class TopicPartitionWriter:
             False when the record is a null value that must be reported to the dead letter queue.
 
         Raises:
-            DataError: it cannot be laid out or encoded, or is a null value under `behavior.on.null.values=fail`.
+            FatalDataError: it is a null value under `behavior.on.null.values=fail`, or values gathered before cannot
+                be encoded.
+            DataError: it cannot be laid out or written. Nothing of it was, and nothing is counted.
         """
-        self._pending.read += 1
         if record.value is None and self._plan.on_null_values != "write":
+            self._pending.read += 1
             return self._null(record)
         layout, now_ms = self._plan.layout, self._plan.now_ms
         timestamp = layout.partitioner.timestamp_ms(record, now_ms) if layout.rotation.is_time_based else None
@@ -104,9 +118,31 @@ class TopicPartitionWriter:
             self._commit_offset = record.offset
             self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
         self._write(directory, record)
+        # Only now: a record that ends files belongs to those that it opens, and one that fails is counted elsewhere.
+        self._pending.read += 1
         if self._rotation.written(directory) is not None:
             self.rotate()
         return True
+
+    def put_columns(self, batch: LaidOut) -> None:
+        """Write a batch; equal to `put` of each record.
+
+        Raises:
+            DataError: as `put`.
+        """
+        from airflow_connect.layout.rotation_batches import next_cut
+
+        start, count, now_ms = 0, len(batch.offsets), self._plan.now_ms
+        while start < count:
+            cut = next_cut(self._rotation, batch.records, start, now_ms)
+            stop = count if cut is None else cut.index
+            if stop > start:
+                self._write_columns(batch, start, stop)
+            if cut is not None:
+                self.rotate()
+                if cut.reason is not Reason.SIZE:
+                    self._commit_offset = int(batch.offsets[stop])
+            start = stop
 
     def skip(self) -> None:
         """Account for a record that is dropped on purpose."""
@@ -183,7 +219,7 @@ class TopicPartitionWriter:
 
     def _null(self, record: SinkRecord) -> bool:
         if self._plan.on_null_values == FAIL:
-            raise DataError(
+            raise FatalDataError(
                 f"The record at {record.where} has a null value.",
                 code="data.null_value",
                 suggestion="Set behavior.on.null.values to ignore, or to write together with store.kafka.keys=true.",
@@ -193,45 +229,56 @@ class TopicPartitionWriter:
         return not (self._plan.report_nulls and self._plan.on_null_values == IGNORE)
 
     def _write(self, directory: str, record: SinkRecord) -> None:
+        """Write a record to all of its files, or to none: whatever can refuse it comes before the first `append`."""
         file = self._open.get(directory)
         if file is None:
-            file = self._open[directory] = OpenFile(directory, record.offset, self._rotation.current_schema(directory))
-        if record.value is not None:
-            value = self._compatibility.project(record.value_schema, record.value, file.value_schema)
-            self._stream(file, VALUE, file.value_schema, self._plan.value).append(value)
-        self._write_key(file, record)
-        self._write_headers(file, record)
+            file = OpenFile(directory, record.offset, self._rotation.current_schema(directory))
+        entries = self._entries(file, record)
+        try:
+            streams = [self._stream(file, entry.role, entry.schema, entry.settings) for entry in entries]
+        except DataError:
+            if not file.records:
+                for stream in file.streams.values():
+                    stream.abort()
+            raise
+        self._open[directory] = file
+        for stream, entry in zip(streams, entries, strict=True):
+            self.added_bytes += stream.append(entry.value)
         file.end = record.offset + 1
         file.records += 1
         self._pending.written += 1
 
-    def _write_key(self, file: OpenFile, record: SinkRecord) -> None:
-        settings = self._plan.key
-        if settings is None:
-            return
-        if record.key is None:
-            raise DataError(
-                f"The record at {record.where} has a null key, and store.kafka.keys is true.",
-                code="data.null_key",
-                suggestion="Set store.kafka.keys=false or give every record a key.",
-                config_path="store.kafka.keys",
-            )
-        schema, value = wrap_key_for(settings.format, record.key_schema, record.key)
-        self._stream(file, KEY, schema, settings).append(value)
+    def _entries(self, file: OpenFile, record: SinkRecord) -> list[Entry]:
+        plan = self._plan
+        entries = []
+        if record.value is not None:
+            value = self._compatibility.project(record.value_schema, record.value, file.value_schema)
+            entries.append(Entry(VALUE, plan.value, file.value_schema, value))
+        if plan.key is not None:
+            entries.append(Entry(KEY, plan.key, *_key_of(record, plan.key)))
+        if plan.headers is not None:
+            entries.append(Entry(HEADERS, plan.headers, *_headers_of(record, plan.headers)))
+        return entries
 
-    def _write_headers(self, file: OpenFile, record: SinkRecord) -> None:
-        settings = self._plan.headers
-        if settings is None:
-            return
-        if not record.headers:
-            raise DataError(
-                f"The record at {record.where} has no headers, and store.kafka.headers is true.",
-                code="data.no_headers",
-                suggestion="Set store.kafka.headers=false or give every record a header.",
-                config_path="store.kafka.headers",
-            )
-        schema, value = headers_value_for(settings.format, record.headers)
-        self._stream(file, HEADERS, schema, settings).append(value)
+    def _write_columns(self, batch: LaidOut, start: int, stop: int) -> None:
+        """Write the records `[start, stop)`, directory by directory, in the order in which directories appear."""
+        self._pending.read += stop - start
+        self._pending.written += stop - start
+        from airflow_connect.layout.code_groups import group_by_code
+
+        offsets = batch.offsets[start:stop]
+        order, groups = group_by_code(batch.records.codes[start:stop])
+        rows, shift = (batch.rows, start) if order is None else (batch.rows.take(order + start), 0)
+        for group in groups:
+            directory = batch.records.names[group.code]
+            file = self._open.get(directory)
+            if file is None:
+                schema = self._rotation.current_schema(directory)
+                file = self._open[directory] = OpenFile(directory, int(offsets[group.first]), schema)
+            stream = self._stream(file, VALUE, file.value_schema, self._plan.value)
+            rows.write(stream, shift + group.low, shift + group.high)
+            file.end = int(offsets[group.last]) + 1
+            file.records += group.high - group.low
 
     def _stream(self, file: OpenFile, role: str, schema: Schema | None, settings: StreamSettings) -> FileStream:
         stream = file.streams.get(role)
@@ -247,3 +294,25 @@ class TopicPartitionWriter:
         topic, partition = self._range.topic, self._range.partition
         key = object_key(file.directory, topic, partition, file.start, extension, self._plan.layout.names)
         return FileIdentity(key, topic, partition, file.start, role=role)
+
+
+def _key_of(record: SinkRecord, settings: StreamSettings) -> tuple[Schema | None, Any]:
+    if record.key is None:
+        raise DataError(
+            f"The record at {record.where} has a null key, and store.kafka.keys is true.",
+            code="data.null_key",
+            suggestion="Set store.kafka.keys=false or give every record a key.",
+            config_path="store.kafka.keys",
+        )
+    return wrap_key_for(settings.format, record.key_schema, record.key)
+
+
+def _headers_of(record: SinkRecord, settings: StreamSettings) -> tuple[Schema, Any]:
+    if not record.headers:
+        raise DataError(
+            f"The record at {record.where} has no headers, and store.kafka.headers is true.",
+            code="data.no_headers",
+            suggestion="Set store.kafka.headers=false or give every record a header.",
+            config_path="store.kafka.headers",
+        )
+    return headers_value_for(settings.format, record.headers)

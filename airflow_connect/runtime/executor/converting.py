@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import Header, KafkaRecord, SinkRecord
+from airflow_connect.converters.byte_array_converter import ByteArrayConverter
+from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
+from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.runtime.executor.error_policy import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER, Failure
 from airflow_connect.runtime.roles import open_converter, open_header_converter
 
 if TYPE_CHECKING:
     from airflow_connect.api.resolved_config import ResolvedConfig
+
+_NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
 
 
 class ConversionError(Exception):
@@ -35,6 +40,22 @@ class RecordConverter:
             VALUE_CONVERTER: config.value_converter.plugin.name,
             HEADER_CONVERTER: config.header_converter.plugin.name,
         }
+
+    @property
+    def has_plain_headers(self) -> bool:
+        """Whether no header can fail to be converted, so that headers that nobody stores need not be looked at."""
+        return type(self.headers) in _NEVER_FAIL
+
+    def accepts_keys(self, topic: str, keys: Any) -> bool:
+        """Whether every key (binary[n]) can be converted."""
+        if type(self.key) in _NEVER_FAIL or keys.null_count == len(keys):
+            return True
+        try:
+            for key in keys.to_pylist():
+                self.key.to_connect(topic, key)
+        except DataError:
+            return False
+        return True
 
     def convert(self, record: KafkaRecord) -> SinkRecord:
         """One message to one record.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import DataError, FatalDataError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord
     from airflow_connect.api.run import PartitionReport, TaskPlan
     from airflow_connect.kafka.batch_reader import RangeReader
+    from airflow_connect.kafka.column_batch import ColumnBatch
     from airflow_connect.runtime.executor.converting import RecordConverter
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
+
+
+RECORD_BY_RECORD = 64
+"""A batch that is not plain is halved until it is this small: one null value costs its neighbours, not thousands."""
 
 
 class SinkLoop:
@@ -44,7 +49,7 @@ class SinkLoop:
         """
         limit = _Limit(plan)
         next_offsets = {r.topic_partition: r.start for r in plan.ranges}
-        if columnar and self._sink.accepts_columns():
+        if columnar and self._converter.has_plain_headers and self._sink.accepts_columns(self._converter.value):
             self._run_columns(reader, limit, next_offsets)
         else:
             self._run_records(reader, limit, next_offsets)
@@ -63,14 +68,31 @@ class SinkLoop:
                 return
 
     def _run_columns(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        from airflow_connect.runtime.executor.gathering import Gathering
+
+        gathering = Gathering()
         for batch in reader.columns():
             crash_points.reached(crash_points.TASK_READING)
-            self._sink.put_columns(batch)
-            next_offsets[TopicPartition(batch.topic, batch.partition)] = int(batch.offsets[-1]) + 1
-            size = sum(map(len, filter(None, batch.values)))
+            size = batch.size_bytes
+            next_offsets[batch.topic_partition] = int(batch.offsets[-1]) + 1
+            for gathered in gathering.add(batch, size):
+                self._put_columns(gathered)
             self._account(len(batch), size)
             if limit.is_reached(size):
-                return
+                break
+        for gathered in gathering.take_all():
+            self._put_columns(gathered)
+
+    def _put_columns(self, batch: ColumnBatch) -> None:
+        """Write a batch in columns; the part of it that is not plain goes record by record."""
+        if self._converter.accepts_keys(batch.topic, batch.keys) and self._sink.put_columns(batch):
+            return
+        if len(batch) <= RECORD_BY_RECORD:
+            self._put_all(batch.topic_partition, batch.records())
+            return
+        middle = len(batch) // 2
+        self._put_columns(batch.slice(0, middle))
+        self._put_columns(batch.slice(middle, len(batch)))
 
     def _account(self, records: int, size: int) -> None:
         self._records += records
@@ -85,7 +107,14 @@ class SinkLoop:
             except ConversionError as error:
                 self._failed(tp, record, error.failure)
                 continue
-            if not put(converted):
+            try:
+                is_accepted = put(converted)
+            except FatalDataError:
+                raise
+            except DataError as error:
+                self._failed(tp, record, Failure(TASK_PUT, type(self._sink).__name__, error))
+                continue
+            if not is_accepted:
                 reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
                 if self._policy.report(record, Failure(TASK_PUT, type(self._sink).__name__, reason)):
                     self._sink.count_dead_letter(tp, already_read=True)

@@ -57,7 +57,7 @@ def committed_values(settings: dict[str, Any], admin: Admin, tp: TopicPartition)
     )
     end = latest_offsets(admin, [tp], READ_COMMITTED)[tp]
     batches = RangeReader(settings, [OffsetRange(*tp, 0, end)]).columns()
-    return [value for batch in batches for value in batch.values]
+    return [value for batch in batches for value in batch.values.to_pylist()]
 
 
 def test_commit_of_records_and_offsets_makes_both_visible(

@@ -1,0 +1,186 @@
+"""JSON messages with a fixed schema (KIP-1054) to Arrow columns, all messages of a batch at once.
+
+The reference is JsonConverter, record by record; here only batches are read in which every message is plain: one JSON
+object per message whose members have exactly the types of the schema. JsonConverter's readings of anything else
+(numbers of another type, defaults, wrapping integers, text after the document) and all of its errors stay with the
+reference: `read` says None, and the caller goes record by record.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+
+from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_READ_AS: dict[Type, pa.DataType] = {
+    Type.INT8: pa.int8(),
+    Type.INT16: pa.int16(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.STRING: pa.string(),
+}
+_LOGICAL = (DATE, TIME, TIMESTAMP)
+_LAST_TIME_MS = 86_399_999
+
+
+class JsonColumns:
+    """Reads messages of one schema."""
+
+    def __init__(self, schema: Schema, columns: pa.Schema) -> None:
+        """Use `json_columns`. `columns`: the Arrow schema that the file format wants."""
+        self._schema = schema
+        self._columns = columns
+        self._read_columns = pa.schema(_read_fields(schema))
+        self._options = pj.ParseOptions(explicit_schema=self._read_columns, unexpected_field_behavior="ignore")
+
+    def read(self, lines: pa.BinaryArray) -> pa.RecordBatch | None:
+        """Columns of the messages, or None when one of them is not plain.
+
+        Args:
+            lines: the messages without nulls, each with a line feed at its end.
+        """
+        data = _content(lines)
+        if not _is_one_object_per_line(data, len(lines)):
+            return None
+        reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        source: Any = pa.BufferReader(data)
+        try:
+            table = pj.read_json(source, reading, self._options)
+        except pa.ArrowInvalid:
+            return None
+        # Every line begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows as
+        # lines means one document per line.
+        if table.num_rows != len(lines):
+            return None
+        (batch,) = table.combine_chunks().to_batches()
+        parts = zip(batch.columns, (f.schema for f in self._schema.fields), strict=True)
+        if not all(_is_plain(column, schema) for column, schema in parts):
+            return None
+        if b"\\u" in memoryview(data).tobytes() and not _is_unicode(batch):
+            return None
+        try:
+            arrays = [_retyped(c, field.type) for c, field in zip(batch.columns, self._columns, strict=True)]
+            return pa.RecordBatch.from_arrays(arrays, schema=self._columns)
+        except pa.ArrowInvalid:
+            return None
+
+
+def json_columns(schema: Schema, columns: pa.Schema) -> JsonColumns | None:
+    """A reader for messages of `schema`, or None when a part of it has no columnar form."""
+    if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
+        return None
+    return JsonColumns(schema, columns)
+
+
+def _parts(schema: Schema) -> Iterator[Schema]:
+    for field in schema.fields:
+        yield field.schema
+        yield from _parts(field.schema)
+    if schema.value_schema is not None:
+        yield schema.value_schema
+        yield from _parts(schema.value_schema)
+
+
+def _is_readable(schema: Schema) -> bool:
+    if schema.name in _LOGICAL:
+        return True
+    # A Decimal is BYTES; FLOAT32 rounds twice in Java.
+    return schema.type in _READ_AS or schema.type in (Type.STRUCT, Type.ARRAY)
+
+
+def _read_fields(schema: Schema) -> list[pa.Field[Any]]:
+    return [pa.field(f.name, _read_type(f.schema)) for f in schema.fields]
+
+
+def _read_type(schema: Schema) -> pa.DataType:
+    if schema.type is Type.STRUCT:
+        return pa.struct(_read_fields(schema))
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        return pa.list_(pa.field("element", _read_type(schema.value_schema)))
+    return _READ_AS[schema.type]
+
+
+def _content(lines: Any) -> pa.Buffer:
+    """The bytes of all lines, which lie one after the other."""
+    ends = np.frombuffer(lines.buffers()[1], dtype=np.int32)
+    start, stop = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
+    content: pa.Buffer = lines.buffers()[2].slice(start, stop - start)
+    return content
+
+
+def _is_one_object_per_line(data: pa.Buffer, lines: int) -> bool:
+    text = memoryview(data).tobytes()
+    if not text.startswith(b"{") or not text.endswith(b"}\n"):
+        return False
+    if text.count(b"\n") != lines or text.count(b"}\n{") != lines - 1:
+        return False
+    try:
+        text.decode()  # The parser takes any bytes for text; Jackson does not.
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_plain(column: Any, schema: Schema) -> bool:
+    """Whether the reference would read the same values: no null that it replaces or refuses, nothing out of range."""
+    # Null is an error for a required field and the default for one that has a default.
+    if column.null_count and (not schema.optional or schema.default is not None):
+        return False
+    if schema.type is Type.STRUCT:
+        inner = (column.drop_null() if column.null_count else column).flatten()
+        return all(_is_plain(part, field.schema) for part, field in zip(inner, schema.fields, strict=True))
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        return _is_plain(column.flatten(), schema.value_schema)
+    if schema.name == TIME:
+        times = column.drop_null().to_numpy()
+        return not bool(np.any((times < 0) | (times > _LAST_TIME_MS)))
+    if schema.type is Type.FLOAT64:
+        values = column.drop_null().to_numpy()
+        # `-0` is an integer for Jackson, and as a double 0.0.
+        return not bool(np.any((values == 0) & np.signbit(values)))
+    return True
+
+
+def _retyped(column: Any, wanted: Any) -> Any:
+    """A column with another type of the same shape.
+
+    Raises:
+        pa.ArrowInvalid: a struct that is null has a required member that is nested itself.
+    """
+    if pa.types.is_struct(wanted):
+        parts = [_member(_retyped(p, field.type), field) for p, field in zip(column.flatten(), wanted, strict=True)]
+        mask = column.is_null() if column.null_count else None
+        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+    if pa.types.is_list(wanted):
+        mask = column.is_null() if column.null_count else None
+        values = _retyped(column.values, wanted.value_type)
+        made: Any = pa.ListArray
+        return made.from_arrays(column.offsets, values, wanted, mask=mask)
+    return column if column.type.equals(wanted) else column.cast(wanted)
+
+
+def _member(column: Any, field: pa.Field[Any]) -> Any:
+    """A required member of structs of which some are null: Parquet wants any value there, and does not write it."""
+    if not column.null_count or field.nullable:
+        return column
+    if pa.types.is_nested(field.type):
+        raise pa.ArrowInvalid("a required member of a null struct is nested")
+    return column.fill_null(pa.scalar("" if pa.types.is_string(field.type) else 0).cast(field.type))
+
+
+def _is_unicode(batch: pa.RecordBatch) -> bool:
+    """Whether all text is valid: an escaped half of a surrogate pair is not."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

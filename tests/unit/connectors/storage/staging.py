@@ -1,0 +1,179 @@
+"""A stager in memory, and a sink loop over given records: both paths can be run and compared."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_connect.api.connector import SinkContext
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.record import KafkaRecord
+from airflow_connect.api.resolved_config import load_connector_config
+from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan
+from airflow_connect.connectors.s3.config import S3SinkConfig
+from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
+from airflow_connect.connectors.storage.sink_task import StorageSinkTask
+from airflow_connect.kafka.column_batch import ColumnBatch
+from airflow_connect.runtime.executor.converting import RecordConverter
+from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+from airflow_connect.runtime.executor.progress import ProgressSender
+from airflow_connect.runtime.executor.sink_loop import SinkLoop
+from airflow_connect.stores.store import FileIdentity
+
+NOW_MS = 1_700_000_000_000
+
+
+class MemoryFile:
+    """A staged file that keeps its bytes."""
+
+    def __init__(self, identity: FileIdentity) -> None:
+        self.identity = identity
+        self.data = bytearray()
+
+    buffered_bytes = 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.data += data
+
+    def spill(self) -> None:
+        """It has no disk."""
+
+    def close(self, end: int, records: int) -> Future[StagedFile]:
+        about = self.identity
+        done: Future[StagedFile] = Future()
+        done.set_result(
+            StagedFile(
+                about.key, about.topic, about.partition, about.start, end, records, len(self.data), {"data": self.data}
+            )
+        )
+        return done
+
+    def abort(self) -> None:
+        self.data.clear()
+
+
+class MemoryStager:
+    """Makes `MemoryFile`s."""
+
+    def open(self, identity: FileIdentity) -> MemoryFile:
+        return MemoryFile(identity)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class GivenRecords:
+    """A reader of records that are given batch by batch."""
+
+    def __init__(self, batches: Sequence[list[KafkaRecord]], end: int) -> None:
+        self._batches = batches
+        self._end = end
+
+    def records(self) -> Iterator[tuple[TopicPartition, list[KafkaRecord]]]:
+        for batch in self._batches:
+            yield TopicPartition(batch[0].topic, batch[0].partition), batch
+
+    def columns(self) -> Iterator[ColumnBatch]:
+        yield from map(columns_of, self._batches)
+
+    def positions(self) -> dict[TopicPartition, int]:
+        return {TopicPartition("t", 0): self._end}
+
+
+def columns_of(records: list[KafkaRecord]) -> ColumnBatch:
+    """Records of one timestamp type as a batch."""
+    return ColumnBatch(
+        records[0].topic,
+        records[0].partition,
+        records[0].timestamp_type,
+        np.array([r.offset for r in records], dtype=np.int64),
+        np.array([-1 if r.timestamp is None else r.timestamp for r in records], dtype=np.int64),
+        pa.array([r.key for r in records], pa.binary()),
+        pa.array([r.value for r in records], pa.binary()),
+        lambda start, stop: records[start:stop],
+    )
+
+
+@dataclass
+class Outcome:
+    """What a loop did."""
+
+    files: list[tuple[Any, ...]] = field(default_factory=list)
+    reports: list[PartitionReport] = field(default_factory=list)
+    dead_letters: list[Any] = field(default_factory=list)
+    error: str = ""
+
+
+class CountingTask(StorageSinkTask):
+    """Counts the records that took the columnar path."""
+
+    in_columns = 0
+
+    def put_columns(self, batch: ColumnBatch) -> bool:
+        written = super().put_columns(batch)
+        self.in_columns += len(batch) if written else 0
+        return written
+
+
+def copy(
+    config: Mapping[str, str], batches: Sequence[list[KafkaRecord]], *, columnar: bool, flush_on_end: bool = True
+) -> tuple[Outcome, int]:
+    """Run the loop; returns what it did and how many records were written in columns."""
+    connector = {
+        "name": "c",
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "topics": "t",
+        "s3.bucket.name": "bucket",
+        "s3.region": "eu-west-1",
+        "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+        **config,
+    }
+    worker = {"bootstrap.servers": "x:1", "key.converter": STRING, "value.converter": JSON}
+    resolved = load_connector_config(connector, worker)
+    end = batches[-1][-1].offset + 1 if batches else 0
+    planned = OffsetRange("t", 0, 0, end)
+    context = SinkContext(config=connector, now_ms=NOW_MS, flush_on_end=flush_on_end)
+    s3 = S3SinkConfig.from_config(context.config, {})
+    plan = open_task_plan(StorageConfig(s3.layout, s3.rotation, s3.format, s3.nulls), context)
+    task = CountingTask(plan, MemoryStager(), [planned])
+    policy = ErrorPolicy.from_config(resolved.connector, 0)
+    loop = SinkLoop(task, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
+    outcome = Outcome()
+    try:
+        reader: Any = GivenRecords(batches, end)
+        outcome.reports = loop.run(reader, TaskPlan(0, (planned,)), columnar=columnar)
+    except ConnectError as error:
+        outcome.error = f"{type(error).__name__}: {error}"
+        return outcome, task.in_columns
+    outcome.files = [
+        (f.key, f.start, f.end, f.records, content(f.key, bytes(f.token["data"]))) for f in task.staged_files()
+    ]
+    outcome.dead_letters = [
+        {**letter, "headers": [h for h in letter["headers"] if "stacktrace" not in h[0]]}
+        for letter in policy.dead_letters
+    ]
+    return outcome, task.in_columns
+
+
+def content(key: str, data: bytes) -> Any:
+    """Bytes after decompression, or the rows of a Parquet file."""
+    if key.endswith(".parquet"):
+        table = pq.read_table(io.BytesIO(data))
+        # Python's dates end at the year 9999, Parquet's do not.
+        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+        columns = [c.cast(pa.int32()) if pa.types.is_temporal(c.type) else c for c in columns]
+        return repr(table.schema), repr([column.to_pylist() for column in columns])
+    return gzip.decompress(data) if key.endswith(".gz") else data
+
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
