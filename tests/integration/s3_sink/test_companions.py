@@ -134,8 +134,12 @@ def test_missing_parts_are_tolerated_and_nothing_of_their_records_is_written(mak
 def test_records_without_directory_or_schema_are_tolerated(make_topic, produce, make_sink, kafka):
     topic, dead = make_topic(), make_topic()
     schema = struct(("n", "int32"), ("city", "string?"))
-    values = [envelope(schema, {"n": 0, "city": "Bern"}), envelope(struct(("n", "int32")), {"n": 1}),
-              json.dumps({"schema": None, "payload": {"n": 2}}), envelope(schema, {"n": 3, "city": "Bern"})]  # fmt: skip
+    values = [
+        envelope(schema, {"n": 0, "city": "Bern"}),
+        envelope(struct(("n", "int32")), {"n": 1}),
+        json.dumps({"schema": None, "payload": {"n": 2}}),
+        envelope(schema, {"n": 3, "city": "Bern"}),
+    ]
     produce(topic, [(0, None, value) for value in values])
     tolerate = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": dead}
     layout = {"partitioner.class": "FieldPartitioner", "partition.field.name": "city"}
