@@ -38,6 +38,7 @@ def _start(
         name=name,
         argv=[str(spark_home() / "bin" / argv[0]), *argv[1:]],
         log_path=folder / f"{name}.log",
+        cleanup=[folder],
         stop_s=10.0,
         env=environment,
     )
@@ -133,7 +134,7 @@ class StandaloneCluster(_SparkServers):
     def _is_master_up(self) -> bool:
         try:
             return answers(self._port) and self.alive_workers() == 0
-        except OSError:  # the port comes first, the pages follow
+        except (OSError, ValueError):  # the port comes first, the pages follow one by one
             return False
 
 
