@@ -212,4 +212,7 @@ def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
         return "s3.forbidden", f"Grant {needed} on this bucket to the credentials in use.", ""
     if refusal.status == 404 and not refusal.code:
         return "s3.no_bucket", f"Check that bucket {tried.bucket} exists.", "s3.bucket.name"
-    return "s3.refused", "", ""
+    if refusal.status == 501 or refusal.code == NOT_IMPLEMENTED:
+        advice = "This store does not offer it: unset the keys for encryption, ACL or tags that ask for it."
+        return "s3.not_offered", advice, ""
+    return "s3.refused", "Look the request up in the store's log, or ask its operator.", ""

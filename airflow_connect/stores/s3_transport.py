@@ -183,9 +183,9 @@ class S3Transport:
         return moved.netloc if same else ""
 
     def _gave_up(self, request: S3Request, failure: str, tries: int) -> UnavailableError:
-        place = self.attempted(request).place
+        place, reason = self.attempted(request).place, failure.rstrip(".")
         return UnavailableError(
-            f"{request.operation} of {place} failed {tries} times, at last with {failure.rstrip('.')}.",
+            f"{request.operation} of {place} failed {tries} times, at last with {reason}, at {self._host}.",
             code="s3.unavailable",
             suggestion="Run again when it answers; s3.part.retries and s3.retry.backoff.ms bound the tries.",
         )

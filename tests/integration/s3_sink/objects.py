@@ -7,8 +7,10 @@ import io
 import json
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import _read_py
@@ -24,6 +26,23 @@ STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 BYTES_CONVERTER = "org.apache.kafka.connect.converters.ByteArrayConverter"
 WITH_SCHEMAS = {"value.converter": JSON_CONVERTER, "value.converter.schemas.enable": "true"}
 """Values are `{"schema", "payload"}` documents."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a Sink asks of an S3 server."""
+
+    endpoint_url: str
+    access_key: str = "id"
+    secret_key: str = "secret"
+    region: str = "us-east-1"
+
+    def client(self) -> Any:
+        """boto3's client."""
+        return boto3.client(
+            "s3", endpoint_url=self.endpoint_url, region_name=self.region, aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+        )  # fmt: skip
 
 
 def raw(sink: Sink, key: str) -> bytes:

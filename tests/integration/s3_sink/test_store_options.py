@@ -9,37 +9,19 @@ import json
 import random
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from airflow_connect.connectors.s3 import task
-from tests.integration.s3_sink.objects import BYTES_CONVERTER, BYTES_FORMAT, contents, raw
+from tests.integration.s3_sink.objects import BYTES_CONVERTER, BYTES_FORMAT, Server, contents, raw
 from tests.support.runs import Sink
 from tests.support.s3_interceptor import S3Interceptor, error
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[3]
-
-
-@dataclass(frozen=True)
-class Server:
-    """What a Sink asks of an S3 server."""
-
-    endpoint_url: str
-    access_key: str = "id"
-    secret_key: str = "secret"
-    region: str = "us-east-1"
-
-    def client(self) -> Any:
-        return boto3.client(
-            "s3", endpoint_url=self.endpoint_url, region_name=self.region, aws_access_key_id=self.access_key,
-            aws_secret_access_key=self.secret_key,
-        )  # fmt: skip
 
 
 @pytest.fixture
@@ -176,6 +158,7 @@ def test_tagging_that_a_store_refuses_is_ignored_or_fails_as_told(make_topic, pr
     assert ignored.records == 1
     assert (failed.status, again.recovered_run_id) == ("failed", failed.run_id)
     assert "PutObjectTagging" in failed.error["message"]
+    assert failed.error["code"] == "s3.not_offered"
     assert list(contents(failing).values()) == [[1], [1]]
 
 
