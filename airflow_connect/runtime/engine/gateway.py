@@ -34,7 +34,8 @@ _DEAF = ("/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"")
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 # A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start.
-_LEAN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss512k", "-XX:-UsePerfData")
+# Without -Xms its first heap would be a 64th of the machine.
+_LEAN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xss512k", "-XX:-UsePerfData", "-Xms32m")
 
 
 @dataclass

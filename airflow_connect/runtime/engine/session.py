@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.errors import TaskFailedError
 from airflow_connect.runtime.engine.gateway import Gateway, start_gateway
 from airflow_connect.runtime.engine.java import java_home
 
@@ -37,10 +38,12 @@ class OpenSession:
 
     def stop(self) -> None:
         """End the session, then the JVM."""
-        self.session.stop()
-        if self.gateway is not None:
-            _forget_gateway()
-            self.gateway.stop()
+        try:
+            self.session.stop()
+        finally:
+            if self.gateway is not None:
+                _forget_gateway()
+                self.gateway.stop()
 
 
 def open_session(settings: Mapping[str, str]) -> OpenSession:
@@ -67,15 +70,19 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
         gateway = start_gateway(merged.pop("spark.driver.memory", DRIVER_MEMORY), options)
     builder = SparkSession.builder.master(_with_retries(master))
     for key, value in merged.items():
-        if key != "spark.master":
+        if key.startswith("spark.") and key != "spark.master":
             builder = builder.config(key, value)
     try:
         return OpenSession(builder.getOrCreate(), gateway)
-    except BaseException:
+    except Exception as error:
+        reason = " ".join(str(error).split("\n\tat ")[0].split())  # Asks the JVM, so before that is ended.
         if gateway is not None:
             _forget_gateway()
             gateway.stop()
-        raise
+        raise TaskFailedError(
+            f"Spark did not start: {reason[:1000].rstrip('.')}.",
+            suggestion="Check spark.master of the worker and its settings.",
+        ) from error
 
 
 def _forget_gateway() -> None:
