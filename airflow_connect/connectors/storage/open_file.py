@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,13 +83,15 @@ class FileStream:
         if self._values:
             self._encode()
         encoder: Any = self._encoder
-        encoder.append_arrow(batch)
+        with self._fatal():
+            encoder.append_arrow(batch)
 
     def spill(self) -> None:
         """Give memory back to the executor."""
         if self._values:
             self._encode()
-        self._encoder.spill()
+        with self._fatal():
+            self._encoder.spill()
         if self._gzip is not None:
             self._gzip.spill()
         self._staging.spill()
@@ -96,7 +100,8 @@ class FileStream:
         """Write the rest and finish staging."""
         if self._values:
             self._encode()
-        self._encoder.finish()
+        with self._fatal():
+            self._encoder.finish()
         if self._gzip is not None:
             self._gzip.finish()
         return self._staging.close(end, records)
@@ -107,14 +112,22 @@ class FileStream:
 
     def _encode(self) -> None:
         values, self._values, self._values_bytes = self._values, [], 0
-        try:
+        with self._fatal():
             self._encoder.append(values)
+
+    @contextmanager
+    def _fatal(self) -> Iterator[None]:
+        """Encoders work on many values at once: no tolerance can leave out the one that fails, whichever it is.
+
+        Converters check what they read, so this is rare.
+        """
+        try:
+            yield
+        except FatalDataError:
+            raise
         except DataError as error:
-            # Converters check what they read, so this is rare. The others of these values would be lost with it.
             raise FatalDataError(
-                f"{error.message} It is in one of the last {len(values)} records for {self._key}.",
-                code=error.code,
-                suggestion=error.suggestion,
+                f"{error.message} It is in a record for {self._key}.", code=error.code, suggestion=error.suggestion
             ) from error
 
 
