@@ -20,6 +20,7 @@ with DAG(
     max_active_runs=1,
     params=run_params(),  # the trigger form asks how much to copy
     tags=["kafka", "s3"],
+    doc_md=__doc__,
 ):
     ConnectorOperator(
         task_id="copy_meetups",

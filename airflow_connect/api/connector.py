@@ -88,5 +88,3 @@ class SinkConnector(Protocol):
     @classmethod
     def validate(cls, config: Mapping[str, Any]) -> Sequence[Any]:
         """Every finding about the configuration, offline; empty when it is right."""
-
-

@@ -71,7 +71,9 @@ _ERRORS, _RUN = "Error Handling", "Run"
 "Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
-_NOTHING_PASSES = "Converters here ask no servers, so nothing that fails in them passes; Kafka and the store have retries of their own."
+_NOTHING_PASSES = (
+    "Converters here ask no servers, so nothing that fails in them passes; Kafka and the store have their own retries."
+)
 _LICENCE = "This software needs no licence key."
 
 

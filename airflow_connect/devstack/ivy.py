@@ -150,6 +150,4 @@ def download_error(log: str) -> DevStackError:
         cause = "Ivy failed."
         advice = "Its last lines, above, name the reason."
     tail = "\n".join(line for line in log.splitlines() if line.strip())[-LOG_TAIL_CHARS:]
-    return DevStackError(
-        f"Jars could not be fetched: {cause}\n{tail}\n", code="devstack.fetch", suggestion=advice
-    )
+    return DevStackError(f"Jars could not be fetched: {cause}\n{tail}\n", code="devstack.fetch", suggestion=advice)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from airflow_connect.devstack import ivy
-from airflow_connect.runtime.engine.cache import cache_dir, locked
 from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.runtime.engine.cache import cache_dir, locked
 
 LOCKS = Path(__file__).with_name("locks")
 

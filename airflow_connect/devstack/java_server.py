@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from airflow_connect.runtime.engine.class_data import ClassDataArchive
 from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.jars import fetch_jars
-from airflow_connect.runtime.engine.java import find_java
 from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports, log_tail
+from airflow_connect.runtime.engine.class_data import ClassDataArchive
+from airflow_connect.runtime.engine.java import find_java
 
 # The first compiler only and the serial collector: both servers are up in half the time and use a third of
 # the memory.

@@ -23,9 +23,7 @@ CHECKPOINT = (
     "AQAAQAAACgE0AQwAFHRyYW5zYWN0aW9uLnZlcnNpb24AAgAAAAAAAAAAAAcAAAA/AAAAAAISjZ3DACAAAAAAAAABoftcGUEAAAGh"
     "+1wZQf//////////////////AAAAARoAAAAIAAAABAYAAAAA"
 )
-META_PROPERTIES = (
-    "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
-)
+META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
 
 PROPERTIES = {
     "process.roles": "broker,controller",

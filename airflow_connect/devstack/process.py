@@ -93,9 +93,7 @@ class ServerProcess:
         deadline = time.monotonic() + self._command.start_s
         while not is_ready():
             if self._guard.poll() is not None:
-                raise _start_error(
-                    self._command, f"ended with exit code {self._guard.returncode} while starting"
-                )
+                raise _start_error(self._command, f"ended with exit code {self._guard.returncode} while starting")
             if time.monotonic() > deadline:
                 raise _start_error(self._command, f"was not ready within {self._command.start_s:.0f} s")
             time.sleep(POLL_S)

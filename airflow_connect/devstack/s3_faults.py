@@ -236,9 +236,7 @@ class _Handler(BaseHTTPRequestHandler):
             pass  # a client that still sends would take an early answer for a broken connection
         status, code, message = ANSWERS[fault]
         body = b"" if self.command == "HEAD" else ERROR_BODY.format(code=code, message=message).encode()
-        self._send_head(
-            status, code, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))]
-        )
+        self._send_head(status, code, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
         self.wfile.write(body)
 
     def _forward(self, fault: Fault) -> None:

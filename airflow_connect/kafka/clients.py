@@ -152,7 +152,16 @@ def state_consumer(settings: Mapping[str, Any], **extra: Any) -> QuickConsumer:
         settings: librdkafka settings.
         extra: settings with `_` for `.`, which win.
     """
-    forced = {
+    return _build(QuickConsumer, settings, _state_settings(settings, extra))
+
+
+def state_consumer_settings(settings: Mapping[str, Any], **extra: Any) -> dict[str, Any]:
+    """Every setting of the consumer that `state_consumer` makes."""
+    return {**QUICK, **settings, **_state_settings(settings, extra)}
+
+
+def _state_settings(settings: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "group.id": settings.get("group.id", "unused"),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -161,7 +170,6 @@ def state_consumer(settings: Mapping[str, Any], **extra: Any) -> QuickConsumer:
         "allow.auto.create.topics": False,
         **{key.replace("_", "."): value for key, value in extra.items()},
     }
-    return _build(QuickConsumer, settings, forced)
 
 
 def group_handle(settings: Mapping[str, Any], group: str) -> QuickConsumer:

@@ -21,6 +21,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.clients import (
     API_TIMEOUT_S,
     Admin,
+    admin_client,
     group_handle,
     kafka_error,
     names,
@@ -28,10 +29,16 @@ from airflow_connect.kafka.clients import (
     wait,
 )
 
-COORDINATOR_TIMEOUT_S = 30.0
+COORDINATOR_TIMEOUT_S = 60.0
 """How long a group's coordinator may be on its way: a broker restarts, or the offsets topic is new."""
+TRY_TIMEOUT_S = 4.0
+"""A client whose coordinator restarted never gets an answer from it again (librdkafka 2.x); a new client does."""
 _COORDINATOR_COMES = frozenset(
-    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    }
 )
 _Found = TypeVar("_Found")
 
@@ -69,24 +76,34 @@ def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartitio
     deadline = time.monotonic() + STABLE_TIMEOUT_S
     doing = f"reading the committed offsets of group {group}"
     while True:
-        request = [ConsumerGroupTopicPartitions(group, wanted)]
-        futures = admin.list_consumer_group_offsets(request, require_stable=True, request_timeout=API_TIMEOUT_S)
-        found = wait(futures[group], doing).topic_partitions or []
-        problems = [tp for tp in found if tp.error is not None]
+        found = _listed_offsets(admin, group, wanted, doing)
+        problems = [(tp, tp.error) for tp in found if tp.error is not None]
         if not problems:
             return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
-        is_unstable = all(tp.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT for tp in problems)
+        is_unstable = all(problem.code() == KafkaError.UNSTABLE_OFFSET_COMMIT for _, problem in problems)
         if not is_unstable or time.monotonic() >= deadline:
-            first = problems[0]
-            raise translate(first.error, f"{doing} for {first.topic}-{first.partition}")
+            first, problem = problems[0]
+            raise translate(problem, f"{doing} for {first.topic}-{first.partition}")
         time.sleep(0.01)
+
+
+def _listed_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: str) -> list[_Partition]:
+    def ask(client: Admin) -> Future[ConsumerGroupTopicPartitions]:
+        request = [ConsumerGroupTopicPartitions(group, wanted)]
+        return client.list_consumer_group_offsets(request, require_stable=True, request_timeout=TRY_TIMEOUT_S)[group]
+
+    try:
+        return list(_from_coordinator(admin, ask, doing).topic_partitions or [])
+    except KafkaException as error:
+        raise translate(error, doing) from error
 
 
 def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     """State name in lower case (`empty`, `stable`, ...; `dead`: there is no such group) and live members."""
     try:
         found = _from_coordinator(
-            lambda: admin.describe_consumer_groups([group], request_timeout=API_TIMEOUT_S)[group],
+            admin,
+            lambda client: client.describe_consumer_groups([group], request_timeout=TRY_TIMEOUT_S)[group],
             f"describing group {group}",
         )
     except KafkaException as error:
@@ -105,18 +122,24 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     return found.state.name.lower(), members
 
 
-def _from_coordinator(ask: Callable[[], Future[_Found]], doing: str) -> _Found:
+def _from_coordinator(admin: Admin, ask: Callable[[Admin], Future[_Found]], doing: str) -> _Found:
     """An answer of the group's coordinator; asks again while there is none yet, which librdkafka does not do here."""
     deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
     while True:
+        is_last_try = time.monotonic() >= deadline
         try:
-            return ask().result(API_TIMEOUT_S)
+            return ask(admin).result(TRY_TIMEOUT_S + 1)
         except KafkaException as error:
             inner = kafka_error(error)
-            if inner is None or inner.code() not in _COORDINATOR_COMES or time.monotonic() >= deadline:
+            if inner is not None and inner.code() == KafkaError._TIMED_OUT and not is_last_try:
+                admin = admin_client(admin.settings)
+            elif is_last_try or inner is None or inner.code() not in _COORDINATOR_COMES:
                 raise
         except TimeoutError as error:
-            raise UnavailableError(f"Kafka did not answer within {API_TIMEOUT_S:.0f} s while {doing}.") from error
+            if is_last_try:
+                waited = f"{COORDINATOR_TIMEOUT_S:.0f} s"
+                raise UnavailableError(f"Kafka did not answer within {waited} while {doing}.") from error
+            admin = admin_client(admin.settings)
         time.sleep(0.05)
 
 

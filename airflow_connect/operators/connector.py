@@ -22,7 +22,7 @@ from airflow_connect.api.errors import ConfigError, ConnectError
 from airflow_connect.api.run import RunReport
 from airflow_connect.runtime.config_files import read_connector_file, read_worker_file, unwrap_connector
 from airflow_connect.runtime.driver.process import DriverProcess
-from airflow_connect.runtime.presentation import EventLines
+from airflow_connect.runtime.presentation import EventLines, error_lines
 from airflow_connect.runtime.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class ConnectorOperator(BaseOperator):
         try:
             spec = self._spec(context)
         except ConnectError as error:
+            self._log_failure(error.to_json(), Redactor(()))
             if error.retriable:
                 raise
             raise AirflowFailException(f"{error.code}: {error}") from error
@@ -112,7 +113,6 @@ class ConnectorOperator(BaseOperator):
         mask_in_airflow(secrets)
         redact = Redactor(secrets)
         report = self._run(spec, redact)
-        self.log.info("%s", redact(str(summary_of(report))))
         self._tell_assets(context, report)
         return summary_of(report)
 
@@ -181,8 +181,14 @@ class ConnectorOperator(BaseOperator):
         if not isinstance(outcome, RunReport):
             raise driver_failure(outcome, redact(driver.log_tail))
         if outcome.error is not None:
+            self._log_failure(outcome.error, redact)
             raise run_failure(outcome)
         return outcome
+
+    def _log_failure(self, error: Mapping[str, Any], redact: Redactor) -> None:
+        """Say in lines what Airflow's log view cuts off at the right, in the head of a traceback."""
+        for line in error_lines(error):
+            self.log.error("%s", redact(line))
 
     def _tell_assets(self, context: Context, report: RunReport) -> None:
         """Put counts and offsets into the event of each asset in `outlets`."""

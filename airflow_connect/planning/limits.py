@@ -25,18 +25,14 @@ class RunLimits:
     until_timestamp_ms: int | None = None
 
 
-def until_timestamp(
-    ranges: Sequence[OffsetRange], first_later: Mapping[TopicPartition, int]
-) -> list[OffsetRange]:
+def until_timestamp(ranges: Sequence[OffsetRange], first_later: Mapping[TopicPartition, int]) -> list[OffsetRange]:
     """End each range before the first record whose timestamp is at or after the limit.
 
     Args:
         ranges: planned ranges.
         first_later: offset of the first record at or after the limit, per partition; partitions without one are absent.
     """
-    return [
-        replace(r, end=max(r.start, min(r.end, first_later.get(r.topic_partition, r.end)))) for r in ranges
-    ]
+    return [replace(r, end=max(r.start, min(r.end, first_later.get(r.topic_partition, r.end)))) for r in ranges]
 
 
 def max_records(ranges: Sequence[OffsetRange], limit: int) -> list[OffsetRange]:

@@ -104,18 +104,14 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
     return Positions(tuple(_narrow(ranges, log, policy.limits, notes)), to_commit, tuple(notes))
 
 
-def _narrow(
-    ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]
-) -> list[OffsetRange]:
+def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]) -> list[OffsetRange]:
     before = sum(len(r) for r in ranges)
     if limits.until_timestamp_ms is not None:
         ranges = until_timestamp(ranges, log.first_later)
     ranges = max_records(ranges, limits.max_records)
     after = sum(len(r) for r in ranges)
     if after < before:
-        notes.append(
-            f"Limits of the run narrowed {before} offsets to {after}; the rest is left for later runs."
-        )
+        notes.append(f"Limits of the run narrowed {before} offsets to {after}; the rest is left for later runs.")
     return ranges
 
 
@@ -159,9 +155,7 @@ def _first_sight(tp: TopicPartition, low: int, high: int, policy: Policy) -> int
     )
 
 
-def _resolve(
-    tp: TopicPartition, what: str, committed: int | None, low: int, high: int, policy: Policy
-) -> int:
+def _resolve(tp: TopicPartition, what: str, committed: int | None, low: int, high: int, policy: Policy) -> int:
     if policy.out_of_range == EARLIEST:
         return low
     if policy.out_of_range == LATEST:
@@ -170,7 +164,7 @@ def _resolve(
         return low if committed is None else min(max(committed, low), high)
     raise OffsetError(
         what + ".",
-        suggestion="Records may be lost or repeated, so nothing was copied. Set offsets.out.of.range to earliest, latest "
-        "or nearest for one run to say where to go on.",
+        suggestion="Records may be lost or repeated, so nothing was copied. Set offsets.out.of.range to earliest, "
+        "latest or nearest for one run to say where to go on.",
         config_path="offsets.out.of.range",
     )

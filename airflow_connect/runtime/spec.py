@@ -20,8 +20,8 @@ class RunSpec:
     """One run to do.
 
     Attributes:
-        connector: connector configuration as people write it for Kafka Connect, `name` included. Run limits of a trigger
-            form (`run.max.records`, ...) are merged into it by the caller.
+        connector: connector configuration as people write it for Kafka Connect, `name` included. Run limits of a
+            trigger form (`run.max.records`, ...) are merged into it by the caller.
         worker: worker configuration: `bootstrap.servers`, `group.id`, converters, security, `spark.*`. Names of
             Kafka's Java clients and of librdkafka (an Airflow `kafka` connection) are both understood.
         run_id: identity of the run; `new_run_id()` when the caller has none.

@@ -49,13 +49,13 @@ class StagingFile(Protocol):
         """Bytes held in memory by this file."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes. May upload a part in the background; an upload error is raised by a later call or by `close`."""
+        """Append bytes. A part may go up in the background; its error is raised by a later call or by `close`."""
 
     def spill(self) -> None:
         """Move buffered bytes to the executor's disk; called when the task's memory budget is used up."""
 
     def close(self, end: int, records: int) -> Future[StagedFile]:
-        """Finish staging. `end`: last offset inside plus one. The result is available when every byte is on the server."""
+        """Finish staging. `end`: last offset inside plus one. The result is there when every byte is on the server."""
 
     def abort(self) -> None:
         """Discard the file and everything already uploaded; idempotent."""

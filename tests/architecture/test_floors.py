@@ -11,9 +11,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).with_name("lint-imports")
-    return subprocess.run(
-        [program, "--no-logo", "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([program, "--no-logo", "--no-cache"], cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_imports_of_the_package_keep_all_contracts():

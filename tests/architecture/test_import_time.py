@@ -24,9 +24,7 @@ LIGHT = ["airflow_connect", *modules_of("api"), "airflow_connect.get_provider_in
 @pytest.mark.parametrize("module", LIGHT)
 def test_import_of_a_light_module_loads_nothing_heavy(module):
     code = f"import sys, {module}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == []
 

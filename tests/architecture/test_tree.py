@@ -15,9 +15,7 @@ FORBIDDEN_NAMES = {"utils.py", "helpers.py", "common.py", "base.py", "manager.py
 
 # Spelled in pieces, so that this file is not its own finding.
 REGISTRY_HOST = re.compile(
-    r"\b[\w.-]*(?:"
-    + "|".join(("mav" + "en", "py" + "pi", "npm" + "js", "cra" + "tes"))
-    + r")[\w-]*\.(?:org|com|io)\b"
+    r"\b[\w.-]*(?:" + "|".join(("mav" + "en", "py" + "pi", "npm" + "js", "cra" + "tes")) + r")[\w-]*\.(?:org|com|io)\b"
 )
 MACHINE_PATH = re.compile(r"(?<![\w./$~-])/(?:" + "|".join(("work", "root", "home", "Users")) + r")/[\w.-]+")
 

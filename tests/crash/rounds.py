@@ -1,4 +1,4 @@
-"""One kill round: a connector whose runs are killed, frozen and restarted at random, and what must hold all the time."""
+"""One kill round: a connector whose runs are killed, frozen and restarted, and what must hold all the time."""
 
 from __future__ import annotations
 

@@ -34,21 +34,15 @@ def partition_count(bootstrap: str, topic: str) -> int:
     found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics.get(topic)
     if found is None or found.error is not None:
         return 0
-    return sum(
-        1 for partition in found.partitions.values() if partition.error is None and partition.leader >= 0
-    )
+    return sum(1 for partition in found.partitions.values() if partition.error is None and partition.leader >= 0)
 
 
-def create_topic(
-    bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None
-) -> None:
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
     """Create a topic and wait until every partition is visible to a new client."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     request = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
     admin.create_topics([request])[topic].result(TIMEOUT_S)
-    wait_until(
-        lambda: partition_count(bootstrap, topic) == partitions, f"{topic} with {partitions} partitions"
-    )
+    wait_until(lambda: partition_count(bootstrap, topic) == partitions, f"{topic} with {partitions} partitions")
 
 
 def add_partitions(bootstrap: str, topic: str, total: int) -> None:
@@ -74,9 +68,7 @@ def delete_records(bootstrap: str, topic: str, partition: int, before_offset: in
 
 def produce(bootstrap: str, topic: str, records: Records, config: Mapping[str, Any] | None = None) -> None:
     """Write records and return when the broker has all of them."""
-    producer = Producer(
-        {**QUICK, "bootstrap.servers": bootstrap, "enable.idempotence": True, **(config or {})}
-    )
+    producer = Producer({**QUICK, "bootstrap.servers": bootstrap, "enable.idempotence": True, **(config or {})})
     _send(producer, topic, records)
 
 

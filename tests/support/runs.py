@@ -147,7 +147,9 @@ class Sink:
         """Every expected JSON value is in the bucket once, nothing else is, and nothing is left unfinished."""
         found = Counter(json.dumps(v, sort_keys=True) for v in self.values())
         wanted = Counter(json.dumps(v, sort_keys=True) for v in expected)
-        assert found == wanted, f"missing {list((wanted - found).elements())[:3]}, extra {list((found - wanted).elements())[:3]}"
+        assert found == wanted, (
+            f"missing {list((wanted - found).elements())[:3]}, extra {list((found - wanted).elements())[:3]}"
+        )
         assert self.uploads() == []
 
     def second(self, **config: Any) -> Sink:

@@ -94,7 +94,7 @@ class Frozen:
     def _run(self) -> None:
         try:
             self._result.append(self._sink.try_run())
-        except BaseException as error:  # handed to the test's thread by `thaw`
+        except BaseException as error:  # noqa: BLE001 (handed to the test's thread by `thaw`)
             self._result.append(error)
 
 

@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 60.0
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
 # Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
-_DEAF = ("/bin/sh", "-c", "trap '' INT; exec \"$0\" \"$@\"")
+_DEAF = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 # A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start.

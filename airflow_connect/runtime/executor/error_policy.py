@@ -18,7 +18,7 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.runtime.dead_letter_codec import to_text
 
 if TYPE_CHECKING:
-    from airflow_connect.api.connector_config import SinkConnectorConfig
+    from airflow_connect.api.connector_config import ErrorConfig
     from airflow_connect.api.run import PartitionReport
 
 log = logging.getLogger(__name__)
@@ -50,40 +50,12 @@ class Failure:
 class ErrorPolicy:
     """Applies `errors.*` in one task and collects its dead letters."""
 
-    def __init__(
-        self,
-        connector: str,
-        task: int,
-        *,
-        tolerate: bool,
-        queue: str,
-        context_headers: bool,
-        log_errors: bool,
-        log_records: bool = False,
-    ) -> None:
-        """`tolerate`: `errors.tolerance=all`. `queue`: the dead letter queue topic or ""."""
+    def __init__(self, connector: str, task: int, errors: ErrorConfig) -> None:
+        """`errors`: the connector's `errors.*` keys."""
         self._connector = connector
         self._task = task
-        self._tolerate = tolerate
-        self._queue = queue
-        self._context_headers = context_headers
-        self._log_errors = log_errors
-        self._log_records = log_records
+        self._errors = errors
         self.dead_letters: list[dict[str, Any]] = []
-
-    @classmethod
-    def from_config(cls, connector: SinkConnectorConfig, task: int) -> ErrorPolicy:
-        """The policy that a connector's `errors.*` keys ask for."""
-        errors = connector.errors
-        return cls(
-            connector.name,
-            task,
-            tolerate=errors.tolerate,
-            queue=errors.dead_letter_topic,
-            context_headers=errors.dead_letter_headers,
-            log_errors=errors.log,
-            log_records=errors.log_records,
-        )
 
     def handle(self, record: KafkaRecord, failure: Failure) -> bool:
         """Take note of a failed record.
@@ -94,12 +66,12 @@ class ErrorPolicy:
         Raises:
             DataError: errors are not tolerated; names the record.
         """
-        if not self._tolerate:
+        if not self._errors.tolerate:
             raise self._located(record, failure)
-        if self._log_errors:
-            where = f" for the record at {record.where}" if self._log_records else ""
+        if self._errors.log:
+            where = f" for the record at {record.where}" if self._errors.log_records else ""
             log.error("Error at stage %s of task %s%s: %s", failure.stage, self._task, where, failure.error)
-        if not self._queue:
+        if not self._errors.dead_letter_topic:
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
@@ -114,7 +86,7 @@ class ErrorPolicy:
 
     def report(self, record: KafkaRecord, failure: Failure) -> bool:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
-        return self.handle(record, failure) if self._queue else False
+        return self.handle(record, failure) if self._errors.dead_letter_topic else False
 
     def _located(self, record: KafkaRecord, failure: Failure) -> DataError:
         error = failure.error
@@ -130,10 +102,10 @@ class ErrorPolicy:
 
     def _dead_letter(self, record: KafkaRecord, failure: Failure) -> dict[str, Any]:
         headers = [(name, value) for name, value in record.headers]
-        if self._context_headers:
+        if self._errors.dead_letter_headers:
             headers += [(PREFIX + name, value.encode()) for name, value in self._context(record, failure)]
         return {
-            "topic": self._queue,
+            "topic": self._errors.dead_letter_topic,
             "key": to_text(record.key),
             "value": to_text(record.value),
             "timestamp": record.timestamp,

@@ -49,7 +49,7 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
     consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
     reader = RangeReader(consumer.settings, list(plan.ranges))
     try:
-        policy = ErrorPolicy.from_config(config.connector, plan.task)
+        policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors)
         loop = SinkLoop(sink, RecordConverter(config), policy, progress)
         opened = time.monotonic()
         partitions = loop.run(reader, plan, columnar=settings.columnar)

@@ -193,7 +193,7 @@ def test_null_values_are_written_as_tombstones_with_their_keys(make_topic, produ
     report = sink.run()
 
     assert report.records == 3
-    tombstones = [key for key in sink.keys() if "tombstone" in key]
+    tombstones = [key for key in list(sink.keys()) if "tombstone" in key]
     assert len(tombstones) == 1
     assert sink.body(tombstones[0]).splitlines() == [b'"b"', b'"c"']
     assert sink.uploads() == []

@@ -153,7 +153,7 @@ def test_many_small_runs_make_the_objects_of_one_long_run_when_the_tail_is_left(
     whole.run()
 
     def objects(folder):
-        return {k.removeprefix(folder): whole.body(k) for k in whole.keys() if k.startswith(folder)}
+        return {k.removeprefix(folder): whole.body(k) for k in list(whole.keys()) if k.startswith(folder)}
 
     assert objects("pieces") == objects("whole") != {}
     assert any(r.left for r in reports)

@@ -2,8 +2,8 @@
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.kafka.batch_reader import RangeReader
 from tests.support.kafka_data import produce as produce_with
 from tests.support.runs import numbered
 from tests.support.waiting import wait_until

@@ -73,9 +73,7 @@ def test_fetch_jars_with_a_changed_lock_uses_another_folder(locks, repository):
 
 def test_fetch_jars_with_wrong_checksum_keeps_nothing(locks, repository, tmp_path):
     repository.content = b"other content"
-    with pytest.raises(
-        DevStackError, match=r"two: org\.[ab]\+.* has sha256 .* not .*; nothing was kept"
-    ) as failed:
+    with pytest.raises(DevStackError, match=r"two: org\.[ab]\+.* has sha256 .* not .*; nothing was kept") as failed:
         jars.fetch_jars("two", locks)
     assert failed.value.code == "devstack.checksum"
     assert list((tmp_path / "cache" / "jars").iterdir()) == []

@@ -110,9 +110,7 @@ def test_stop_keeps_the_cleanup_paths(tmp_path):
 
 def test_start_of_a_server_that_dies_shows_the_end_of_its_log(tmp_path):
     what, is_ready = command(tmp_path, "raise SystemExit('no space left')")
-    with pytest.raises(
-        DevStackError, match=r"(?s)test server ended with exit code 1.*no space left"
-    ) as failed:
+    with pytest.raises(DevStackError, match=r"(?s)test server ended with exit code 1.*no space left") as failed:
         ServerProcess.start(what, is_ready)
     assert failed.value.code == "devstack.start"
 

