@@ -6,9 +6,11 @@ are staged files that nobody can see (invariant 1 of exactly_once/).
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.resolved_config import load_connector_config
@@ -76,5 +78,12 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         dead_letters=tuple(policy.committed_letters(partitions)),
         timings_ms=timings,
         host=socket.gethostname(),
-        peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_memory_bytes=_peak_memory_bytes(),
     )
+
+
+def _peak_memory_bytes() -> int:
+    """Highest resident set size of this process; `ru_maxrss` would begin with that of the process that forked it."""
+    status = Path("/proc/self/status")
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.exists() else None
+    return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
