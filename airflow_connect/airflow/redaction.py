@@ -65,4 +65,5 @@ def mask_in_airflow(secrets: Iterable[str]) -> None:
     from airflow.sdk.log import mask_secret
 
     for secret in secrets:
-        mask_secret(secret)
+        if len(secret) >= MIN_SECRET_LENGTH:  # of a shorter one Airflow would only write that it is too short
+            mask_secret(secret)

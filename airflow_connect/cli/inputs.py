@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser
-from collections.abc import Mapping
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_connect.api.config_values import is_secret_name
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.spec import RunSpec
 
@@ -18,16 +19,40 @@ def add_files(parser: ArgumentParser) -> None:
     parser.add_argument(
         "connectors", nargs="+", metavar="connector", help="connector configuration, .properties or JSON"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="set a key of every connector this time only, such as run.max.records=1000; can be repeated",
+    )
 
 
-def spec_of(path: str, worker: Mapping[str, Any], command: str) -> RunSpec:
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    if is_secret_name(key):  # The value is not shown either: this message goes to a terminal.
+        raise ArgumentTypeError(f"{key} is a secret, and everybody on this machine can read command lines; use a file")
+    return key, value
+
+
+def spec_of(path: str, worker: Mapping[str, Any], command: str, settings: Iterable[tuple[str, str]] = ()) -> RunSpec:
     """The run that a connector file and a worker configuration describe.
+
+    Args:
+        path: connector file.
+        worker: worker configuration.
+        command: name of the command, for the history of runs.
+        settings: keys of the connector that win over its file.
 
     Raises:
         ConfigError: the file is missing or cannot be read.
     """
     return RunSpec(
-        connector=read_connector_file(path),
+        connector={**read_connector_file(path), **dict(settings)},
         worker=worker,
         origin={"command": command, "user": os.environ.get("USER") or str(os.getuid()), "file": Path(path).name},
     )

@@ -25,17 +25,19 @@ add_arguments = add_files
 def run(arguments: Namespace, terminal: Terminal) -> Outcome:
     """Plan every connector; one that fails does not keep the others from being planned."""
     worker = read_worker_file(arguments.worker)
-    return run_interruptible(lambda stopping: _plan_all(arguments.connectors, worker, terminal, stopping), terminal)
+    return run_interruptible(lambda stopping: _plan_all(arguments, worker, terminal, stopping), terminal)
 
 
-def _plan_all(paths: list[str], worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event) -> Outcome:
+def _plan_all(
+    arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
+) -> Outcome:
     results: list[dict[str, Any]] = []
     lines: list[str] = []
     errors: list[dict[str, Any]] = []
-    for path in paths:
+    for path in arguments.connectors:
         if stopping.is_set():
             break
-        plan, error = _plan_one(path, worker)
+        plan, error = _plan_one(path, worker, arguments.settings)
         results.append({"file": path, "plan": plan.to_json() if plan else None, "error": error})
         if error is not None:
             errors.append(error)
@@ -51,12 +53,14 @@ def _plan_all(paths: list[str], worker: Mapping[str, Any], terminal: Terminal, s
     )
 
 
-def _plan_one(path: str, worker: Mapping[str, Any]) -> tuple[Plan | None, dict[str, Any] | None]:
+def _plan_one(
+    path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]]
+) -> tuple[Plan | None, dict[str, Any] | None]:
     from airflow_connect.runtime.driver.run import plan_connector
 
     connector: Mapping[str, Any] | None = None
     try:
-        spec = spec_of(path, worker, NAME)
+        spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
         return plan_connector(spec), None
     except ConnectError as error:

@@ -48,11 +48,11 @@ def run(arguments: Namespace, terminal: Terminal) -> Outcome:
 
         spark = {key: str(value) for key, value in worker.items() if key.startswith("spark.")}
         with SparkEngine(spark) as engine:
-            outcome = _round(arguments.connectors, worker, engine, terminal)
+            outcome = _round(arguments, worker, engine, terminal)
             while arguments.follow is not None and not stopping.is_set():
                 _show(outcome, terminal)
                 stopping.wait(arguments.follow)
-                outcome = _round(arguments.connectors, worker, engine, terminal)
+                outcome = _round(arguments, worker, engine, terminal)
         return outcome
 
     return run_interruptible(work, terminal)
@@ -64,12 +64,12 @@ def _show(outcome: Outcome, terminal: Terminal) -> None:
     show(NAME, outcome, terminal)
 
 
-def _round(paths: list[str], worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal) -> Outcome:
+def _round(arguments: Namespace, worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal) -> Outcome:
     results: list[dict[str, Any]] = []
     lines: list[str] = []
     errors: list[dict[str, Any]] = []
-    for path in paths:
-        report, error = _run_one(path, worker, engine, terminal)
+    for path in arguments.connectors:
+        report, error = _run_one(path, worker, arguments.settings, engine, terminal)
         if error is not None:
             errors.append(error)
         elif report is not None:
@@ -87,7 +87,7 @@ def _round(paths: list[str], worker: Mapping[str, Any], engine: SparkEngine, ter
 
 
 def _run_one(
-    path: str, worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal
+    path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]], engine: SparkEngine, terminal: Terminal
 ) -> tuple[RunReport | None, dict[str, Any] | None]:
     """A run and its error, with the connector's name in front of the message; without a report if it never began."""
     from airflow_connect.runtime.driver.run import run_connector
@@ -95,7 +95,7 @@ def _run_one(
     connector: Mapping[str, Any] | None = None
     report: RunReport | None = None
     try:
-        spec = spec_of(path, worker, NAME)
+        spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)

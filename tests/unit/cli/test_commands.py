@@ -166,3 +166,31 @@ def test_defect_is_reported_with_its_traceback_and_an_envelope(cli: Cli, worker:
 
 def test_own_error_shows_no_traceback(cli: Cli, worker: Path, connector: Connector) -> None:
     assert "Traceback" not in cli("plan", worker, connector("orders", fake="config")).err
+
+
+@pytest.mark.parametrize(("place", "records"), [("front", 7), ("end", 7), ("nowhere", 20)])
+def test_set_wins_over_the_file_of_every_connector(
+    cli: Cli, worker: Path, connector: Connector, place: str, records: int
+) -> None:
+    files = [worker, connector("a"), connector("b")]
+    words = ["--set", "run.max.records=7"]
+    argv = {"front": [*words, *files], "end": [*files, *words], "nowhere": files}[place]
+    reports = [found["report"] for found in cli("standalone", "--json", *argv).envelope["result"]["connectors"]]
+    assert [report["records"] for report in reports] == [records, records]
+
+
+def test_set_is_heard_by_plan(cli: Cli, worker: Path, connector: Connector) -> None:
+    done = cli("plan", worker, connector("orders"), "--set", "fake=config", "--set", "other=a=b")
+    assert (done.exit_code, done.err.splitlines()[0]) == (2, "✗ config.invalid  some.key")
+
+
+@pytest.mark.parametrize("setting", ["run.max.records", "=7", "aws.secret.access.key=wonder1and"])
+def test_set_refuses_what_is_no_setting_and_what_is_secret(
+    cli: Cli, worker: Path, connector: Connector, setting: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli("standalone", worker, connector("orders"), "--set", setting)
+    assert ended.value.code == 2
+    printed = capsys.readouterr().err
+    assert "argument --set: " in printed
+    assert "wonder1and" not in printed

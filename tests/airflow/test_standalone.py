@@ -1,0 +1,310 @@
+"""The operator in a whole Airflow, started in every way that Airflow has, on a real broker and a real S3 server.
+
+What is asserted comes from Airflow's REST API, from the bucket and from the consumer group.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.airflow.run_params import RUN_KEYS
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
+from airflow_connect.runtime.presentation import PROGRESS_EVERY_S
+from tests.support.airflow_server import AirflowServer, Run
+from tests.support.faulty_converter import Faults
+from tests.support.kafka_data import TopicProducer
+from tests.support.processes import command_lines
+from tests.support.runs import Sink
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+RECORDS = 300
+PARTITIONS = 2
+KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET = "kafka-wonder1and", "jaas-rabbit77hole", "convert-0pensesame"
+DRIVER_JVM_AND_DAEMON = 3
+
+DAG_FILE = """
+from datetime import UTC, datetime
+from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
+from airflow_connect.operators.connector import ConnectorOperator, run_params
+
+copied = Asset({name!r}, "s3://{bucket}/topics/{topic}")
+
+with DAG({name!r}, schedule={schedule}, catchup=False, params=run_params()):
+    ConnectorOperator(
+        task_id="copy",
+        config={config!r},
+        worker={worker!r},
+        kafka_conn_id="our_kafka",
+        aws_conn_id="our_aws",
+        outlets=[copied],
+    )
+"""
+# One run when the DAG is unpaused, and then every first of January.
+YEARLY = 'CronTriggerTimetable("0 0 1 1 *", timezone="UTC", run_immediately=True)'
+# Runs of the past only: Airflow would go on behind a backfill by itself.
+UNTIL_2025 = 'CronTriggerTimetable("0 0 1 1 *", timezone="UTC"), end_date=datetime(2025, 12, 31, tzinfo=UTC)'
+NEXT_DAG = """
+with DAG("{name}-next", schedule=[copied], catchup=False):
+
+    @task
+    def told(*, triggering_asset_events=None):
+        return [event.extra for event in triggering_asset_events[copied]]
+
+    told() >> ConnectorOperator(
+        task_id="copy", config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka", aws_conn_id="our_aws"
+    )
+"""
+
+
+@pytest.fixture(scope="session")
+def airflow(kafka: KafkaBroker, s3: S3Server) -> Iterator[AirflowServer]:
+    """An Airflow that knows broker and S3 server by connections in its database."""
+    server = AirflowServer()
+    try:
+        extra = {"bootstrap.servers": kafka.bootstrap, "runs.storage.replication.factor": "1"}
+        server.connect("our_kafka", "kafka", {**extra, "sasl.password": KAFKA_SECRET, "group.id": "of-others"})
+        extra = {"endpoint_url": s3.endpoint_url, "region_name": s3.region}
+        server.connect("our_aws", "aws", extra, login=s3.access_key, password=s3.secret_key)
+        yield server
+    finally:
+        server.stop()
+
+
+@dataclass
+class Pipeline:
+    """A deployed DAG `copy` with the sink that it runs, and the records in its topic."""
+
+    airflow: AirflowServer
+    sink: Sink
+    faults: Faults
+    produce: TopicProducer
+    values: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def dag_id(self) -> str:
+        """The DAG is called like the connector."""
+        return self.sink.name
+
+    def write(self, count: int, first_order: dict[str, Any] | None = None) -> None:
+        """Write records; `first_order` is for the converter that meets the first one."""
+        numbers = range(len(self.values), len(self.values) + count)
+        values = [{"n": n, **((first_order or {}) if n == numbers[0] else {})} for n in numbers]
+        self.produce(self.sink.topic, [(v["n"] % PARTITIONS, None, json.dumps(v)) for v in values])
+        self.values += values
+
+    def trigger(self, conf: dict[str, Any] | None = None) -> Run:
+        """Start a run by REST."""
+        return self.airflow.trigger(self.dag_id, conf)
+
+    def wait_until_held(self) -> None:
+        """Return when a task of a run stands in the middle of its copy."""
+        wait_until(lambda: bool(self.faults.held()), "a run to be in its copy", 60)
+
+    def asset_extras(self) -> list[dict[str, Any]]:
+        """What the events of the sink's asset carry."""
+        (asset,) = self.airflow.get("assets", name_pattern=self.dag_id)["assets"]
+        found = self.airflow.get("assets/events", asset_id=asset["id"])["asset_events"]
+        return [event["extra"] for event in found]
+
+
+@pytest.fixture
+def deploy(
+    airflow: AirflowServer,
+    make_topic: Callable[..., str],
+    make_sink: Callable[..., Sink],
+    produce: TopicProducer,
+    tmp_path: Path,
+) -> Iterator[Callable[..., Pipeline]]:
+    """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic."""
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    faults = Faults(folder)
+
+    def make(schedule: str = "None", more: str = "", first_order: dict[str, Any] | None = None) -> Pipeline:
+        converter = {**faults.config(), "value_converter_basic_auth_user_info": f"me:{CONVERTER_SECRET}"}
+        sink = make_sink(make_topic(PARTITIONS), **converter)
+        from_connections = {"aws_access_key_id": None, "aws_secret_access_key": None, "store_url": None}
+        config = sink.connector(**from_connections)
+        jaas = (
+            f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{JAAS_SECRET}";'
+        )
+        worker = {**sink.worker(), "spark.master": "local[2]", "admin.sasl.jaas.config": jaas}
+        del worker["bootstrap.servers"]
+        names = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
+        next_config = {**config, "name": f"{sink.name}-next", "topics.dir": "again"}
+        source = (DAG_FILE + more).format(**names, config=config, worker=worker, next_config=next_config)
+        pipeline = Pipeline(airflow, sink, faults, produce)
+        pipeline.write(RECORDS, first_order)
+        airflow.deploy(sink.name, source, sink.name, *([f"{sink.name}-next"] if more else []))
+        return pipeline
+
+    yield make
+    faults.release()
+
+
+def test_scheduled_run_copies_and_its_asset_event_starts_the_next_dag(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy(YEARLY, NEXT_DAG)
+    pipeline.airflow.unpause(f"{pipeline.dag_id}-next")
+    pipeline.airflow.unpause(pipeline.dag_id)
+
+    (scheduled,) = pipeline.airflow.wait_for_runs(pipeline.dag_id, 1)
+    assert scheduled.succeed().facts()["run_type"] == "scheduled"
+    summary = scheduled.xcom("copy")
+    assert (summary["status"], summary["records"]) == ("done", RECORDS)
+    extra = {key: summary[key] for key in ("records", "offsets", "files", "run_id")}
+    assert extra["offsets"] == {f"{pipeline.sink.topic}-{p}": RECORDS // PARTITIONS for p in range(PARTITIONS)}
+
+    (triggered,) = pipeline.airflow.wait_for_runs(f"{pipeline.dag_id}-next", 1)
+    facts = triggered.succeed().facts()
+    assert (facts["run_type"], facts["logical_date"]) == ("asset_triggered", None)
+    assert triggered.xcom("told") == pipeline.asset_extras() == [extra]
+    assert triggered.xcom("copy")["records"] == RECORDS
+    pipeline.sink.assert_exactly_once(pipeline.values * 2)
+
+
+def test_rest_triggered_run_is_bounded_by_its_conf_and_can_be_cleared_and_run_again(
+    deploy: Callable[..., Pipeline],
+) -> None:
+    pipeline = deploy()
+    pipeline.airflow.unpause(pipeline.dag_id)
+    run = pipeline.trigger({"run.max.records": 100})
+    run.succeed()
+    assert run.facts()["logical_date"] is None
+    assert run.xcom("copy")["records"] == 100
+    assert len(pipeline.sink.values()) == 100
+
+    run.clear()
+    run.wait_for_task("copy", lambda task: task["try_number"] == 2, "to run again")
+    run.succeed()
+    assert run.xcom("copy")["records"] == 100
+    assert sum(pipeline.sink.offsets().values()) == 200
+
+    rest = pipeline.trigger()
+    rest.succeed()
+    assert rest.xcom("copy")["records"] == RECORDS - 200
+    pipeline.sink.assert_exactly_once(pipeline.values)
+
+
+def test_backfill_with_overlapping_runs_fences_the_older_and_copies_once(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy(UNTIL_2025, first_order={"do": "hold", "times": 1})
+    pipeline.airflow.unpause(pipeline.dag_id)
+    pipeline.airflow.backfill(pipeline.dag_id, "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", max_active_runs=2)
+    pipeline.wait_until_held()
+    runs = pipeline.airflow.runs(pipeline.dag_id)
+    assert [run.facts()["run_type"] for run in runs] == ["backfill"] * 2
+    wait_until(lambda: any(run.has_ended() for run in runs), "the run that is not held to end", 60)
+    assert not all(run.has_ended() for run in runs)
+    pipeline.faults.release()
+    states = {run.wait(): run for run in runs}
+    assert set(states) == {"success", "failed"}, [run.messages("copy") for run in runs]
+    assert states["success"].xcom("copy")["records"] == RECORDS
+    log = states["failed"].log("copy")
+    assert "run.fenced" in log and "Two runs of one connector overlapped" in log
+    pipeline.sink.assert_exactly_once(pipeline.values)
+
+    states["failed"].clear()
+    states["failed"].wait_for_task("copy", lambda task: task["try_number"] == 2, "to run again")
+    states["failed"].succeed()
+    assert states["failed"].xcom("copy")["status"] == "empty"
+    pipeline.sink.assert_exactly_once(pipeline.values)
+
+
+def drivers_of(airflow: AirflowServer) -> dict[int, str]:
+    """Running drivers of tasks, with the tokens that all their children carry."""
+    found = {}
+    for pid, command in command_lines():
+        environment = environment_of(pid) if "airflow_connect.runtime.driver" in command else {}
+        if environment.get("AIRFLOW_HOME") == str(airflow.home):
+            found[pid] = environment[TOKEN_ENV]
+    return found
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    try:
+        entries = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy(first_order={"do": "hold", "times": 1})
+    pipeline.airflow.unpause(pipeline.dag_id)
+    run = pipeline.trigger()
+    pipeline.wait_until_held()
+    (token,) = drivers_of(pipeline.airflow).values()
+    assert len(processes_of(token)) >= DRIVER_JVM_AND_DAEMON
+
+    run.set_task_state("copy", "failed")
+    wait_until(lambda: processes_of(token) == [], "driver, JVM and workers to be gone", 30)
+    assert run.wait() == "failed"
+    run.wait_for_message("copy", "The task was killed: nothing was committed")
+    assert (pipeline.sink.keys(), pipeline.sink.offsets()) == ([], {})
+
+    again = pipeline.trigger()
+    again.succeed()
+    assert again.xcom("copy")["records"] == RECORDS
+    pipeline.sink.assert_exactly_once(pipeline.values)
+
+
+def test_log_shows_progress_and_secrets_are_nowhere_while_a_run_goes_on_and_afterwards(
+    deploy: Callable[..., Pipeline], s3: S3Server
+) -> None:
+    pipeline = deploy(first_order={"do": "hold", "times": 1})
+    secrets = (KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET, s3.secret_key)
+    airflow = pipeline.airflow
+    airflow.unpause(pipeline.dag_id)
+    run = pipeline.trigger({"run.max.records": RECORDS})
+    pipeline.wait_until_held()
+    (token,) = drivers_of(airflow).values()
+    seen = {f"environment of {pid}": json.dumps(environment_of(pid)) for pid in processes_of(token)}
+    assert len(seen) >= DRIVER_JVM_AND_DAEMON
+    commands = {f"command line of {pid}": command for pid, command in command_lines() if pid in processes_of(token)}
+    run.wait_until_message_is_older("copy", "copy ...", PROGRESS_EVERY_S)
+    pipeline.faults.release()
+    run.succeed()
+
+    task = run.task("copy")
+    seen |= {
+        **commands,
+        "task log": run.log("copy"),
+        "task instance": json.dumps(task),
+        "XCom": json.dumps(run.xcom("copy")),
+        "DAG run": json.dumps(run.facts()),
+        "asset events": json.dumps(pipeline.asset_extras()),
+        "connections": json.dumps(airflow.get("connections")),
+        **{str(path): path.read_text(errors="replace") for path in airflow.home.glob("logs/**/*.log")},
+        "log of all components": airflow.log_path.read_text(errors="replace"),
+    }
+    assert [(where, secret) for where, text in seen.items() for secret in secrets if secret in text] == []
+    messages = run.messages("copy")
+    assert f"Up to {RECORDS} records of {PARTITIONS} partitions in 2 tasks." in messages
+    assert [line for line in messages if re.match(r"copy \d+%: \d+ of 300 records, ", line)]
+    assert [line for line in messages if re.match(f"{pipeline.dag_id}: {RECORDS} records in 2 files, ", line)]
+    rendered = task["rendered_fields"]
+    assert rendered["config"]["topics"] == pipeline.sink.topic
+    assert rendered["config"]["value.converter.basic.auth.user.info"] == "***"
+    assert rendered["worker"]["admin.sasl.jaas.config"] == "***"
+
+
+def test_trigger_form_asks_for_the_limits(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy()
+    params = pipeline.airflow.get(f"dags/{pipeline.dag_id}/details")["params"]
+    assert tuple(params) == RUN_KEYS
+    assert [param["schema"]["title"] for param in params.values()] == [
+        "At most this many records",
+        "At most this many bytes",
+        "At most this many seconds",
+        "Only records before",
+    ]
