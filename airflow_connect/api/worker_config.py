@@ -151,7 +151,7 @@ def _families() -> list[KeyFamily]:
         *clients,
         *security,
         KeyFamily("spark.", "Settings of the Spark session."),
-        KeyFamily("config.providers", "Config providers, which resolve ${provider:path:key}."),
+        KeyFamily("config.providers", "Config providers, which do not exist yet: a worker that names one is refused."),
         KeyFamily("offset.storage.", "Offsets topic or file of sources.", _SINKS_ONLY),
         KeyFamily("config.storage.", "Config topic.", _SINKS_ONLY),
         KeyFamily("status.storage.", "Status topic.", _SINKS_ONLY),

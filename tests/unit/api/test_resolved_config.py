@@ -106,3 +106,10 @@ def test_connector_definition_of_own_class_by_dotted_path() -> None:
     assert connector_definition({"connector.class": name}) is OwnConnector.config_def
     with pytest.raises(ConfigError, match="it has no `config_def`"):
         connector_definition({"connector.class": f"{__name__}:NoConnector"})
+
+
+def test_load_config_providers_are_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="config.providers.env.class") as refused:
+        load(worker={"config.providers": "env", "config.providers.env.class": "x"})
+
+    assert refused.value.config_path == "config.providers"
