@@ -99,7 +99,7 @@ def _refuse_config_providers(worker: WorkerConfig) -> None:
     if worker.config_providers:
         raise ConfigError(
             f"Config providers cannot be used yet, but the worker sets {', '.join(sorted(worker.config_providers))}.",
-            suggestion="Remove config.providers* and give the values themselves, in Airflow by connections or templates.",
+            suggestion="Remove config.providers* and give the values themselves, in Airflow by connections.",
             config_path="config.providers",
         )
 

@@ -109,7 +109,7 @@ def test_connector_definition_of_own_class_by_dotted_path() -> None:
 
 
 def test_load_config_providers_are_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="config.providers.env.class") as refused:
+    with pytest.raises(ConfigError, match=r"config\.providers\.env\.class") as refused:
         load(worker={"config.providers": "env", "config.providers.env.class": "x"})
 
     assert refused.value.config_path == "config.providers"
