@@ -1,0 +1,136 @@
+"""Manifest, state and leftover patterns survive JSON; what a newer release wrote is refused."""
+
+import json
+import re
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from airflow_connect.api.errors import StateError
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.exactly_once.recovery import merged, suspects
+from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.stores.leftovers import LeftoverPattern
+
+text = st.text(max_size=8)
+offset = st.integers(0, 2**62)
+partitions = st.builds(TopicPartition, text, st.integers(0, 9))
+ranges = st.builds(OffsetRange, text, st.integers(0, 9), offset, offset)
+offsets = st.dictionaries(partitions, offset, max_size=3)
+counts = st.integers(0, 9)
+files = st.builds(
+    StagedFile, text, text, counts, offset, offset, counts, offset, st.dictionaries(text, text, max_size=2), text
+)
+reports = st.builds(PartitionReport, ranges, offset, offset, counts, counts)
+patterns = st.builds(
+    LeftoverPattern, text, st.lists(text, max_size=2).map(tuple), text, st.lists(ranges, max_size=2).map(tuple), text
+)
+manifests = st.builds(
+    Manifest,
+    text,
+    text,
+    offset,
+    st.lists(files, max_size=2).map(tuple),
+    st.lists(reports, max_size=2).map(tuple),
+    topic_ids=st.dictionaries(text, text, max_size=2),
+    config=st.dictionaries(text, text, max_size=2),
+    counts=st.dictionaries(text, counts, max_size=2),
+    also_commit=offsets,
+    dead_letters=st.lists(st.dictionaries(text, text, max_size=2), max_size=2).map(tuple),
+)
+states = st.builds(
+    ConnectorState,
+    text,
+    text,
+    st.sampled_from([COPYING, CLOSED]),
+    offset,
+    committed=offsets,
+    topic_ids=st.dictionaries(text, text, max_size=2),
+    leftovers=st.lists(patterns, max_size=2).map(tuple),
+    bytes_per_record=st.dictionaries(text, st.floats(0, 1e6), max_size=2),
+)
+
+
+def through_json(document):
+    return json.loads(json.dumps(document.to_json()))
+
+
+@given(manifests)
+def test_manifest_survives_json(manifest):
+    assert Manifest.from_json(through_json(manifest)) == manifest
+
+
+@given(states)
+def test_state_survives_json(state):
+    assert ConnectorState.from_json(through_json(state)) == state
+
+
+@pytest.mark.parametrize("version", [2, 0, None, "1"])
+@pytest.mark.parametrize("document", [Manifest, ConnectorState])
+def test_unknown_version_is_refused_and_named(document, version):
+    with pytest.raises(StateError, match=re.escape(repr(version))):
+        document.from_json({"v": version})
+
+
+def test_offsets_of_a_manifest_are_those_of_its_ranges_before_those_of_first_sights():
+    seen, copied = TopicPartition("t", 0), TopicPartition("t", 1)
+    report = PartitionReport(OffsetRange("t", 1, 5, 9), 9, 8, 3, 3)
+    manifest = Manifest("c", "r", 0, (), (report,), also_commit={seen: 4, copied: 5})
+
+    assert manifest.offsets == {seen: 4, copied: 8}
+
+
+PATTERN = LeftoverPattern(
+    "s3://b",
+    ("topics/t/", "topics/.probe-"),
+    r"topics/(?P<topic>t)/partition=\d+/(?P=topic)\+(?P<partition>\d+)\+(?P<start>\d+)\.json",
+    (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 5)),
+    "topics/.probe-",
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_ours"),
+    [
+        ("topics/t/partition=0/t+0+0000000010.json", True),
+        ("topics/t/partition=0/t+0+0000000019.json", True),
+        ("topics/t/partition=0/t+0+0000000020.json", False),
+        ("topics/t/partition=0/t+0+0000000009.json", False),
+        ("topics/t/partition=1/t+1+0000000004.json", True),
+        ("topics/t/partition=2/t+2+0000000004.json", False),
+        ("topics/t/partition=0/t+0+0000000010.json.tmp", False),
+        ("x/topics/t/partition=0/t+0+0000000010.json", False),
+        ("topics/u/partition=0/u+0+0000000010.json", False),
+        ("topics/.probe-1234", True),
+        ("topics/.other", False),
+    ],
+)
+def test_leftover_is_ours_only_by_grammar_and_range(key, is_ours):
+    assert PATTERN.matches(key) is is_ours
+
+
+def form(pattern):
+    return pattern.store, pattern.prefixes, pattern.pattern
+
+
+@given(st.lists(patterns, max_size=6))
+def test_merged_patterns_match_all_that_the_single_ones_match_and_stay_few(given_patterns):
+    found = {form(p): p for p in merged(given_patterns)}
+
+    assert len(found) == len(merged(given_patterns))
+    for pattern in given_patterns:
+        for wanted in pattern.ranges:
+            assert any(
+                hull.topic_partition == wanted.topic_partition and hull.start <= wanted.start and wanted.end <= hull.end
+                for hull in found[form(pattern)].ranges
+            )
+
+
+def test_what_a_dead_run_left_is_suspect_and_what_was_swept_for_it_is_not():
+    dead = ConnectorState("c", "r", COPYING, 0, leftovers=(PATTERN,))
+    swept = ConnectorState("c", "r", CLOSED, 0, leftovers=(PATTERN,))
+
+    assert (suspects(dead), suspects(swept)) == ((PATTERN,), ())

@@ -1,0 +1,80 @@
+"""Single stories of the commit protocol on the model."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_connect.api.offsets import TopicPartition
+from tests.unit.exactly_once.model import CRASH, DENY, LOSE, TOPIC, ModelRun, ModelSession, World
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """One partition with ten offsets."""
+    monkeypatch.setattr("airflow_connect.runtime.driver.run.KafkaSession", ModelSession)
+    monkeypatch.setattr(
+        "airflow_connect.runtime.driver.progress.ProgressListener", lambda *_: nullcontext(SimpleNamespace(target={}))
+    )
+    return World(ends={TopicPartition(TOPIC, 0): 10})
+
+
+def step_to(run, name):
+    """Let a run go on until it is about to do `name`."""
+    while not run.waiting_for.startswith(name):
+        assert not run.is_over, run.error
+        run.step("go")
+
+
+def new_run(world):
+    return ModelRun(world, flush_size=2, flush_on_end=True)
+
+
+def test_manifest_that_was_committed_although_the_run_was_told_it_is_fenced_keeps_its_uploads(world):
+    run = new_run(world)
+    step_to(run, "manifest")
+    staged = dict(world.uploads)
+    run.step(DENY)
+    run.finish()
+
+    assert world.uploads == staged != {}
+    assert type(run.error).__name__ == "FencedError"
+    successor = new_run(world)
+    successor.finish()
+    assert world.committed == world.ends
+
+
+def test_commit_whose_answer_was_lost_is_not_repeated(world):
+    run = new_run(world)
+    step_to(run, "commit")
+    run.step(LOSE)
+    run.finish()
+    letters = list(world.dead_letters)
+    successor = new_run(world)
+    successor.finish()
+
+    assert type(run.error).__name__ == "UnavailableError"
+    assert successor.report.status == "empty"
+    assert world.dead_letters == letters
+    assert len(world.summaries) == 1
+
+
+def test_manifest_is_rewritten_before_a_file_that_was_copied_again_becomes_visible(world):
+    """With SSE-KMS equal bytes have unequal ETags: only the manifest says that the new upload is ours."""
+    world.has_comparable_etags = False
+    first = new_run(world)
+    step_to(first, "complete")
+    first.step(CRASH)
+    world.uploads.clear()
+    second = new_run(world)
+    step_to(second, "complete")
+    step_to(second, "stage")
+    step_to(second, "complete")
+    second.step("go")
+    second.step(CRASH)
+    third = new_run(world)
+    third.finish()
+
+    assert third.error is None
+    assert world.committed == world.ends
+    assert world.uploads == {}
