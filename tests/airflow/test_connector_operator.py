@@ -162,6 +162,14 @@ def test_fenced_run_says_that_runs_overlapped(dag_of: Callable[..., Any], capfd:
     assert "Two runs of one connector overlapped" in "".join(capfd.readouterr())
 
 
+def test_failure_is_told_in_lines_of_its_own(dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]) -> None:
+    """Airflow shows the exception too, but its log view cuts long lines off."""
+    dag_of({"fake": "config"}).test(logical_date=None)
+    printed = "".join(capfd.readouterr())
+    for line in ("✗ config.invalid  some.key", "  It went wrong.", "  → Do something."):
+        assert line in printed
+
+
 def test_crash_of_the_driver_shows_the_end_of_its_log(
     dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -258,9 +258,7 @@ def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy:
     pipeline.sink.assert_exactly_once(pipeline.values)
 
 
-def test_log_shows_progress_and_secrets_are_nowhere_while_a_run_goes_on_and_afterwards(
-    deploy: Callable[..., Pipeline], s3: S3Server
-) -> None:
+def test_progress_is_in_the_log_and_secrets_are_nowhere(deploy: Callable[..., Pipeline], s3: S3Server) -> None:
     pipeline = deploy(first_order={"do": "hold", "times": 1})
     secrets = (KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET, s3.secret_key)
     airflow = pipeline.airflow
