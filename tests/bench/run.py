@@ -30,7 +30,7 @@ from airflow_connect.devstack.s3 import S3Server  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench.arrivals import check_arrivals, remove  # noqa: E402
-from tests.bench.processes import PeakMemory, cpu_seconds  # noqa: E402
+from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.topics import Load, fill  # noqa: E402
 
@@ -138,7 +138,7 @@ class Bench:
             self._stack.callback(self._stop_warm)
         process = self._warm
         cpu, started = cpu_seconds(process.pid), time.monotonic()
-        with PeakMemory(process.pid) as memory:
+        with TreeSampler(process.pid) as sampler:
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"connector": connector, "worker": self._worker()}) + "\n")
             process.stdin.flush()
@@ -148,24 +148,18 @@ class Bench:
             self._log.seek(0)
             tail = self._log.read().decode("utf-8", "replace")[-3000:]
             raise RuntimeError(f"The measured process ended without a report. The end of its log:\n{tail}")
-        return seconds, cpu_seconds(process.pid) - cpu, memory.peak_bytes, RunReport.from_json(json.loads(line))
+        return seconds, cpu_seconds(process.pid) - cpu, sampler.peak_bytes, RunReport.from_json(json.loads(line))
 
     def _run_cold(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
-        cpu = self._own_cpu()
-        started = time.monotonic()
-        with DriverProcess(RunSpec(connector, self._worker())) as driver, PeakMemory(driver.pid) as memory:
+        before, started = _children_cpu_s(), time.monotonic()
+        with DriverProcess(RunSpec(connector, self._worker())) as driver, TreeSampler(driver.pid) as sampler:
             for _ in driver.events():
                 pass
             report = driver.wait()
             seconds = time.monotonic() - started
         if isinstance(report, int):
             raise RuntimeError(f"The driver ended with {report}: {driver.log_tail}")
-        return seconds, self._own_cpu() - cpu, memory.peak_bytes, report
-
-    def _own_cpu(self) -> float:
-        """CPU time of the children of this process that have ended."""
-        times = os.times()
-        return times.children_user + times.children_system
+        return seconds, max(sampler.cpu_s, _children_cpu_s() - before), sampler.peak_bytes, report
 
     def _stop_warm(self) -> None:
         if self._warm is not None:
@@ -199,6 +193,12 @@ class Bench:
             "flush.size": "1000000",
             **row.config,
         }
+
+
+def _children_cpu_s() -> float:
+    """CPU time of the children of this process that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 class Progress:

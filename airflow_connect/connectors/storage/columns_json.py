@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
+from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 
@@ -30,6 +31,7 @@ _READ_AS: dict[Type, pa.DataType] = {
 }
 _LOGICAL = (DATE, TIME, TIMESTAMP)
 _LAST_TIME_MS = 86_399_999
+_OPEN, _CLOSE = b"{}"
 
 
 class JsonColumns:
@@ -48,8 +50,9 @@ class JsonColumns:
         Args:
             lines: the messages without nulls, each with a line feed at its end.
         """
-        data = _content(lines)
-        if not _is_one_object_per_line(data, len(lines)):
+        starts, data = _content(lines)
+        text = data.to_pybytes()
+        if not _are_objects(text, starts):
             return None
         reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         source: Any = pa.BufferReader(data)
@@ -57,15 +60,15 @@ class JsonColumns:
             table = pj.read_json(source, reading, self._options)
         except pa.ArrowInvalid:
             return None
-        # Every line begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows as
-        # lines means one document per line.
+        # Every message begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows
+        # as messages means one document per message.
         if table.num_rows != len(lines):
             return None
         (batch,) = table.combine_chunks().to_batches()
         parts = zip(batch.columns, (f.schema for f in self._schema.fields), strict=True)
         if not all(_is_plain(column, schema) for column, schema in parts):
             return None
-        if b"\\u" in memoryview(data).tobytes() and not _is_unicode(batch):
+        if b"\\u" in text and not _is_unicode(batch):
             return None
         try:
             arrays = [_retyped(c, field.type) for c, field in zip(batch.columns, self._columns, strict=True)]
@@ -109,25 +112,24 @@ def _read_type(schema: Schema) -> pa.DataType:
     return _READ_AS[schema.type]
 
 
-def _content(lines: Any) -> pa.Buffer:
-    """The bytes of all lines, which lie one after the other."""
-    ends = np.frombuffer(lines.buffers()[1], dtype=np.int32)
-    start, stop = int(ends[lines.offset]), int(ends[lines.offset + len(lines)])
-    content: pa.Buffer = lines.buffers()[2].slice(start, stop - start)
-    return content
+def _content(lines: Any) -> tuple[NDArray[np.int32], pa.Buffer]:
+    """Where each line starts, and the bytes of all lines, which lie one after the other."""
+    bounds = np.frombuffer(lines.buffers()[1], dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    first = int(bounds[0])
+    return bounds[:-1] - first, lines.buffers()[2].slice(first, int(bounds[-1]) - first)
 
 
-def _is_one_object_per_line(data: pa.Buffer, lines: int) -> bool:
-    text = memoryview(data).tobytes()
-    if not text.startswith(b"{") or not text.endswith(b"}\n"):
-        return False
-    if text.count(b"\n") != lines or text.count(b"}\n{") != lines - 1:
+def _are_objects(text: bytes, starts: NDArray[np.int32]) -> bool:
+    """Whether every line is text that begins like an object and ends like one."""
+    letters = np.frombuffer(text, np.uint8)
+    ends = np.append(starts[1:], len(text)) - 2
+    if not (bool((ends > starts).all()) and bool((letters[starts] == _OPEN).all())):
         return False
     try:
         text.decode()  # The parser takes any bytes for text; Jackson does not.
     except UnicodeDecodeError:
         return False
-    return True
+    return bool((letters[ends] == _CLOSE).all())
 
 
 def _is_plain(column: Any, schema: Schema) -> bool:

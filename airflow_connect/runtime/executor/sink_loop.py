@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.errors import DataError, FatalDataError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.allocators import bound_allocators
 from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import TASK_PUT, Failure
 
@@ -47,6 +48,7 @@ class SinkLoop:
         Raises:
             DataError: a record failed and errors are not tolerated.
         """
+        bound_allocators()
         limit = _Limit(plan)
         next_offsets = {r.topic_partition: r.start for r in plan.ranges}
         if columnar and self._converter.has_plain_headers and self._sink.accepts_columns(self._converter.value):
