@@ -287,7 +287,7 @@ def _run_keys() -> list[ConfigKey]:
         ConfigKey(
             RUN_MAX_BYTES, Type.LONG, None,
             "Largest number of bytes of keys and values that one run copies, shared among its tasks: a task"
-            " stops after the record that crosses its share.",
+            " stops after the batch that crosses its share.",
             positive, low, _RUN, display_name="Bytes per run",
         ),
         ConfigKey(

@@ -108,12 +108,18 @@ class _Upload:
             if is_aborted:
                 self._upload_id = ""
             elif not self.result.done():
-                if self.failure is not None:
-                    self.result.set_exception(self.failure)
-                else:
-                    self.result.set_result(self._staged())
+                self._resolve()
         if is_aborted and upload_id:
             self._discard(upload_id)
+
+    def _resolve(self) -> None:
+        """Give the waiting task its answer, whatever it is: a future that stays open would hang it."""
+        try:
+            if self.failure is not None:
+                raise self.failure
+            self.result.set_result(self._staged())
+        except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
+            self.result.set_exception(error)
 
     def abort(self) -> bool:
         """Give the file up; returns whether `settle` has to be called by a thread that may wait."""

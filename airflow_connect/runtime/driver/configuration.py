@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys
 from airflow_connect.api.config_values import coerce_config
+from airflow_connect.api.connector_config import CONVERTER_TYPE
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.resolved_config import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.planning.limits import RunLimits
@@ -164,9 +165,30 @@ class RunConfiguration:
         )
 
     def without_secrets(self) -> dict[str, str]:
-        """The connector's configuration as a manifest may hold it: secret values are left out."""
-        masked = self.definition.masked(self.resolved.connector.raw)
-        return {key: value for key, value in self.resolved.connector.raw.items() if masked.get(key) == value}
+        """The connector's configuration as a manifest may hold it: secret values are left out.
+
+        Converters that come from the worker are written into it: it may have others when a file is copied again.
+        """
+        complete = self._with_converters()
+        masked = self.definition.masked(complete)
+        return {key: value for key, value in complete.items() if masked.get(key) == value}
+
+    def _with_converters(self) -> dict[str, str]:
+        used = (
+            (connector_keys.KEY_CONVERTER, self.resolved.connector.key_converter, self.resolved.key_converter),
+            (connector_keys.VALUE_CONVERTER, self.resolved.connector.value_converter, self.resolved.value_converter),
+            (connector_keys.HEADER_CONVERTER, self.resolved.connector.header_converter, self.resolved.header_converter),
+        )
+        complete = dict(self.resolved.connector.raw)
+        for key, own, effective in used:
+            if own is None:
+                # Nested keys without their converter mean nothing, and must not begin to.
+                complete = {name: value for name, value in complete.items() if not name.startswith(f"{key}.")}
+                complete[key] = effective.plugin.name
+                nested = {f"{key}.{name}": value for name, value in effective.settings.items()}
+                nested.pop(f"{key}.{CONVERTER_TYPE}", None)
+                complete.update(nested)
+        return complete
 
     def with_manifest(self, manifest: Manifest) -> RunConfiguration:
         """This configuration with the layout of a manifest's run; secrets come from now, they may have been rotated."""
