@@ -228,14 +228,11 @@ def main() -> int:
         if any(not row.cold for row in rows):
             bench.warm_up()
         print(_line([heading for heading, _ in _COLUMNS]), flush=True)
-        for row in rows:
-            runs = [bench.measure(row) for _ in range(asked.repeat)]
-            results += runs
-            print(_line([show(_median(runs)) for _, show in _COLUMNS]), flush=True)
-            for run in runs:
-                if run.problem:
-                    print(f"  FAILED {run.row}: {run.problem}", flush=True)
-    _write(results)
+        try:
+            for row in rows:
+                results += _measure(bench, row, asked.repeat)
+        finally:
+            _write(results)
     return int(any(run.problem for run in results))
 
 
@@ -252,6 +249,16 @@ _COLUMNS: list[tuple[str, Any]] = [
     ("MB/M", lambda m: f"{m.mb_per_million:.1f}"),
     ("load", lambda m: f"{m.load_average:.1f}"),
 ]
+
+
+def _measure(bench: Bench, row: Row, repeat: int) -> list[Measured]:
+    """Run a row, print the median of its runs, say what went wrong."""
+    runs = [bench.measure(row) for _ in range(repeat)]
+    print(_line([show(_median(runs)) for _, show in _COLUMNS]), flush=True)
+    for run in runs:
+        if run.problem:
+            print(f"  FAILED {run.row}: {run.problem}", flush=True)
+    return runs
 
 
 def _line(cells: list[str]) -> str:
