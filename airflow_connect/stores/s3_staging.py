@@ -65,6 +65,7 @@ class _Upload:
         self._size = 0
         self._end: int | None = None
         self._records: int | None = None
+        self._has_all_parts = False
         self._is_aborted = False
         self.failure: BaseException | None = None
         self.result: Future[StagedFile] = Future()
@@ -76,9 +77,19 @@ class _Upload:
             self._size += size
 
     def expect_end(self, end: int, records: int) -> None:
-        """Fix offsets and count; the upload is finished as soon as no part is pending."""
+        """Fix offsets and count, before the last part is handed over: a file of one part has them in its metadata."""
         with self._lock:
             self._end, self._records = end, records
+
+    def expect_no_more(self) -> None:
+        """Every part has been counted: the upload is finished as soon as none is pending.
+
+        Only after the last part was counted. While that one waits for room, the ones before it may end, and a file
+        that resolved then would lose its end.
+        """
+        with self._lock:
+            self._has_all_parts = True
+        self.settle()
 
     def run_part(self, number: int, body: Body | SpillBuffer) -> None:
         """Upload one part, in a thread of the pool."""
@@ -102,7 +113,7 @@ class _Upload:
     def settle(self) -> None:
         """Resolve the result, or clean up, once nothing is pending."""
         with self._lock:
-            if self._pending or (self._end is None and not self._is_aborted):
+            if self._pending or not (self._has_all_parts or self._is_aborted):
                 return
             is_aborted, upload_id = self._is_aborted, self._upload_id
             if is_aborted:
@@ -228,8 +239,7 @@ class S3StagingFile:
         self._upload.expect_end(end, records)
         if self._unsent() or not self._parts:
             self._hand_over()
-        else:
-            self._upload.settle()
+        self._upload.expect_no_more()
         return self._upload.result
 
     def abort(self) -> None:

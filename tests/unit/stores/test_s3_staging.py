@@ -1,0 +1,38 @@
+"""When a staged file is complete: not before its last part."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from airflow_connect.stores.s3_requests import S3Requests
+from airflow_connect.stores.s3_staging import _Upload
+from airflow_connect.stores.store import FileIdentity
+
+
+class Requests:
+    """Answers at once."""
+
+    may_have_twins = False
+
+    def create_upload(self, *_: Any) -> str:
+        return "upload"
+
+    def upload_part(self, _key: str, _upload_id: str, number: int, _data: Any) -> str:
+        return f"etag-{number}"
+
+
+def test_upload_whose_first_part_ends_while_the_last_waits_for_room_is_not_finished() -> None:
+    """Losing this race once cut objects off after their first part."""
+    upload = _Upload(cast("S3Requests", Requests()), FileIdentity("k", "t", 0, 0), "run")
+    upload.expect_part(5)
+    upload.expect_end(10, 2)
+    upload.run_part(1, b"12345")
+    was_done = upload.result.done()
+    upload.expect_part(3)
+    upload.expect_no_more()
+    upload.run_part(2, b"678")
+
+    staged = upload.result.result(timeout=1)
+    assert not was_done
+    assert staged.size_bytes == 8
+    assert staged.token["parts"] == [[1, "etag-1"], [2, "etag-2"]]
