@@ -36,6 +36,7 @@ PARQUET = {
     "s3.compression.type": "none",
 }
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
+_ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def all_rows(records: int) -> list[Row]:
         for count in (1, 2, 8, 200)
     ]
     sweeps += [
-        Row(f"directories-{count}", f"JSON lines, {count} directories", Load(2, count, records), json)
+        Row(f"directories-{count}", f"JSON lines, {count} directories", Load(2, count, records), {**json, **_ONE_FILE})
         for count in (1, 100, 5000)
     ]
     sweeps += [
