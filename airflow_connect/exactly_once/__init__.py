@@ -16,7 +16,8 @@ Invariants. They are quoted by number where the code enforces them.
 5.  Offsets, dead letters, the run's summary and the closing of the manifest are one Kafka transaction.
 6.  No run plans while a manifest is open. It is rolled forward first, so planned ranges never overlap published ones.
 7.  Every record of a planned range is accounted for: read = written + filtered + dead-lettered + left, and the
-    consumer's position has reached the planned end. Otherwise nothing is published.
+    consumer's position has reached the planned end. Every byte that an encoder wrote is in an uploaded part. Otherwise
+    nothing is published.
 8.  A sweep discards a staged file only when it is recognisably ours: key grammar, directory grammar and an offset
     inside the ranges of a run that has ended.
 9.  Offsets of a group that a live Kafka Connect worker uses are never touched.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.formats.compression import DEFAULT_LEVEL, PIECE_BYTES, GzipStream
+from airflow_connect.formats.compression import DEFAULT_LEVEL, GzipStream
 from airflow_connect.formats.spill import SpillArea, SpillBuffer
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GzipSink:
-    """Gathers raw bytes in pieces of exactly `PIECE_BYTES` and passes them on as gzip.
+    """Gathers raw bytes in pieces of exactly `GzipStream.piece_bytes` and passes them on as gzip.
 
     The file depends on the bytes only, not on how they were cut into writes nor on when memory ran short:
     `spill` moves the gathered raw bytes to disk instead of compressing an early, small piece.
@@ -26,6 +26,7 @@ class GzipSink:
         """
         self._sink = sink
         self._stream = GzipStream(level)
+        self._piece_bytes = self._stream.piece_bytes
         self._raw = SpillBuffer(area)
 
     @property
@@ -39,19 +40,20 @@ class GzipSink:
         Raises:
             UnavailableError: bytes that were spilled cannot be read back.
         """
-        if len(self._raw) + len(data) < PIECE_BYTES:
+        piece_bytes = self._piece_bytes
+        if len(self._raw) + len(data) < piece_bytes:
             self._raw.append(data)
             return
         with memoryview(data) as view:
             start = 0
             if len(self._raw):
-                start = PIECE_BYTES - len(self._raw)
+                start = piece_bytes - len(self._raw)
                 self._raw.append(view[:start])
                 self._sink.write(self._stream.compress(self._raw.read_all()))
                 self._raw.clear()
-            while len(view) - start >= PIECE_BYTES:
-                self._sink.write(self._stream.compress(view[start : start + PIECE_BYTES]))
-                start += PIECE_BYTES
+            while len(view) - start >= piece_bytes:
+                self._sink.write(self._stream.compress(view[start : start + piece_bytes]))
+                start += piece_bytes
             self._raw.append(view[start:])
 
     def spill(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.api.errors import AuditError, ConfigError, ConnectError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.s3_etag import object_metadata
@@ -61,7 +61,9 @@ class _Upload:
         self._creation = threading.Lock()
         self._upload_id = ""
         self._etags: dict[int, str] = {}
+        self._sent = 0
         self._pending = 0
+        self._parts = 0
         self._size = 0
         self._end: int | None = None
         self._records: int | None = None
@@ -70,16 +72,19 @@ class _Upload:
         self.failure: BaseException | None = None
         self.result: Future[StagedFile] = Future()
 
-    def expect_part(self, size: int) -> None:
+    def expect_part(self) -> None:
         """Count a part before it is handed to the pool."""
         with self._lock:
             self._pending += 1
-            self._size += size
+            self._parts += 1
 
-    def expect_end(self, end: int, records: int) -> None:
-        """Fix offsets and count, before the last part is handed over: a file of one part has them in its metadata."""
+    def expect_end(self, end: int, records: int, size_bytes: int) -> None:
+        """Fix offsets, count and size, before the last part is handed over.
+
+        A file of one part has the former in its metadata; the latter is what all parts must add up to.
+        """
         with self._lock:
-            self._end, self._records = end, records
+            self._end, self._records, self._size = end, records, size_bytes
 
     def expect_no_more(self) -> None:
         """Every part has been counted: the upload is finished as soon as none is pending.
@@ -100,6 +105,7 @@ class _Upload:
                 etag = self._requests.upload_part(self._identity.key, upload_id, number, data)
                 with self._lock:
                     self._etags[number] = etag
+                    self._sent += len(data)
         except Exception as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
             with self._lock:
                 self.failure = self.failure or error
@@ -128,9 +134,19 @@ class _Upload:
         try:
             if self.failure is not None:
                 raise self.failure
+            self._check_sums()
             self.result.set_result(self._staged())
         except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
             self.result.set_exception(error)
+
+    def _check_sums(self) -> None:
+        """Invariant 7 for bytes: what the encoder wrote is what the parts hold."""
+        if self._sent != self._size or sorted(self._etags) != list(range(1, self._parts + 1)):
+            raise AuditError(
+                f"{self._identity.key} was written as {self._size} bytes in {self._parts} parts, but {self._sent} "
+                f"bytes in {len(self._etags)} parts were uploaded; nothing of it was published.",
+                suggestion="No offset was moved. Run again; if it happens again, report it with this message.",
+            )
 
     def abort(self) -> bool:
         """Give the file up; returns whether `settle` has to be called by a thread that may wait."""
@@ -193,6 +209,7 @@ class S3StagingFile:
         self._memory = bytearray()
         self._disk: SpillBuffer | None = None
         self._parts = 0
+        self._written = 0
         self._is_closed = False
 
     @property
@@ -211,6 +228,7 @@ class S3StagingFile:
         """
         self._check_open()
         with memoryview(data) as view, view.cast("B") as rest:
+            self._written += len(rest)
             done = 0
             while done < len(rest):
                 part = rest[done : done + self._part_size - self._unsent()]
@@ -236,7 +254,7 @@ class S3StagingFile:
         """Upload the rest; the future ends when all bytes are on the server, or with the first error."""
         self._check_open()
         self._is_closed = True
-        self._upload.expect_end(end, records)
+        self._upload.expect_end(end, records, self._written)
         if self._unsent() or not self._parts:
             self._hand_over()
         self._upload.expect_no_more()
@@ -313,7 +331,7 @@ class S3Stager:
     def submit_part(self, upload: _Upload, number: int, body: Body | SpillBuffer, size: int) -> None:
         """Queue one part; waits while `upload_buffer_bytes` are queued already."""
         self._gate.enter(size)
-        upload.expect_part(size)
+        upload.expect_part()
 
         def run() -> None:
             try:

@@ -16,12 +16,17 @@ from typing import Any
 from airflow_connect.api.run import RunReport
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, SKIP, TASK_POINTS, VARIABLE
 from tests.support.drivers import PROJECT
-from tests.support.kafka_data import produce, produce_transaction
+from tests.support.kafka_data import delete_topic, produce, produce_transaction
 from tests.support.runs import Sink, numbered
 
 PARTITIONS = 3
 END_S = 90.0
 LONGEST_RUN_S = 2.5
+LARGE_EVERY = 5
+"""Every so many rounds records are large, so that objects have several parts."""
+LARGE_BYTES = 400_000
+LARGE_FLUSH_SIZE = 15
+PART_BYTES = 5 << 20
 MANIFEST_FILES = 8
 """Skipped arrivals at a point are drawn below this number: a run stages and publishes about so many files."""
 
@@ -142,9 +147,17 @@ class Round:
         """For the message of a failure."""
         return f"seed {self.seed}: " + ", ".join(self.events)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether objects of this round have several parts."""
+        return self.seed % LARGE_EVERY == 0
+
     def _produce(self) -> None:
-        count = self.chance.randint(5, 60)
+        # Enough for a file of several parts in each partition.
+        count = self.chance.randint(PARTITIONS * LARGE_FLUSH_SIZE if self.is_large else 5, 60)
         rows, _ = numbered(self.written, self.written + count, PARTITIONS)
+        if self.is_large:
+            rows = [(p, key, self._padded(value)) for p, key, value in rows]
         bootstrap, topic = self.sink.kafka.bootstrap, self.sink.topic
         if self.chance.random() < 0.3:
             produce_transaction(bootstrap, topic, [(0, None, '{"n": -1}')], "abort")
@@ -153,8 +166,13 @@ class Round:
             produce(bootstrap, topic, rows)
         self.written += count
 
+    def _padded(self, value: str) -> str:
+        """The same object with a member of random text: neither Kafka nor gzip makes it small."""
+        return value[:-1] + f', "pad": "{self.chance.randbytes(LARGE_BYTES // 2).hex()}"' + "}"
+
     def _start(self, environment: dict[str, str] | None = None) -> Victim:
-        victim = Victim(self.sink, environment, flush_size=str(self.chance.randint(2, 30)))
+        size = self.chance.randint(LARGE_FLUSH_SIZE, 30) if self.is_large else self.chance.randint(2, 30)
+        victim = Victim(self.sink, environment, flush_size=str(size), s3_part_size=str(PART_BYTES))
         self.victims.append(victim)
         return victim
 
@@ -205,6 +223,18 @@ class Round:
         found = sorted(value["n"] for value in self.sink.values())
         assert found == [value["n"] for value in wanted], self.story
         assert self.sink.uploads() == [], self.story
+        if self.is_large:
+            # An ETag ends with the number of parts.
+            parts = [int(etag.strip('"').rpartition("-")[2]) for etag, _ in self.sink.identities().values()]
+            assert max(parts) > 1, self.story
+            self._remove()
+
+    def _remove(self) -> None:
+        """A thousand rounds of this size would fill the disk."""
+        client = self.sink.s3.client()
+        for key in self.sink.keys():
+            client.delete_object(Bucket=self.sink.bucket, Key=key)
+        delete_topic(self.sink.kafka.bootstrap, self.sink.topic)
         assert self.sink.offsets() == log_ends(self.sink), self.story
         assert all(victim.is_gone for victim in self.victims), self.story
 
