@@ -26,6 +26,9 @@ class PluginKind(Enum):
     CONNECTOR = ("connector", "Connector", "airflow_connect.connectors")
     CONVERTER = ("converter", "Converter", "airflow_connect.converters")
     HEADER_CONVERTER = ("header converter", "HeaderConverter", "airflow_connect.converters")
+    TRANSFORMATION = ("transformation", "Transformation", "airflow_connect.transforms")
+    PREDICATE = ("predicate", "Predicate", "airflow_connect.predicates")
+    CONFIG_PROVIDER = ("config provider", "ConfigProvider", "airflow_connect.config_providers")
     FORMAT = ("format", "Format", "airflow_connect.formats")
     PARTITIONER = ("partitioner", "Partitioner", "airflow_connect.partitioners")
     TIMESTAMP_EXTRACTOR = (
@@ -71,6 +74,43 @@ _CONVERTERS = {
         "airflow_connect.converters.byte_array_converter:ByteArrayConverter"
     ),
 }
+_NUMBERS = ("Short", "Integer", "Long", "Float", "Double", "Boolean")
+_CONVERTERS |= {
+    f"org.apache.kafka.connect.converters.{name}Converter": (
+        f"airflow_connect.converters.primitive_converters:{name}Converter"
+    )
+    for name in _NUMBERS
+}
+_REGISTRY_CONVERTERS = {
+    f"io.confluent.connect.{package}.{name}Converter": f"airflow_connect.converters.registry.{module}:{name}Converter"
+    for package, name, module in (
+        ("avro", "Avro", "avro_converter"),
+        ("json", "JsonSchema", "json_schema_converter"),
+        ("protobuf", "Protobuf", "protobuf_converter"),
+    )
+}
+_TRANSFORMS = "org.apache.kafka.connect.transforms"
+_OF_KEY_OR_VALUE = {
+    "Cast": "cast",
+    "ExtractField": "extract_field",
+    "Flatten": "flatten",
+    "HeaderFrom": "header_from",
+    "HoistField": "hoist_field",
+    "InsertField": "insert_field",
+    "MaskField": "mask_field",
+    "ReplaceField": "replace_field",
+    "SetSchemaMetadata": "set_schema_metadata",
+    "TimestampConverter": "timestamp_converter",
+}
+_OF_RECORD = {
+    "DropHeaders": "drop_headers",
+    "Filter": "filter",
+    "InsertHeader": "insert_header",
+    "RegexRouter": "regex_router",
+    "TimestampRouter": "timestamp_router",
+    "ValueToKey": "value_to_key",
+}
+_PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 _SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 _STORAGE = "io.confluent.connect.storage"
 _EXTRACTORS = ("Wallclock", "Record", "RecordField")
@@ -80,7 +120,27 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
         "io.confluent.connect.s3.S3SinkConnector": "airflow_connect.connectors.s3.sink:S3SinkConnector"
     },
-    PluginKind.CONVERTER: _CONVERTERS,
+    PluginKind.CONVERTER: {**_CONVERTERS, **_REGISTRY_CONVERTERS},
+    PluginKind.TRANSFORMATION: {
+        **{
+            f"{_TRANSFORMS}.{name}${part}": f"airflow_connect.transforms.{module}:{name}.{part}"
+            for name, module in _OF_KEY_OR_VALUE.items()
+            for part in ("Key", "Value")
+        },
+        **{
+            f"{_TRANSFORMS}.{name}": f"airflow_connect.transforms.{module}:{name}"
+            for name, module in _OF_RECORD.items()
+        },
+    },
+    PluginKind.PREDICATE: {
+        f"{_TRANSFORMS}.predicates.{name}": f"airflow_connect.transforms.predicates:{name}" for name in _PREDICATES
+    },
+    PluginKind.CONFIG_PROVIDER: {
+        f"org.apache.kafka.common.config.provider.{name}ConfigProvider": (
+            f"airflow_connect.config_providers.{module}:{name}ConfigProvider"
+        )
+        for name, module in (("File", "file"), ("Directory", "directory"), ("EnvVar", "environment"))
+    },
     PluginKind.HEADER_CONVERTER: {
         _SIMPLE_HEADERS: "airflow_connect.converters.simple_header_converter:SimpleHeaderConverter",
         **_CONVERTERS,

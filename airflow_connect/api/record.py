@@ -1,9 +1,10 @@
-"""Records: one by one (the reference path) and in columns (the fast path)."""
+"""Records, one by one: as they come from Kafka, and converted on their way through a connector."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -44,24 +45,51 @@ class KafkaRecord:
         return f"{self.topic}-{self.partition}@{self.offset}"
 
 
-@dataclass(slots=True)
-class SinkRecord:
+@dataclass(slots=True, kw_only=True)
+class ConnectRecord:
+    """What records of both directions have, after conversion. Stages never change one: they make a changed copy.
+
+    Attributes:
+        topic: Kafka topic; a transformation may change it.
+        partition: Kafka partition; None lets the producer choose (sources).
+        key_schema, value_schema: None is schemaless.
+        timestamp: milliseconds since the epoch, or None.
+        headers: converted headers in order; a name may occur more than once.
+    """
+
+    topic: str
+    partition: int | None
+    key_schema: Schema | None = None
+    key: Any = None
+    value_schema: Schema | None = None
+    value: Any = None
+    timestamp: int | None = None
+    headers: tuple[Header, ...] = ()
+
+    def changed(self, **attributes: Any) -> Self:
+        """A copy with other attributes."""
+        return replace(self, **attributes)
+
+    @property
+    def where(self) -> str:
+        """Where the record is from, for messages."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(slots=True, kw_only=True)
+class SinkRecord(ConnectRecord):
     """A converted record on its way to a sink.
 
     `original_topic`, `original_partition` and `offset` are Kafka's coordinates and the key of all book-keeping, even
     when a transformation renames the topic (KIP-793).
+
+    Attributes:
+        timestamp_type: one of the TIMESTAMP_* constants.
     """
 
-    topic: str
     partition: int
-    key_schema: Schema | None
-    key: Any
-    value_schema: Schema | None
-    value: Any
     offset: int
-    timestamp: int | None = None
     timestamp_type: int = TIMESTAMP_CREATE_TIME
-    headers: tuple[Header, ...] = ()
     original_topic: str = ""
     original_partition: int = -1
 
@@ -76,3 +104,22 @@ class SinkRecord:
     def where(self) -> str:
         """`topic-partition@offset` in Kafka's own coordinates, for messages."""
         return f"{self.original_topic}-{self.original_partition}@{self.offset}"
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceRecord(ConnectRecord):
+    """A record that a source task has read.
+
+    Attributes:
+        source_partition: where it comes from, e.g. `{"filename": "/var/log/syslog"}`.
+        source_offset: position behind it in that source partition, e.g. `{"position": 30}`; what the next run starts
+            from once the record is committed.
+    """
+
+    source_partition: Mapping[str, Any]
+    source_offset: Mapping[str, Any]
+
+    @property
+    def where(self) -> str:
+        """Source partition and offset, for messages."""
+        return f"{dict(self.source_partition)}@{dict(self.source_offset)}"

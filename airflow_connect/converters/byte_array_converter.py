@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import OPTIONAL_BYTES, Schema, Type
-from airflow_connect.converters.converter import SchemaAndValue
 
 
 class ByteArrayConverter:

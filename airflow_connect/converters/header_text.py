@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import (
     BOOLEAN,
@@ -38,7 +39,6 @@ from airflow_connect.api.schema import (
     time,
     timestamp,
 )
-from airflow_connect.converters.converter import NULL, SchemaAndValue
 from airflow_connect.converters.java_text import (
     MS_PER_DAY,
     calendar_fields,

@@ -8,9 +8,9 @@ from typing import Any
 
 import orjson
 
+from airflow_connect.api.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Schema
-from airflow_connect.converters.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless_payload
 from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
 from airflow_connect.converters.json_text import (

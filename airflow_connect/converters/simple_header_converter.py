@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import STRING, Schema
-from airflow_connect.converters.converter import NULL, SchemaAndValue
 from airflow_connect.converters.header_text import header_text, parse_header_text
 
 

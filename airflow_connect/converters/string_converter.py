@@ -6,9 +6,9 @@ import codecs
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
-from airflow_connect.converters.converter import SchemaAndValue
 from airflow_connect.converters.java_text import java_string
 
 ENCODING = "converter.encoding"

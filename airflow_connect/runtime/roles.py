@@ -11,7 +11,7 @@ from airflow_connect.api.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import ConverterConfig
-    from airflow_connect.converters.converter import Converter, HeaderConverter
+    from airflow_connect.api.converter import Converter, HeaderConverter
 
 
 def load_role(connector: plugins.PluginRef, role: str) -> Callable[..., Any]:

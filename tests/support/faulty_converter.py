@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import AccessError, DataError, UnavailableError
-from airflow_connect.converters.converter import SchemaAndValue
 from airflow_connect.converters.json_converter import JsonConverter
 
 FOLDER = "fault.folder"

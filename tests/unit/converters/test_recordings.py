@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.schema import DATE, Schema, Type
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
-from airflow_connect.converters.converter import SchemaAndValue
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json_converter import JsonConverter
 from airflow_connect.converters.json_reader import payload_reader

@@ -7,11 +7,16 @@ a Decimal is a `decimal.Decimal`. Source: org.apache.kafka.connect.storage.Conve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.columns import ValueColumns
 
 
 class SchemaAndValue(NamedTuple):
@@ -46,6 +51,24 @@ class Converter(Protocol):
 
         Raises:
             DataError: the value does not fit the schema, or the converter cannot write it.
+        """
+
+
+@runtime_checkable
+class ColumnarConverter(Protocol):
+    """What a converter adds to take part in the columnar path. Optional: others go record by record."""
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
+        """Convert many messages at once.
+
+        Args:
+            topic: of all messages.
+            data: binary[n] without nulls.
+
+        Returns:
+            Consecutive pieces that cover all n messages in order, one per run of equal schemas; or None when a
+            message is not plain (broken, or read by a rule that has no columnar form). It never raises DataError:
+            the caller then goes record by record, where every error is found and reported.
         """
 
 

@@ -1,0 +1,100 @@
+"""Converted records in columns: what the stages of the columnar path hand to one another.
+
+Stages that have a columnar form may be mixed freely; each one answers None when a batch is not plain for it, and the
+records of that batch then take the reference path, where every rule and every error lives. A property test holds both
+paths equal.
+
+How values lie in Arrow: as `airflow_connect.api.schema` says for Python, type by type: INT8 to INT64 are int8 to
+int64, FLOAT32 and FLOAT64 float32 and float64, BOOLEAN bool, STRING string, BYTES binary, ARRAY list, MAP map,
+STRUCT struct with the schema's fields in their order. Date, Time and Timestamp are their integers (int32, int32,
+int64); Decimal is binary, Connect's big-endian two's complement unscaled number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from airflow_connect.api.record import KafkaRecord
+    from airflow_connect.api.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueColumns:
+    """Values of one schema.
+
+    Attributes:
+        schema: of every value; None is schemaless, `values` then holds what the converter read (a column of bytes).
+        values: Arrow array, n long; nulls are allowed where the schema is optional.
+    """
+
+    schema: Schema | None
+    values: pa.Array[Any]
+
+    def __len__(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordColumns:
+    """Consecutive records of one partition after conversion, n in number.
+
+    `original_topic`, `original_partition` and `offsets` are Kafka's coordinates and the key of all book-keeping, even
+    when a transformation renames the topic (KIP-793). Headers are not carried: a configuration whose stages look at
+    headers, or whose sink stores them, has no columnar path.
+
+    Attributes:
+        topic: of all records, after transformations.
+        original_topic, original_partition: where they came from.
+        offsets: int64[n], ascending.
+        timestamps: int64[n], milliseconds since the epoch; no meaning where `timestamp_type` says that there is none.
+        timestamp_type: one of api.record.TIMESTAMP_*.
+        key, value: converted; None when no stage and no sink asks for keys.
+        read_records: `(indexes)` to the same records as objects before conversion: the reference form of this batch.
+            `indexes`: int64[n], positions of this batch's records in the batch that was read.
+        indexes: what `read_records` takes.
+    """
+
+    topic: str
+    original_topic: str
+    original_partition: int
+    offsets: NDArray[np.int64]
+    timestamps: NDArray[np.int64]
+    timestamp_type: int
+    key: ValueColumns | None
+    value: ValueColumns
+    read_records: Callable[[NDArray[np.int64]], list[KafkaRecord]]
+    indexes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self.offsets)
+
+    def changed(self, **attributes: Any) -> RecordColumns:
+        """A copy with other attributes; columns keep their length."""
+        return replace(self, **attributes)
+
+    def records(self) -> list[KafkaRecord]:
+        """The same records as objects, before conversion."""
+        return self.read_records(self.indexes)
+
+    def filter(self, keep: NDArray[np.bool_]) -> RecordColumns:
+        """The records where `keep` (bool[n]) is true, in order."""
+        import pyarrow as pa
+
+        mask = pa.array(keep)
+        return replace(
+            self,
+            offsets=self.offsets[keep],
+            timestamps=self.timestamps[keep],
+            key=None if self.key is None else ValueColumns(self.key.schema, self.key.values.filter(mask)),
+            value=ValueColumns(self.value.schema, self.value.values.filter(mask)),
+            indexes=self.indexes[keep],
+        )
