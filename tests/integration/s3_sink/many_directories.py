@@ -93,7 +93,7 @@ def main(budget_mb: int, directories: int, records: int) -> None:
     before = peak_mb()
     for n in range(records):
         value = {"d": n % directories, "n": n, "text": f"{n}{TEXT}"}
-        task.put(SinkRecord("t", 0, None, None, schema, value, n))
+        task.put(SinkRecord(topic="t", partition=0, value_schema=schema, value=value, offset=n))
     during = peak_mb()
     report = task.finish(TopicPartition("t", 0), records, end=None, reason="")
     digest = hashlib.sha256(json.dumps(sorted(stager.digests.items())).encode()).hexdigest()

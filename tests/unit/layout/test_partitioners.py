@@ -29,7 +29,9 @@ ORDER = s.struct(("id", s.INT64), ("country", s.OPTIONAL_STRING), ("paid", s.BOO
 
 
 def record(value=None, schema=None, timestamp=None, partition=3):
-    return SinkRecord("orders", partition, None, None, schema, value, offset=7, timestamp=timestamp)
+    return SinkRecord(
+        topic="orders", partition=partition, value_schema=schema, value=value, offset=7, timestamp=timestamp
+    )
 
 
 def time_based(duration=HOUR, path="'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", zone="UTC", source=RECORD):

@@ -10,7 +10,7 @@ NESTED = s.struct(("outer", s.struct(("at", s.INT64), optional=True)))
 
 
 def record(value, schema=None, timestamp=None):
-    return SinkRecord("t", 1, None, None, schema, value, offset=7, timestamp=timestamp)
+    return SinkRecord(topic="t", partition=1, value_schema=schema, value=value, offset=7, timestamp=timestamp)
 
 
 def from_field(field, value, schema=None):
