@@ -200,9 +200,10 @@ def test_both_paths_stage_the_same_files(form: dict[str, str], data: st.DataObje
     reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
     with patch.object(sink_loop, "RECORD_BY_RECORD", data.draw(st.sampled_from([1, 4]))):
         columnar, _ = copy(config, records, columnar=True, flush_on_end=flush_on_end)
-    if "cannot write a value" in columnar.error and not reference.error:
-        # Half a surrogate pair in a file that is left for the next run: found now instead of then.
-        assert not flush_on_end and any(report.left for report in reference.reports)
+    if "cannot write a value" in columnar.error and columnar.error != reference.error:
+        # Half a surrogate pair, found by whole batches: before another record fails the reference too, or in a file
+        # that is left for the next run.
+        assert reference.error or (not flush_on_end and any(report.left for report in reference.reports))
         return
     assert (columnar.error, columnar) == (reference.error, reference)
 
