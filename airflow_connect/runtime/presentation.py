@@ -124,17 +124,20 @@ def error_lines(error: Mapping[str, Any]) -> list[str]:
 
 
 class EventLines:
-    """Turns events into lines: phases, the plan, progress every ten seconds, warnings, the outcome."""
+    """Turns events into lines: phases, the plan, progress every ten seconds and at last, warnings, the outcome."""
 
     def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
         """Lines go to `write`, one at a time; `clock` counts seconds."""
         self._write = write
         self._clock = clock
         self._shown_at = clock()
+        self._latest: Mapping[str, Any] | None = None
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         """Receive one event of `runtime.spec.Observer`."""
         kind = event["event"]
+        if kind in ("phase", "end"):
+            self._show_progress(self._latest)
         if kind == "start":
             self._write(f"{event['connector']}: run {event['run_id']}")
         elif kind == "phase":
@@ -145,10 +148,17 @@ class EventLines:
             for line in [*plan_table(plan), *plan.notes]:
                 self._write(line)
         elif kind == "progress":
+            self._latest = event
             if self._clock() - self._shown_at >= PROGRESS_EVERY_S:
-                self._shown_at = self._clock()
-                self._write(progress_line(event))
+                self._show_progress(event)
         elif kind == "warning":
             self._write(f"Warning: {event['message']}")
         elif kind == "end":
             self._write(report_line(RunReport.from_json(event["report"])))
+
+    def _show_progress(self, event: Mapping[str, Any] | None) -> None:
+        """Write a progress event that was not written yet: where a phase ended is part of the story."""
+        self._latest = None
+        if event is not None:
+            self._shown_at = self._clock()
+            self._write(progress_line(event))

@@ -35,7 +35,7 @@ class ProgressListener:
         self._done: dict[int, tuple[int, int, int]] = {}
         self._is_news = False
         self._shown_at = 0.0
-        self._started = time.monotonic()
+        self._first_news_at = 0.0
         # Closing one end wakes the thread: the end of a job does not wait for a time-out.
         self._wakeup, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._listen, name="progress", daemon=True)
@@ -95,6 +95,8 @@ class ProgressListener:
         except (ValueError, KeyError, TypeError):
             return  # An executor with another version of this package: no bar is better than no run.
         if attempt >= self._done.get(task, (0, 0, 0))[0]:
+            # The rate of the copy does not count the start of Spark.
+            self._first_news_at = self._first_news_at or time.monotonic()
             self._done[task] = counted
             self._is_news = True
 
@@ -108,7 +110,7 @@ class ProgressListener:
                 "done": min(self._total, sum(records for _, records, _ in self._done.values())),
                 "total": self._total,
                 "bytes": sum(size for _, _, size in self._done.values()),
-                "seconds": round(time.monotonic() - self._started, 1),
+                "seconds": round(time.monotonic() - self._first_news_at, 1),
             }
         )
 

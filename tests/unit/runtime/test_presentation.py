@@ -135,3 +135,14 @@ def test_progress_is_written_every_ten_seconds_only() -> None:
         "copy 20%: 20 of 100 records",
         "copy 30%: 30 of 100 records",
     ]
+
+
+def test_last_progress_of_a_phase_is_written_once() -> None:
+    lines: list[str] = []
+    hear = EventLines(lines.append, lambda: 0.0)
+    hear({"event": "phase", "phase": "copy"})
+    hear({"event": "progress", "phase": "copy", "done": 40, "total": 100})
+    hear({"event": "progress", "phase": "copy", "done": 100, "total": 100})
+    hear({"event": "phase", "phase": "audit"})
+    hear({"event": "phase", "phase": "publish"})
+    assert lines == ["copy ...", "copy 100%: 100 of 100 records", "audit ...", "publish ..."]
