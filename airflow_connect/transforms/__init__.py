@@ -1,0 +1,12 @@
+"""Transformations and predicates of Kafka Connect, with the same meaning and the same messages (KIP-66, KIP-585).
+
+One module per transformation. Each has the *record form* `apply`, where every rule and every error lives; the common
+ones also have the *columnar form* `apply_columns`, which answers None for anything that is not plain.
+
+- `of_key_or_value.py`: what transformations share that come as `X.Key` and `X.Value`
+- `values.py`: what a value must be, and what Java would call it in a message
+- `fields.py`: paths to fields (KIP-821), new struct schemas made from old ones, the cache that holds them
+- `columns.py`: the fields of a struct as Arrow columns, and back
+
+Never imported by `api`; may import `api` and `converters`.
+"""

@@ -1,0 +1,172 @@
+"""Paths to fields, and struct schemas made out of others.
+
+Source of the path syntax: KIP-821 and org.apache.kafka.connect.transforms.field.SingleFieldPath (Kafka 4.3.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from airflow_connect.api.config import ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import CaseInsensitiveValidString
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.schema import Field, Schema
+from airflow_connect.api.schema import Type as SchemaType
+from airflow_connect.transforms.values import field_value
+
+FIELD_SYNTAX_VERSION = "field.syntax.version"
+_BACKTICK, _DOT, _BACKSLASH = "`", ".", "\\"
+
+
+class FieldSyntax(Enum):
+    """How a path is read: V1 is the name of a top-level field, V2 is dotted, with backticks around odd names."""
+
+    V1 = "V1"
+    V2 = "V2"
+
+
+def field_syntax_version() -> ConfigKey:
+    """The key of KIP-821."""
+    return ConfigKey(
+        FIELD_SYNTAX_VERSION,
+        Type.STRING,
+        FieldSyntax.V1.value,
+        "Defines the version of the syntax to access fields. If set to `V1`, then the field paths are limited to "
+        "access the elements at the root level of the struct or map. If set to `V2`, the syntax will support "
+        "accessing nested elements. To access nested elements, dotted notation is used. If dots are already included "
+        "in the field name, then backtick pairs can be used to wrap field names containing dots. E.g. to access the "
+        'subfield `baz` from a field named "foo.bar" in a struct/map the following format can be used: '
+        "`` `foo.bar`.baz ``.",
+        CaseInsensitiveValidString(*[syntax.value for syntax in FieldSyntax]),
+        Importance.HIGH,
+    )
+
+
+class FieldPath:
+    """Steps from a struct or a map down to one field."""
+
+    def __init__(self, path: str, syntax: FieldSyntax = FieldSyntax.V1, key: str = "field") -> None:
+        """Read `path`, the value of configuration `key`.
+
+        Raises:
+            ConfigError: a backtick has no partner.
+        """
+        self.text = path
+        self.steps: tuple[str, ...] = (path,) if syntax is FieldSyntax.V1 else tuple(_nested_steps(path, key))
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], key: str = "field") -> FieldPath:
+        """From typed values of `key` and `field.syntax.version`."""
+        return cls(config[key], FieldSyntax(config[FIELD_SYNTAX_VERSION].upper()), key)
+
+    def field_from(self, schema: Schema) -> Field | None:
+        """The field in a STRUCT schema; None when there is none."""
+        found: Field | None = None
+        for depth, step in enumerate(self.steps):
+            if depth and (found is None or found.schema.type is not SchemaType.STRUCT):
+                return None
+            found = (schema if found is None else found.schema).field(step)
+            if found is None:
+                return None
+        return found
+
+    def value_from_struct(self, schema: Schema, value: Any, replace_null: bool) -> Any:
+        """The field's value; None where it or a struct above it is null, or missing.
+
+        Args:
+            schema: of the struct.
+            value: the struct, or None.
+            replace_null: take the default of a field that is null.
+        """
+        for step in self.steps:
+            if value is None or schema.type is not SchemaType.STRUCT:
+                return None
+            field = schema.field(step)
+            if field is None:
+                return None
+            value, schema = field_value(value, field, replace_null), field.schema
+        return value
+
+    def value_from_map(self, value: Any) -> Any:
+        """The value in schemaless maps; None where a step is missing or leads through something else."""
+        for step in self.steps:
+            if not isinstance(value, dict):
+                return None
+            value = value.get(step)
+        return value
+
+
+def _nested_steps(path: str, key: str) -> Iterator[str]:
+    position = 0
+    while position < len(path):
+        if path[position] == _BACKTICK:
+            step, position = _quoted_step(path, position, key)
+            yield step
+        else:
+            dot = path.find(_DOT, position)
+            end = len(path) if dot < 0 else dot
+            yield path[position:end]
+            position = end + 1
+    if path.endswith(_DOT):
+        yield ""
+
+
+def _quoted_step(path: str, opening: int, key: str) -> tuple[str, int]:
+    """The step between the backtick at `opening` and its partner, and where the next step begins.
+
+    The partner is the next backtick that a dot or the end follows; before a dot a backslash takes that meaning away
+    and is dropped, at the end it makes the pair incomplete. Other backticks and backslashes are part of the name.
+    """
+    name, start, at = "", opening + 1, opening
+    while (at := path.find(_BACKTICK, at + 1)) >= 0:
+        escaped = path[at - 1] == _BACKSLASH
+        if at == len(path) - 1 and not escaped:
+            return name + path[start:at], at + 1
+        if path[at + 1 : at + 2] == _DOT:
+            if not escaped:
+                return name + path[start:at], at + 2
+            name, start = name + path[start : at - 1] + _BACKTICK, at + 1
+    raise ConfigError(
+        f"Incomplete backtick pair in path: [{path}], consider adding a backslash before backtick at position "
+        f"{opening} to escape it.",
+        config_path=key,
+    )
+
+
+class SchemaCache:
+    """New schemas by the old ones that they were made of.
+
+    Records of a topic have few schemas. Beyond `limit` the oldest entry goes, so that a topic with endless schemas
+    costs time, not memory.
+    """
+
+    def __init__(self, make: Callable[[Schema], Schema], limit: int = 16) -> None:
+        """Remember what `make` gives for up to `limit` schemas."""
+        self._make, self._limit = make, limit
+        self._made: dict[Schema, Schema] = {}
+
+    def __call__(self, schema: Schema) -> Schema:
+        """What `make(schema)` gives."""
+        made = self._made.get(schema)
+        if made is None:
+            if len(self._made) >= self._limit:
+                del self._made[next(iter(self._made))]
+            made = self._made[schema] = self._make(schema)
+        return made
+
+
+def struct_like(source: Schema, members: Iterable[tuple[str, Schema]], **attributes: Any) -> Schema:
+    """A STRUCT schema with the name, version, doc and parameters of `source` and other fields.
+
+    As in Connect (SchemaUtil.copySchemaBasics) it is not optional and has no default unless `attributes` say so.
+    """
+    basics: dict[str, Any] = {
+        "name": source.name,
+        "version": source.version,
+        "doc": source.doc,
+        "parameters": source.parameters,
+    }
+    fields = tuple(Field(name, index, schema) for index, (name, schema) in enumerate(members))
+    return Schema(SchemaType.STRUCT, fields=fields, **(basics | attributes))
