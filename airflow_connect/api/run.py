@@ -5,7 +5,8 @@ Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -82,6 +83,15 @@ class PartitionReport:
     def from_json(cls, data: dict[str, Any]) -> PartitionReport:
         """Inverse of `to_json`."""
         return cls(**{**data, "range": OffsetRange.from_json(data["range"])})
+
+
+def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
+    """The reports with the encoded bytes of their files filled in."""
+    sizes: dict[tuple[str, int], int] = {}
+    for file in files:
+        place = (file.topic, file.partition)
+        sizes[place] = sizes.get(place, 0) + file.size_bytes
+    return [replace(r, size_bytes=sizes.get((r.range.topic, r.range.partition), 0)) for r in reports]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api.connector import SinkContext
+from airflow_connect.api.sink_roles import RoleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class TaskSettings:
         aws: credentials of an Airflow connection, or {}.
         run_id: identity of the run.
         now_ms: the run's frozen clock.
-        schedule_expired: see `SinkContext`.
+        schedule_expired: see `RoleContext`.
         columnar: whether the columnar path may be used.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
     """
@@ -34,9 +34,9 @@ class TaskSettings:
     columnar: bool = True
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def sink_context(self) -> SinkContext:
+    def sink_context(self) -> RoleContext:
         """The part a sink's role is opened with."""
-        return SinkContext(
+        return RoleContext(
             config=self.connector,
             aws=self.aws,
             run_id=self.run_id,

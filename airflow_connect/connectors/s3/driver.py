@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_connect.api.connector import SinkContext
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, key_pattern, open_task_plan
 from airflow_connect.layout.rotation import next_schedule
@@ -17,7 +17,7 @@ from airflow_connect.stores.store import Publisher
 class S3SinkDriver:
     """What the driver knows of one S3 sink; imports the store's client only for `publisher`."""
 
-    def __init__(self, config: S3SinkConfig, context: SinkContext) -> None:
+    def __init__(self, config: S3SinkConfig, context: RoleContext) -> None:
         """`config`: the sink's typed configuration."""
         self._config = config
         self._plan = open_task_plan(StorageConfig(config.layout, config.rotation, config.format, config.nulls), context)
@@ -63,7 +63,7 @@ class S3SinkDriver:
         return S3Publisher(store, probe_prefix=self._plan.layout.names.prefix)
 
 
-def open_driver(context: SinkContext) -> S3SinkDriver:
+def open_driver(context: RoleContext) -> S3SinkDriver:
     """The driver role.
 
     Raises:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_connect.api.connector import SinkContext
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
 from airflow_connect.stores.s3_staging import S3Stager
 
 
-def open_task(context: SinkContext, ranges: Sequence[OffsetRange]) -> StorageSinkTask:
+def open_task(context: RoleContext, ranges: Sequence[OffsetRange]) -> StorageSinkTask:
     """A task that copies `ranges`; no request yet.
 
     Raises:

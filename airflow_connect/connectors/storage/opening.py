@@ -24,7 +24,7 @@ from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibili
 from airflow_connect.layout.time_zones import Zone
 
 if TYPE_CHECKING:
-    from airflow_connect.api.connector import SinkContext
+    from airflow_connect.api.sink_roles import RoleContext
     from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, NullConfig, RotationConfig
     from airflow_connect.formats.format import Format
 
@@ -170,7 +170,7 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, 
     return StreamSettings(file_format, config.compression_level if gzip and is_text else None)
 
 
-def open_task_plan(config: StorageConfig, context: SinkContext) -> StorageTaskPlan:
+def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPlan:
     """Everything a task needs."""
     formats, raw = config.formats, context.config
     return StorageTaskPlan(

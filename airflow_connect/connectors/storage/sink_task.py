@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.storage.topic_partition_writer import TopicPartitionWriter
@@ -103,12 +102,3 @@ class StorageSinkTask:
                 break
             stream.spill()
             held -= size
-
-
-def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
-    """The reports with the encoded bytes of their files filled in."""
-    sizes: dict[tuple[str, int], int] = {}
-    for file in files:
-        place = (file.topic, file.partition)
-        sizes[place] = sizes.get(place, 0) + file.size_bytes
-    return [replace(r, size_bytes=sizes.get((r.range.topic, r.range.partition), 0)) for r in reports]

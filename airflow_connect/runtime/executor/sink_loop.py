@@ -14,9 +14,9 @@ from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import TASK_PUT, Failure
 
 if TYPE_CHECKING:
-    from airflow_connect.api.connector import SinkTask
     from airflow_connect.api.record import KafkaRecord
     from airflow_connect.api.run import PartitionReport, TaskPlan
+    from airflow_connect.api.sink_roles import SinkWriter
     from airflow_connect.kafka.batch_reader import RangeReader
     from airflow_connect.kafka.column_batch import ColumnBatch
     from airflow_connect.runtime.executor.converting import RecordConverter
@@ -32,7 +32,7 @@ class SinkLoop:
     """Reads ranges to their ends and keeps the counts straight."""
 
     def __init__(
-        self, sink: SinkTask, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
+        self, sink: SinkWriter, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
     ) -> None:
         """All parts are open."""
         self._sink = sink

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.resolved_config import load_connector_config
-from airflow_connect.api.run import TaskPlan, TaskReport
-from airflow_connect.connectors.storage.sink_task import with_sizes
+from airflow_connect.api.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.kafka.client_config import consumer_config
 from airflow_connect.runtime import crash_points
@@ -26,7 +25,7 @@ from airflow_connect.runtime.executor.sink_loop import SinkLoop
 from airflow_connect.runtime.roles import load_role
 
 if TYPE_CHECKING:
-    from airflow_connect.api.connector import SinkTask
+    from airflow_connect.api.sink_roles import SinkWriter
     from airflow_connect.runtime.settings import TaskSettings
 
 
@@ -46,7 +45,7 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
     started = time.monotonic()
     config = load_connector_config(settings.connector, settings.worker)
     open_task = load_role(config.connector.connector, "task_role")
-    sink: SinkTask = open_task(settings.sink_context(), plan.ranges)
+    sink: SinkWriter = open_task(settings.sink_context(), plan.ranges)
     progress = ProgressSender(settings.progress, plan.task, attempt)
     consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
     reader = RangeReader(consumer.settings, list(plan.ranges))

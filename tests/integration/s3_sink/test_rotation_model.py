@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.connector import SinkContext
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.run import PartitionReport
 from airflow_connect.api.schema import INT64, OPTIONAL_STRING, STRING, Schema, map_of, struct
+from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
@@ -75,7 +75,7 @@ class Runs:
     def __init__(self, raw: dict[str, str]) -> None:
         config = sink_config(frozenset(raw.items()))
         parts = StorageConfig(config.layout, config.rotation, config.format, config.nulls)
-        self._plan = open_task_plan(parts, SinkContext(raw, now_ms=START_MS, flush_on_end=False))
+        self._plan = open_task_plan(parts, RoleContext(raw, now_ms=START_MS, flush_on_end=False))
         self.objects: dict[str, list[int]] = {}
         self.order: list[str] = []
         self.committed = 0

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_connect.api.connector import SinkContext
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.api.resolved_config import load_connector_config
 from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan
+from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
@@ -141,7 +141,7 @@ def copy(
     resolved = load_connector_config(connector, worker)
     end = batches[-1][-1].offset + 1 if batches else 0
     planned = OffsetRange("t", 0, 0, end)
-    context = SinkContext(config=connector, now_ms=NOW_MS, flush_on_end=flush_on_end)
+    context = RoleContext(config=connector, now_ms=NOW_MS, flush_on_end=flush_on_end)
     s3 = S3SinkConfig.from_config(context.config, {})
     plan = open_task_plan(StorageConfig(s3.layout, s3.rotation, s3.format, s3.nulls), context)
     task = CountingTask(plan, MemoryStager(), [planned])

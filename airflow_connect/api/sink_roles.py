@@ -1,0 +1,81 @@
+"""What the runtime itself asks of a sink: one role on executors, one on the driver.
+
+This is the runtime's inner interface, for sinks that do their own book-keeping, as those that write files do. Authors
+of connectors write a `SinkConnector` and a `SinkTask` (api/sink.py); adapters in runtime/ give those both roles.
+
+A connector class names its roles as dotted paths (`module:callable`), so that code on executors never imports what
+publishes, and an empty run imports neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.run import PartitionReport, StagedFile
+
+
+@dataclass(frozen=True, slots=True)
+class RoleContext:
+    """What a role of a sink is opened with.
+
+    Attributes:
+        config: the connector's configuration, resolved; may hold secrets.
+        aws: credentials of an Airflow connection, or {}.
+        run_id: identity of the run; goes into object metadata.
+        now_ms: the run's frozen clock.
+        flush_on_end: see design section 9.
+        overwrite: an object that stands under a file's key is replaced (guarantees other than exactly-once).
+        schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
+    """
+
+    config: Mapping[str, str] = field(repr=False)
+    aws: Mapping[str, str] = field(default_factory=dict, repr=False)
+    run_id: str = ""
+    now_ms: int = 0
+    flush_on_end: bool = True
+    schedule_expired: bool = False
+    overwrite: bool = False
+
+
+class SinkWriter(Protocol):
+    """Executor role: gets records in offset order per topic-partition and stages files.
+
+    `task_role` of the connector class: `open_task(context: RoleContext, ranges: Sequence[OffsetRange]) -> SinkWriter`.
+    """
+
+    def put(self, record: SinkRecord) -> bool:
+        """Write one record; False when it must be reported to the dead letter queue (an errant record).
+
+        Raises:
+            DataError: the record cannot be written.
+        """
+
+    def count_dead_letter(self, tp: TopicPartition, *, already_read: bool) -> None:
+        """Account for a record of `tp` that goes to the dead letter queue; `already_read`: `put` has counted it."""
+
+    def count_skipped(self, tp: TopicPartition) -> None:
+        """Account for a record of `tp` that could not be converted and is tolerated (`errors.tolerance=all`)."""
+
+    def accepts_columns(self, value_converter: Any) -> bool:
+        """Whether `put_columns` may be used: every stage of this configuration has a columnar form."""
+
+    def put_columns(self, batch: Any) -> bool:
+        """Write a batch of raw messages of one topic-partition (`kafka.column_batch.ColumnBatch`).
+
+        Returns:
+            False, with nothing written, when the batch is not plain: its records are then put one by one.
+        """
+
+    def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:
+        """End a range. `end` and `reason`: where and why reading stopped early, else None and ""."""
+
+    def staged_files(self) -> list[StagedFile]:
+        """Wait until everything staged is on the server and return it."""
+
+    def abort(self) -> None:
+        """Discard everything that is not finished; idempotent."""
