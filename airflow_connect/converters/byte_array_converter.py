@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import OPTIONAL_BYTES, Schema, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class ByteArrayConverter:
@@ -39,6 +43,10 @@ class ByteArrayConverter:
             f"ByteArrayConverter is not compatible with objects of type {type(value).__name__}.",
             suggestion="Use a converter that writes this type, such as JsonConverter.",
         )
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns]:
+        """The column as it is."""
+        return [ValueColumns(OPTIONAL_BYTES, data)]
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
         """As `to_connect`."""

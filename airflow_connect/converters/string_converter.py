@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
 from airflow_connect.converters.java_text import java_string
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ENCODING = "converter.encoding"
 
@@ -70,6 +74,18 @@ class StringConverter:
         if self._is_utf16:
             return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
         return text.encode(self._encoding, "replace")
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
+        """The messages as a column of text; None when one is not valid UTF-8, or the encoding is another."""
+        if self._encoding != "utf-8":
+            return None
+        import pyarrow as pa
+
+        try:
+            return [ValueColumns(OPTIONAL_STRING, data.cast(pa.string()))]
+        except pa.ArrowInvalid:
+            # Reading puts U+FFFD in place of what is not valid, which Arrow cannot.
+            return None
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
         """As `to_connect`."""
