@@ -7,6 +7,7 @@ the files in docs/ against the generator.
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -127,8 +128,12 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write every page below the directory given, by default the current one."""
-    root = Path(arguments[0] if arguments else ".")
+    """Write every page below the folder given, by default the current one."""
+    parser = ArgumentParser(prog=f"python -m {PYTHON_MODULE}", description="Write the reference pages of all keys.")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(), help="root of the source tree, by default the current folder"
+    )
+    root: Path = parser.parse_args(arguments).folder
     for page in PAGES:
         file = root / page.file
         file.parent.mkdir(parents=True, exist_ok=True)

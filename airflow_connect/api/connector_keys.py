@@ -62,13 +62,11 @@ OFFSETS_OUT_OF_RANGE = "offsets.out.of.range"
 CONSUMER_OVERRIDE = "consumer.override."
 PRODUCER_OVERRIDE = "producer.override."
 ADMIN_OVERRIDE = "admin.override."
-"admin.override."
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
 _COMMON, _TRANSFORMS, _PREDICATES = "Common", "Transforms", "Predicates"
 _ERRORS, _RUN = "Error Handling", "Run"
-"Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
 _NOTHING_PASSES = (
@@ -315,8 +313,7 @@ def _run_keys() -> list[ConfigKey]:
 
 
 def _families() -> list[KeyFamily]:
-    overrides = "Settings of the {} that this connector uses, subject to"
-    " connector.client.config.override.policy."
+    overrides = "Settings of the {} that this connector uses, subject to connector.client.config.override.policy."
     return [
         KeyFamily(f"{KEY_CONVERTER}.", "Settings of the key converter."),
         KeyFamily(f"{VALUE_CONVERTER}.", "Settings of the value converter."),
@@ -363,8 +360,7 @@ def _check_timestamp(name: str, value: Any) -> None:
 def _exactly_one_topic_key(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     """Source: SinkConnectorConfig.validate, which puts the text on both keys."""
     topics, regex = parsed[TOPICS], parsed[TOPICS_REGEX]
-    suggestion = "Set topics to a comma separated list, or topics.regex to a regular expression, and not"
-    " both."
+    suggestion = "Set topics to a comma separated list, or topics.regex to a regular expression, and not both."
     if topics and regex:
         text = "topics and topics.regex are mutually exclusive options, but both are set."
     elif not topics and not regex:

@@ -28,6 +28,7 @@ from airflow_connect.api.config_values import (
     masked,
     parse_type,
 )
+from airflow_connect.api.connector_keys import sink_keys
 from airflow_connect.api.errors import ConfigError
 
 
@@ -259,3 +260,11 @@ def test_masked_address_with_password_is_hidden() -> None:
     shown = ConfigDef().masked({"s3.proxy.url": "http://me:pw@proxy:3128", "store.url": "http://proxy:3128"})
 
     assert shown == {"s3.proxy.url": HIDDEN, "store.url": "http://proxy:3128"}
+
+
+def test_parse_contradiction_gives_the_whole_suggestion_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        sink_keys().parse({"name": "n", "connector.class": "S3Sink", "topics": "a", "topics.regex": "b"})
+    assert caught.value.suggestion == (
+        "Set topics to a comma separated list, or topics.regex to a regular expression, and not both."
+    )

@@ -21,6 +21,17 @@ def test_main_writes_every_page_below_the_given_folder(tmp_path: Path) -> None:
     assert all((tmp_path / page.file).is_file() for page in PAGES)
 
 
+def test_main_asked_for_help_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert "Write the reference pages" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_reference_page_table_cells_escape_markdown_outside_code() -> None:
     page = render(PAGES[0])
     assert "`connect-<name>`" in page
