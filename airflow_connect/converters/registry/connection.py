@@ -1,0 +1,228 @@
+"""HTTP to a Schema Registry: several base URLs, credentials, TLS, retries; refusals as sentences.
+
+Nothing that is raised here shows credentials: user and password are taken out of URLs before they are kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
+
+import orjson
+import urllib3
+
+from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
+from airflow_connect.converters.registry import settings
+from airflow_connect.converters.registry.credentials import authorization
+from airflow_connect.converters.registry.tls import tls_context
+
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+_RETRIED = frozenset({408, 429})
+_SERVER_ERROR = 500
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
+
+
+class Reply(NamedTuple):
+    """An answer that is neither a failure of the server nor a refusal of access.
+
+    Attributes:
+        status: HTTP status.
+        document: parsed JSON, or None when it was not JSON.
+    """
+
+    status: int
+    document: Any
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the request was done."""
+        return self.status < 300
+
+    @property
+    def error_code(self) -> int:
+        """The registry's own code, such as 40403, or the HTTP status."""
+        code = self.document.get("error_code") if isinstance(self.document, dict) else None
+        return code if isinstance(code, int) else self.status
+
+    @property
+    def message(self) -> str:
+        """What the registry says, as one sentence without its full stop."""
+        text = self.document.get("message") if isinstance(self.document, dict) else None
+        return str(text).strip().rstrip(".") if text else f"HTTP status {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How often and how long: seconds."""
+
+    connect_timeout_s: float
+    read_timeout_s: float
+    retries: int
+    first_wait_s: float
+    longest_wait_s: float
+
+
+class RegistryConnection:
+    """Sends requests to the first base URL that answers; kept-alive connections."""
+
+    def __init__(self, parsed: Mapping[str, Any], raw: Mapping[str, str]) -> None:
+        """`parsed`: values of `settings.shared_keys()`; `raw`: all given keys, for `request.header.*`.
+
+        Raises:
+            ConfigError: a URL, a file or a combination that cannot be used.
+        """
+        self._urls, in_url = _split_user_info(parsed[settings.URL])
+        self._headers = {"Accept": f"{CONTENT_TYPE}, application/json", "User-Agent": "airflow-connect"}
+        self._headers |= authorization(parsed, in_url)
+        prefix = settings.HEADERS
+        self._headers |= {key[len(prefix) :]: str(v) for key, v in raw.items() if key.startswith(prefix)}
+        self._retry = RetrySettings(
+            connect_timeout_s=parsed["http.connect.timeout.ms"] / 1000,
+            read_timeout_s=parsed["http.read.timeout.ms"] / 1000,
+            retries=parsed["max.retries"],
+            first_wait_s=parsed["retries.wait.ms"] / 1000,
+            longest_wait_s=parsed["retries.max.wait.ms"] / 1000,
+        )
+        self._tls = tls_context(parsed) if any(url.startswith("https:") for url in self._urls) else None
+        self._proxy = (parsed["proxy.host"], parsed["proxy.port"])
+        self._pools: dict[str, urllib3.PoolManager] = {}
+        self._current = 0
+
+    def request(self, method: str, path: str, body: Any = None, *, access: str) -> Reply:
+        """One request, repeated while the registry fails.
+
+        Args:
+            method: HTTP method.
+            path: below the base URL, encoded (`segment`).
+            body: JSON document or None.
+            access: what is done, as "read schema 7"; a refusal says that this must be granted.
+
+        Raises:
+            AccessError: 401 or 403.
+            UnavailableError: no base URL gave an answer in any attempt.
+        """
+        data = None if body is None else orjson.dumps(body)
+        failure = ""
+        for attempt in range(self._retry.retries + 1):
+            if attempt:
+                time.sleep(self._wait_s(attempt))
+            for _ in self._urls:
+                url = self._urls[self._current]
+                try:
+                    response = self._send(method, url, path, data)
+                except (urllib3.exceptions.HTTPError, OSError) as error:
+                    failure = f"{url} gave no answer ({_reason(error)})"
+                else:
+                    if response.status not in _RETRIED and response.status < _SERVER_ERROR:
+                        return _accepted(response, url, access)
+                    failure = f"{url} answered with status {response.status}: {_reply(response).message}"
+                self._current = (self._current + 1) % len(self._urls)
+        raise UnavailableError(
+            f"The Schema Registry could not {access}: {failure}, at the last of {self._retry.retries + 1} attempts.",
+            code="registry.unavailable",
+            suggestion=f"Check {settings.URL} and that the registry runs, then run again.",
+            config_path=settings.URL,
+        )
+
+    def _send(self, method: str, url: str, path: str, data: bytes | None) -> urllib3.BaseHTTPResponse:
+        headers = self._headers if data is None else {**self._headers, "Content-Type": CONTENT_TYPE}
+        timeout = urllib3.Timeout(connect=self._retry.connect_timeout_s, read=self._retry.read_timeout_s)
+        pool = self._pool(url)
+        return pool.request(method, url + path, body=data, headers=headers, timeout=timeout, retries=False)
+
+    def _pool(self, url: str) -> urllib3.PoolManager:
+        pool = self._pools.get(url)
+        if pool is None:
+            options: dict[str, Any] = {"num_pools": 2}
+            if self._tls is not None:
+                options["ssl_context"] = self._tls
+            proxy = self._proxy_of(url)
+            pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
+            self._pools[url] = pool
+        return pool
+
+    def _proxy_of(self, url: str) -> str:
+        host, port = self._proxy
+        if host:
+            return f"http://{host}:{port}"
+        parts = urlsplit(url)
+        proxy = getproxies().get(parts.scheme, "")
+        return "" if not proxy or proxy_bypass(parts.hostname or "") else proxy
+
+    def _wait_s(self, attempt: int) -> float:
+        """Full jitter: tasks that failed together must not come back together."""
+        longest = min(self._retry.longest_wait_s, self._retry.first_wait_s * 2 ** (attempt - 1))
+        return random.uniform(0, longest)
+
+
+def segment(text: str) -> str:
+    """A part of a path: subjects may hold slashes and blanks."""
+    return quote(text, safe="")
+
+
+def _accepted(response: urllib3.BaseHTTPResponse, url: str, access: str) -> Reply:
+    reply = _reply(response)
+    if reply.status not in (_UNAUTHORIZED, _FORBIDDEN):
+        return reply
+    if reply.status == _UNAUTHORIZED:
+        raise AccessError(
+            f"The Schema Registry {url} does not accept the credentials (status 401): it was asked to {access}.",
+            code="registry.credentials",
+            suggestion=f"Check {settings.BASIC_SOURCE} and {settings.USER_INFO}, or {settings.BEARER_TOKEN}.",
+            config_path=settings.BASIC_SOURCE,
+        )
+    raise AccessError(
+        f"The Schema Registry {url} does not permit to {access} (status 403): {reply.message}.",
+        code="registry.permission",
+        suggestion=f"Grant the registry's user the permission to {access}.",
+        config_path=settings.URL,
+    )
+
+
+def _reply(response: urllib3.BaseHTTPResponse) -> Reply:
+    try:
+        return Reply(response.status, orjson.loads(response.data))
+    except orjson.JSONDecodeError:
+        return Reply(response.status, None)
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost cause: urllib3 wraps it several times, with the pool's representation in each."""
+    while (cause := getattr(error, "reason", None)) and isinstance(cause, BaseException):
+        error = cause
+    text = str(error).split(": ", 1)[-1] if isinstance(error, urllib3.exceptions.HTTPError) else str(error)
+    return text or type(error).__name__
+
+
+def _split_user_info(urls: list[str]) -> tuple[list[str], str]:
+    """URLs without user and password and without a final slash; the first `user:password` found, decoded."""
+    clean, found = [], ""
+    for url in urls:
+        # Of a wrong URL only the key is named: it may hold a password.
+        try:
+            parts = urlsplit(url.strip())
+            port = f":{parts.port}" if parts.port else ""
+        except ValueError:
+            raise _wrong_url() from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise _wrong_url()
+        if parts.username is not None and not found:
+            found = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        clean.append(urlunsplit((parts.scheme, host + port, parts.path.rstrip("/"), "", "")))
+    if not clean:
+        raise _wrong_url()
+    return clean, found
+
+
+def _wrong_url() -> ConfigError:
+    return ConfigError(
+        f"Invalid value for configuration {settings.URL}: it must hold URLs that begin with http:// or https://.",
+        suggestion="Give the registry's base URL, such as http://registry:8081; separate several by commas.",
+        config_path=settings.URL,
+    )
