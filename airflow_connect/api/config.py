@@ -222,6 +222,11 @@ class ConfigDef:
         return tuple(self._families)
 
     @property
+    def rules(self) -> Sequence[tuple[frozenset[str], Rule]]:
+        """Rules with the names of the keys that they look at."""
+        return tuple(self._rules)
+
+    @property
     def groups(self) -> list[str]:
         """Group names in order of definition."""
         return list(dict.fromkeys(key.group for key in self._keys.values() if key.group is not None))
