@@ -1,5 +1,225 @@
 """Floor 1: the contracts and the plain data of the connector model. No I/O, standard library only.
 
-Everything that a connector author imports lives here. Nothing in this package imports Airflow, Spark, Kafka, boto3 or
-pyarrow, so that planning an empty run costs milliseconds.
+Everything that an author of a plugin imports is in this package, under the names below: `from airflow_connect.api
+import SinkConnector, SinkTask, ConfigDef`. They are loaded when they are first asked for. Nothing here imports Airflow,
+Spark, Kafka, boto3 or pyarrow, so that planning an empty run costs milliseconds.
+
+What `__all__` lists is the public API: it keeps its meaning within a major version. docs/plugin-api.md describes it.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns, ValueColumns
+    from airflow_connect.api.config import (
+        REQUIRED,
+        ConfigDef,
+        ConfigKey,
+        ConfigValue,
+        Importance,
+        KeyFamily,
+        Problem,
+        Recommender,
+        Width,
+    )
+    from airflow_connect.api.config_provider import ConfigProvider
+    from airflow_connect.api.config_validators import (
+        CaseInsensitiveValidString,
+        Composite,
+        Lambda,
+        ListSize,
+        NonEmptyString,
+        NonEmptyStringWithoutControlChars,
+        NonNull,
+        Range,
+        Validator,
+        ValidList,
+        ValidString,
+    )
+    from airflow_connect.api.config_values import Password
+    from airflow_connect.api.config_values import Type as ConfigType
+    from airflow_connect.api.connector import Connector, ConnectorContext
+    from airflow_connect.api.converter import ColumnarConverter, Converter, HeaderConverter, SchemaAndValue
+    from airflow_connect.api.errant import ErrantRecordReporter
+    from airflow_connect.api.errors import (
+        AccessError,
+        ConfigError,
+        ConnectError,
+        DataError,
+        OffsetError,
+        PublishConflictError,
+        RetriableError,
+        SchemaError,
+        StagedFileLostError,
+        UnavailableError,
+    )
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.plugins import PluginKind
+    from airflow_connect.api.record import ConnectRecord, Header, KafkaRecord, SinkRecord, SourceRecord
+    from airflow_connect.api.run import StagedFile
+    from airflow_connect.api.schema import Field, Schema
+    from airflow_connect.api.schema import Type as SchemaType
+    from airflow_connect.api.schema import array as array_schema
+    from airflow_connect.api.schema import date as date_schema
+    from airflow_connect.api.schema import decimal as decimal_schema
+    from airflow_connect.api.schema import map_of as map_schema
+    from airflow_connect.api.schema import struct as struct_schema
+    from airflow_connect.api.schema import time as time_schema
+    from airflow_connect.api.schema import timestamp as timestamp_schema
+    from airflow_connect.api.sink import (
+        ColumnarSinkTask,
+        Delivery,
+        SinkConnector,
+        SinkTask,
+        SinkTaskContext,
+        StagingSinkConnector,
+    )
+    from airflow_connect.api.source import (
+        ColumnarSourceTask,
+        ExactlyOnceSupport,
+        OffsetReader,
+        RecordMetadata,
+        SourceColumns,
+        SourceConnector,
+        SourceConnectorContext,
+        SourceTask,
+        SourceTaskContext,
+        TransactionContext,
+    )
+    from airflow_connect.api.staging import LeftOver, Outcome
+    from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation, Predicate, Transformation
+
+_NAMES = {
+    "columns": "RecordColumns ValueColumns",
+    "config": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender Width",
+    "config_provider": "ConfigProvider",
+    "config_validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
+    " NonEmptyStringWithoutControlChars NonNull Range ValidList ValidString Validator",
+    "config_values": "Password ConfigType=Type",
+    "connector": "Connector ConnectorContext",
+    "converter": "ColumnarConverter Converter HeaderConverter SchemaAndValue",
+    "errant": "ErrantRecordReporter",
+    "errors": "AccessError ConfigError ConnectError DataError OffsetError PublishConflictError RetriableError"
+    " SchemaError StagedFileLostError UnavailableError",
+    "offsets": "OffsetRange TopicPartition",
+    "plugins": "PluginKind",
+    "record": "ConnectRecord Header KafkaRecord SinkRecord SourceRecord",
+    "run": "StagedFile",
+    "schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
+    " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
+    "sink": "ColumnarSinkTask Delivery SinkConnector SinkTask SinkTaskContext StagingSinkConnector",
+    "source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
+    " SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
+    "staging": "LeftOver Outcome",
+    "transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
+}
+"""Module to its public names; `A=B` is B of that module under the name A."""
+
+_PLACES: dict[str, tuple[str, str]] = {
+    public: (module, own or public)
+    for module, names in _NAMES.items()
+    for public, _, own in (name.partition("=") for name in names.split())
+}
+
+__all__ = [
+    "REQUIRED",
+    "AccessError",
+    "CaseInsensitiveValidString",
+    "ColumnarConverter",
+    "ColumnarPredicate",
+    "ColumnarSinkTask",
+    "ColumnarSourceTask",
+    "ColumnarTransformation",
+    "Composite",
+    "ConfigDef",
+    "ConfigError",
+    "ConfigKey",
+    "ConfigProvider",
+    "ConfigType",
+    "ConfigValue",
+    "ConnectError",
+    "ConnectRecord",
+    "Connector",
+    "ConnectorContext",
+    "Converter",
+    "DataError",
+    "Delivery",
+    "ErrantRecordReporter",
+    "ExactlyOnceSupport",
+    "Field",
+    "Header",
+    "HeaderConverter",
+    "Importance",
+    "KafkaRecord",
+    "KeyFamily",
+    "Lambda",
+    "LeftOver",
+    "ListSize",
+    "NonEmptyString",
+    "NonEmptyStringWithoutControlChars",
+    "NonNull",
+    "OffsetError",
+    "OffsetRange",
+    "OffsetReader",
+    "Outcome",
+    "Password",
+    "PluginKind",
+    "Predicate",
+    "Problem",
+    "PublishConflictError",
+    "Range",
+    "Recommender",
+    "RecordColumns",
+    "RecordMetadata",
+    "RetriableError",
+    "Schema",
+    "SchemaAndValue",
+    "SchemaError",
+    "SchemaType",
+    "SinkConnector",
+    "SinkRecord",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceColumns",
+    "SourceConnector",
+    "SourceConnectorContext",
+    "SourceRecord",
+    "SourceTask",
+    "SourceTaskContext",
+    "StagedFile",
+    "StagedFileLostError",
+    "StagingSinkConnector",
+    "TopicPartition",
+    "TransactionContext",
+    "Transformation",
+    "UnavailableError",
+    "ValidList",
+    "ValidString",
+    "Validator",
+    "ValueColumns",
+    "Width",
+    "array_schema",
+    "date_schema",
+    "decimal_schema",
+    "map_schema",
+    "struct_schema",
+    "time_schema",
+    "timestamp_schema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use (PEP 562)."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, own = _PLACES[name]
+    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), own)
+    return found
+
+
+def __dir__() -> list[str]:
+    """Public names, for completion."""
+    return sorted({*globals(), *__all__})

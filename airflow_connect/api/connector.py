@@ -1,90 +1,94 @@
-"""What the runtime asks of a sink connector: one role on executors, one on the driver.
+"""What connectors of both directions have in common: keys, validation, configurations of tasks.
 
-A sink connector class names its two roles as dotted paths (`module:callable`), so that code on executors never imports
-what publishes, and an empty run imports neither.
+Source: org.apache.kafka.connect.connector.Connector and ConnectorContext (KIP-26), for one bounded run: a connector
+object lives in the driver for as long as the run needs it, a task object in an executor for one Spark task.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
-if TYPE_CHECKING:
-    from airflow_connect.api.config import ConfigDef
-    from airflow_connect.api.offsets import TopicPartition
-    from airflow_connect.api.record import SinkRecord
-    from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.api.config import ConfigDef, ConfigValue
 
 
-@dataclass(frozen=True, slots=True)
-class SinkContext:
-    """What a role of a sink is opened with.
+class ConnectorContext(Protocol):
+    """What a connector object may ask of the run."""
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run, unique for ever, safe in file names."""
+
+    def request_task_reconfiguration(self) -> None:
+        """Say that `task_configs` would answer otherwise now. The next run asks it anew; this one stays as planned."""
+
+    def raise_error(self, error: Exception) -> None:
+        """Fail the run with `error`, as soon as the method of the connector that runs now has returned."""
+
+
+class Connector(ABC):
+    """A connector: its keys, and how its work is shared among tasks.
+
+    The driver makes an object, calls `initialize`, `start`, then what it needs, and `stop` at last, also after an
+    error. It may do so several times in one run, each time with a new object; keep nothing that must survive in it.
 
     Attributes:
-        config: the connector's configuration, resolved; may hold secrets.
-        aws: credentials of an Airflow connection, or {}.
-        run_id: identity of the run; goes into object metadata.
-        now_ms: the run's frozen clock.
-        flush_on_end: see design section 9.
-        overwrite: an object that stands under a file's key is replaced (guarantees other than exactly-once).
-        schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
+        config_def: the connector's own keys. Those that every connector has (`name`, `topics`, converters, errors,
+            limits of a run) are added by the runtime.
+        version: shown with the plugin.
     """
 
-    config: Mapping[str, str] = field(repr=False)
-    aws: Mapping[str, str] = field(default_factory=dict, repr=False)
-    run_id: str = ""
-    now_ms: int = 0
-    flush_on_end: bool = True
-    schedule_expired: bool = False
-    overwrite: bool = False
-
-
-class SinkTask(Protocol):
-    """Executor role: gets records in offset order per topic-partition and stages files."""
-
-    def put(self, record: SinkRecord) -> bool:
-        """Write one record; False when it must be reported to the dead letter queue (an errant record).
-
-        Raises:
-            DataError: the record cannot be written.
-        """
-
-    def count_dead_letter(self, tp: TopicPartition, *, already_read: bool) -> None:
-        """Account for a record of `tp` that goes to the dead letter queue; `already_read`: `put` has counted it."""
-
-    def count_skipped(self, tp: TopicPartition) -> None:
-        """Account for a record of `tp` that could not be converted and is tolerated (`errors.tolerance=all`)."""
-
-    def accepts_columns(self, value_converter: Any) -> bool:
-        """Whether `put_columns` may be used: every stage of this configuration has a columnar form."""
-
-    def put_columns(self, batch: Any) -> bool:
-        """Write a batch of raw messages of one topic-partition (`kafka.column_batch.ColumnBatch`).
-
-        Returns:
-            False, with nothing written, when the batch is not plain: its records are then put one by one.
-        """
-
-    def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:
-        """End a range. `end` and `reason`: where and why reading stopped early, else None and ""."""
-
-    def staged_files(self) -> list[StagedFile]:
-        """Wait until everything staged is on the server and return it."""
-
-    def abort(self) -> None:
-        """Discard everything that is not finished; idempotent."""
-
-
-class SinkConnector(Protocol):
-    """A sink connector class."""
-
-    config_def: ClassVar[ConfigDef]
-    task_role: ClassVar[str]
-    """Dotted path of `open_task(context: SinkContext, ranges: Sequence[OffsetRange]) -> SinkTask`."""
-    driver_role: ClassVar[str]
-    """Dotted path of `open_driver(context: SinkContext) -> SinkDriver`."""
+    config_def: ClassVar[ConfigDef] = ConfigDef()
+    version: ClassVar[str] = "unknown"
+    context: ConnectorContext
+    config: Mapping[str, str]
 
     @classmethod
-    def validate(cls, config: Mapping[str, Any]) -> Sequence[Any]:
-        """Every finding about the configuration, offline; empty when it is right."""
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:
+        """Every key of `config_def` with what is wrong about it in `ConfigValue.errors`.
+
+        Extend it for checks that `ConfigDef.define_rule` cannot express. It never raises, does not open connections,
+        and is called often: also to plan, and by forms. Values may hold secrets: no message repeats one.
+        """
+        return cls.config_def.validate(config)
+
+    def initialize(self, context: ConnectorContext) -> None:
+        """Take the context; before `start`."""
+        self.context = context
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Begin, with the whole configuration as text.
+
+        Raises:
+            ConfigError: something is wrong that only shows now. The run ends before anything was copied.
+        """
+        self.config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """One configuration per task, at least one and at most `max_tasks` (`tasks.max`).
+
+        A run makes as many tasks as there is work for, and not more than configurations; task n gets the n-th.
+        """
+        return [dict(self.config)] * max_tasks
+
+    def stop(self) -> None:  # noqa: B027 (most have nothing to release)
+        """Release what `start` opened; called exactly once, also when `start` failed."""
+
+
+class Task(ABC):
+    """What tasks of both directions have in common.
+
+    Attributes:
+        version: shown with the plugin; usually that of the connector.
+    """
+
+    version: ClassVar[str] = "unknown"
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str]) -> None:
+        """Begin, with this task's configuration as text."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Release everything; called exactly once, also when `start` failed."""

@@ -68,7 +68,14 @@ class ConfigError(ConnectError):
     exit_code = EXIT_CONFIG_WRONG
 
 
-class UnavailableError(ConnectError):
+class RetriableError(ConnectError):
+    """Something failed that may work in a moment. In `SinkTask.put` it brings the same records again."""
+
+    code = "connect.retriable"
+    retriable = True
+
+
+class UnavailableError(RetriableError):
     """A server did not answer, throttled, or answered 5xx until the retries were used up."""
 
     code = "server.unavailable"
@@ -89,6 +96,21 @@ class DataError(ConnectError):
 
 class FatalDataError(DataError):
     """A record that fails the run whatever `errors.tolerance` says: it cannot be left out alone, or must not be."""
+
+
+class UnencodableError(FatalDataError):
+    """One of many values that an encoder was given at once cannot be encoded, and nobody can say which.
+
+    The task then starts over and looks at each value alone, so that people only meet it where that is not possible.
+    """
+
+    code = "data.unencodable"
+
+
+class TooManyErrorsError(FatalDataError):
+    """More records failed than `errors.max.records` allows; nothing of the run became visible."""
+
+    code = "data.too_many_errors"
 
 
 class SchemaError(DataError):

@@ -7,13 +7,13 @@ publish.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import LeftOver, Outcome
 
 HAS_TWIN = "has_twin"
 """Member of a staged file's token: something unpublished may lie beside it that only a listing finds."""
@@ -71,24 +71,6 @@ class Stager(Protocol):
         """Release threads and connections; open files must have been closed or aborted."""
 
 
-class Outcome(Enum):
-    """What `Publisher.publish` found or did."""
-
-    PUBLISHED = "published"
-    ALREADY_PUBLISHED = "already published"
-    LOST = "lost"
-    """The staged file is gone and the object is not there: it must be copied again."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOver:
-    """A staged, unpublished file found in the store, of whatever origin."""
-
-    key: str
-    token: Mapping[str, str]
-    started_ms: int
-
-
 class Publisher(Protocol):
     """Driver role."""
 
@@ -119,3 +101,6 @@ class Publisher(Protocol):
 
     def close(self) -> None:
         """Release connections; idempotent."""
+
+
+__all__ = ["HAS_TWIN", "FileIdentity", "LeftOver", "Outcome", "Publisher", "Stager", "StagingFile"]
