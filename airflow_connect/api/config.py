@@ -13,6 +13,8 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from airflow_connect.api import config_values, near_names, plugins
+from airflow_connect.api.config_recommendations import recommend
+from airflow_connect.api.config_references import ResolvedReferences, ResolvedText
 from airflow_connect.api.config_validators import Validator
 from airflow_connect.api.config_values import InvalidValueError, Password, Type
 from airflow_connect.api.errors import ConfigError
@@ -47,7 +49,10 @@ REQUIRED: Final = _NoDefault()
 
 
 class Recommender(Protocol):
-    """Proposes values and decides whether a key is shown, from the other keys' parsed values."""
+    """Proposes values and decides whether a key is shown, from the other keys' parsed values.
+
+    Whatever it raises becomes an error of the key: `validate` itself never fails.
+    """
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
         """Values to offer; others stay valid."""
@@ -66,7 +71,8 @@ class ConfigKey:
         documentation: complete sentences with units.
         plugin: the kind of plugin that the value names; a CLASS without it may be any class name.
         ignored: "" or the complete sentence that says why the key has no meaning here.
-        group, order, width, display_name, dependents, recommender: for forms, as in Connect.
+        dependents: keys whose recommenders look at this one: in a form they are asked for after it.
+        group, order, width, display_name, recommender: for forms, as in Connect.
     """
 
     name: str
@@ -248,19 +254,42 @@ class ConfigDef:
                 left alone.
         """
         values = {key.name: self._validate_key(key, raw) for key in self._keys.values()}
+        for name in self._undefined_dependents():
+            message = f"{name} is referred in the dependents, but not defined."
+            values[name] = ConfigValue(name, errors=[message], visible=False)
         parsed = {name: value.value for name, value in values.items()}
-        self._recommend(values, parsed)
+        recommend(self._keys, values, parsed)
+        self._apply_rules(values, parsed, raw)
+        return list(values.values())
+
+    def _undefined_dependents(self) -> list[str]:
+        named = (name for key in self._keys.values() for name in key.dependents)
+        return [name for name in dict.fromkeys(named) if name not in self._keys]
+
+    def _apply_rules(self, values: dict[str, ConfigValue], parsed: Mapping[str, Any], raw: Mapping[str, Any]) -> None:
         wrong = {name for name, value in values.items() if value.errors}
+        resolved = {value.reference: str(value) for value in raw.values() if isinstance(value, ResolvedText)}
+        hide = ResolvedReferences(resolved).hide
         for names, rule in self._rules:
             if names & wrong:
                 continue
             for problem in rule(parsed):
                 blamed = values.setdefault(problem.key, ConfigValue(problem.key))
-                blamed.errors.append(problem.message)
-                blamed.suggestions.append(problem.suggestion)
-        return list(values.values())
+                blamed.errors.append(hide(problem.message))
+                blamed.suggestions.append(hide(problem.suggestion))
 
     def _validate_key(self, key: ConfigKey, raw: Mapping[str, Any]) -> ConfigValue:
+        outcome = self._checked(key, raw)
+        if outcome.errors and isinstance(raw.get(key.name), ResolvedText):
+            # The usual texts quote what was found, whole or in parts. It is to be shown nowhere.
+            shown = self.masked({key.name: raw[key.name]})[key.name]
+            outcome.errors = [
+                f"Invalid value {shown} for configuration {key.name}: what it stands for is not {key.expectation()}"
+            ]
+            outcome.suggestions = []
+        return outcome
+
+    def _checked(self, key: ConfigKey, raw: Mapping[str, Any]) -> ConfigValue:
         outcome = ConfigValue(key.name)
         if key.name in raw and raw[key.name] is None:
             outcome.errors.append(NULL_VALUE)
@@ -286,12 +315,6 @@ class ConfigDef:
                 outcome.errors.append(str(error))
                 outcome.suggestions.append(_class_suggestion(key, given))
         return outcome
-
-    def _recommend(self, values: Mapping[str, ConfigValue], parsed: Mapping[str, Any]) -> None:
-        for key in self._keys.values():
-            if key.recommender is not None:
-                values[key.name].recommended_values = list(key.recommender.valid_values(key.name, parsed))
-                values[key.name].visible = key.recommender.visible(key.name, parsed)
 
     def parse(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """Typed values of every defined key, defaults filled in.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
+from airflow_connect.api.config_references import written
 from airflow_connect.api.errors import ConfigError
 
 HIDDEN = "[hidden]"
@@ -293,12 +294,12 @@ def masked(raw: Mapping[str, Any], secret_names: Iterable[str] = ()) -> dict[str
     """A copy that can be shown: `secret_names`, names that sound secret and addresses with a password are `[hidden]`.
 
     References to a config provider, `${provider:path:key}`, are no secrets and stay, unless other text stands
-    beside them.
+    beside them; resolved ones are put back.
     """
     known = frozenset(secret_names)
     return {
         name: HIDDEN if _is_secret(name, value, known) and not _is_reference(value) else value
-        for name, value in raw.items()
+        for name, value in ((name, written(value)) for name, value in raw.items())
     }
 
 

@@ -38,7 +38,7 @@ def load_config(path: str | Path) -> dict[str, str | None]:
     """
     file = Path(path)
     try:
-        text = _decode(file.read_bytes())
+        text = decode(file.read_bytes())
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(
@@ -51,7 +51,7 @@ def load_config(path: str | Path) -> dict[str, str | None]:
     return dict(parse_properties(text, str(file)))
 
 
-def _decode(content: bytes) -> str:
+def decode(content: bytes) -> str:
     """UTF-8, with or without byte order mark; what is not UTF-8 is ISO-8859-1, Java's encoding of old."""
     try:
         return content.decode("utf-8-sig")
