@@ -36,6 +36,7 @@ class ErrorConfig:
         tolerate: `errors.tolerance=all`.
         retry_timeout_ms: 0: no retries; -1: for ever.
         retry_delay_max_ms: longest pause between retries.
+        max_records: the run fails when more records than this fail; None: no limit.
         log: write tolerated errors to the log; `log_records` adds the record's coordinates.
         dead_letter_topic: "" when there is no dead letter queue.
         dead_letter_replication_factor: for creating that topic.
@@ -50,6 +51,7 @@ class ErrorConfig:
     dead_letter_topic: str
     dead_letter_replication_factor: int
     dead_letter_headers: bool
+    max_records: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:
         dead_letter_topic=parsed[keys.DLQ_TOPIC],
         dead_letter_replication_factor=parsed[keys.DLQ_REPLICATION_FACTOR],
         dead_letter_headers=parsed[keys.DLQ_CONTEXT_HEADERS],
+        max_records=parsed[keys.ERRORS_MAX_RECORDS],
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_connect.api import transform_keys
 from airflow_connect.api.config import (
     REQUIRED,
     ConfigDef,
@@ -39,12 +40,11 @@ TASKS_MAX_ENFORCE = "tasks.max.enforce"
 KEY_CONVERTER = "key.converter"
 VALUE_CONVERTER = "value.converter"
 HEADER_CONVERTER = "header.converter"
-TRANSFORMS = "transforms"
-PREDICATES = "predicates"
 CONFIG_ACTION_RELOAD = "config.action.reload"
 ERRORS_RETRY_TIMEOUT = "errors.retry.timeout"
 ERRORS_RETRY_DELAY_MAX_MS = "errors.retry.delay.max.ms"
 ERRORS_TOLERANCE = "errors.tolerance"
+ERRORS_MAX_RECORDS = "errors.max.records"
 ERRORS_LOG_ENABLE = "errors.log.enable"
 ERRORS_LOG_INCLUDE_MESSAGES = "errors.log.include.messages"
 TOPICS = "topics"
@@ -65,13 +65,10 @@ ADMIN_OVERRIDE = "admin.override."
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
-_COMMON, _TRANSFORMS, _PREDICATES = "Common", "Transforms", "Predicates"
+_COMMON = "Common"
 _ERRORS, _RUN = "Error Handling", "Run"
 _ONE_RUN = "A run reads the configuration when it starts and ends by itself, so there is nothing to reload."
 _NO_VERSIONS = "One version of every plugin is installed, so there is nothing to choose."
-_NOTHING_PASSES = (
-    "Converters here ask no servers, so nothing that fails in them passes; Kafka and the store have their own retries."
-)
 _LICENCE = "This software needs no licence key."
 
 
@@ -88,8 +85,6 @@ def sink_keys() -> ConfigDef:
     definition.define_family(*_families())
     definition.define_rule((TOPICS, TOPICS_REGEX), _exactly_one_topic_key)
     definition.define_rule((TOPICS, TOPICS_REGEX, DLQ_TOPIC), _dead_letters_are_not_consumed)
-    definition.define_rule((TRANSFORMS,), lambda parsed: _not_supported_yet(parsed, TRANSFORMS, "transformations"))
-    definition.define_rule((PREDICATES,), lambda parsed: _not_supported_yet(parsed, PREDICATES, "predicates"))
     return definition
 
 
@@ -159,18 +154,7 @@ def _converter_keys() -> list[ConfigKey]:
 def _chain_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
-        ConfigKey(
-            TRANSFORMS, Type.LIST, "",
-            "Aliases of the transformations to apply to every record. This version has none: the list must"
-            " be empty.",
-            ValidList(), low, _TRANSFORMS, width=Width.LONG, display_name="Transforms",
-        ),
-        ConfigKey(
-            PREDICATES, Type.LIST, "",
-            "Aliases of the predicates that transformations use. This version has none: the list must be"
-            " empty.",
-            ValidList(), low, _PREDICATES, width=Width.LONG, display_name="Predicates",
-        ),
+        *transform_keys.list_keys(),
         ConfigKey(
             CONFIG_ACTION_RELOAD, Type.STRING, "restart",
             "What Kafka Connect does with a running connector when a config provider's value changes.",
@@ -184,15 +168,16 @@ def _error_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             ERRORS_RETRY_TIMEOUT, Type.LONG, 0,
-            "How long an operation on a record that failed for a passing reason is tried again, in"
-            " milliseconds. 0 means never, -1 without end.",
-            None, medium, _ERRORS, ignored=_NOTHING_PASSES, display_name="Retry Timeout for Errors",
+            "How long the conversion of a record that failed for a passing reason, such as a schema registry"
+            " that is away, is tried again, in milliseconds. 0 means never, -1 without end. Kafka and the store have"
+            " retries of their own.",
+            None, medium, _ERRORS, display_name="Retry Timeout for Errors",
         ),
         ConfigKey(
             ERRORS_RETRY_DELAY_MAX_MS, Type.LONG, 60000,
             "Longest pause between two such tries, in milliseconds. Pauses start at 300 ms, double, and are"
             " randomised once they reach this limit.",
-            None, medium, _ERRORS, ignored=_NOTHING_PASSES, display_name="Maximum Delay Between Retries for Errors",
+            None, medium, _ERRORS, display_name="Maximum Delay Between Retries for Errors",
         ),
         ConfigKey(
             ERRORS_TOLERANCE, Type.STRING, "none",
@@ -302,6 +287,12 @@ def _run_keys() -> list[ConfigKey]:
             Lambda(_check_timestamp, "epoch milliseconds or ISO 8601"), low, _RUN, display_name="Run until",
         ),
         ConfigKey(
+            ERRORS_MAX_RECORDS, Type.LONG, None,
+            "Largest number of records of one run that errors.tolerance=all may leave out. When one more fails,"
+            " the run fails, and nothing of it becomes visible. Not set: no limit.",
+            positive, medium, _ERRORS, display_name="Failed records per run",
+        ),
+        ConfigKey(
             OFFSETS_OUT_OF_RANGE, Type.STRING, "",
             "Where to go on when the committed offset is no longer in the log, or the topic was recreated:"
             " `earliest`, `latest` or `nearest` (the closest end of the log). Blank: the run fails and shows"
@@ -321,9 +312,7 @@ def _families() -> list[KeyFamily]:
         KeyFamily(CONSUMER_OVERRIDE, overrides.format("Kafka consumer")),
         KeyFamily(PRODUCER_OVERRIDE, overrides.format("Kafka producer")),
         KeyFamily(ADMIN_OVERRIDE, overrides.format("Kafka admin client")),
-        # Without entries in `transforms` and `predicates`, which are refused, these are leftovers.
-        KeyFamily("transforms.", "Settings of transformations.", "No transformation is listed in `transforms`."),
-        KeyFamily("predicates.", "Settings of predicates.", "No predicate is listed in `predicates`."),
+        *transform_keys.alias_families(),
         KeyFamily("confluent.topic.", "Licence topic of Confluent's connectors.", _LICENCE),
     ]
 
@@ -390,16 +379,6 @@ def _dead_letters_are_not_consumed(parsed: Mapping[str, Any]) -> Iterable[Proble
             f"The DLQ topic '{queue}' may not be matched by the regex for the topics"
             f" ('topics.regex={regex}') consumed by the connector",
             suggestion,
-        )
-
-
-def _not_supported_yet(parsed: Mapping[str, Any], key: str, what: str) -> Iterable[Problem]:
-    if parsed[key]:
-        yield Problem(
-            key,
-            f"{key} lists {', '.join(parsed[key])}, but this version cannot apply {what}; leaving them out"
-            " would write other records than you asked for.",
-            f"Remove {key} and do the change downstream, or keep this connector on Kafka Connect.",
         )
 
 

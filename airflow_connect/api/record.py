@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class SinkRecord(ConnectRecord):
 
     Attributes:
         timestamp_type: one of the TIMESTAMP_* constants.
+        consumed: the message that the record was made of, for the dead letter queue; None when somebody made the
+            record otherwise.
     """
 
     partition: int
@@ -92,6 +94,7 @@ class SinkRecord(ConnectRecord):
     timestamp_type: int = TIMESTAMP_CREATE_TIME
     original_topic: str = ""
     original_partition: int = -1
+    consumed: KafkaRecord | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Untransformed records are their own originals."""

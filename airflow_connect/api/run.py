@@ -107,6 +107,8 @@ class TaskReport:
         timings_ms: phase name to milliseconds.
         host: where the task ran.
         peak_memory_bytes: highest resident set size of the task's process.
+        failed: records that could not be converted or written and that `errors.tolerance=all` left out.
+        failed_places: the first of them, with stage and reason.
     """
 
     task: int
@@ -117,6 +119,8 @@ class TaskReport:
     timings_ms: dict[str, int] = field(default_factory=dict)
     host: str = ""
     peak_memory_bytes: int = 0
+    failed: int = 0
+    failed_places: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -129,6 +133,8 @@ class TaskReport:
             "timings_ms": self.timings_ms,
             "host": self.host,
             "peak_memory_bytes": self.peak_memory_bytes,
+            "failed": self.failed,
+            "failed_places": list(self.failed_places),
         }
 
     @classmethod
@@ -143,6 +149,8 @@ class TaskReport:
             timings_ms=dict(data["timings_ms"]),
             host=data["host"],
             peak_memory_bytes=data["peak_memory_bytes"],
+            failed=data["failed"],
+            failed_places=tuple(data["failed_places"]),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import Header, KafkaRecord, SinkRecord
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
@@ -25,6 +24,11 @@ class ConversionError(Exception):
         """`failure`: stage and reason."""
         super().__init__(str(failure.error))
         self.failure = failure
+
+    @property
+    def retriable(self) -> bool:
+        """Whether converting the record again may succeed."""
+        return bool(getattr(self.failure.error, "retriable", False))
 
 
 class RecordConverter:
@@ -53,7 +57,7 @@ class RecordConverter:
         try:
             for key in keys.to_pylist():
                 self.key.to_connect(topic, key)
-        except DataError:
+        except Exception:  # noqa: BLE001 (found again, and reported, record by record)
             return False
         return True
 
@@ -70,7 +74,7 @@ class RecordConverter:
             value = self.value.to_connect(record.topic, record.value)
             stage = HEADER_CONVERTER
             headers = tuple(self._header(record.topic, name, data) for name, data in record.headers)
-        except DataError as error:
+        except Exception as error:
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
         return SinkRecord(
             topic=record.topic,
@@ -85,6 +89,7 @@ class RecordConverter:
             headers=headers,
             original_topic=record.topic,
             original_partition=record.partition,
+            consumed=record,
         )
 
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:

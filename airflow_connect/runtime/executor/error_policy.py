@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, TaskFailedError, TooManyErrorsError
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.record import KafkaRecord
+from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaRecord
 from airflow_connect.runtime.dead_letter_codec import to_text
+from airflow_connect.runtime.executor.retrying import Retries
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import ErrorConfig
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREFIX = "__connect.errors."
-KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER, TASK_PUT = (
-    "KEY_CONVERTER",
-    "VALUE_CONVERTER",
-    "HEADER_CONVERTER",
-    "TASK_PUT",
-)
+KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
+TRANSFORMATION, TASK_PUT = "TRANSFORMATION", "TASK_PUT"
+SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
+"""What Connect writes as the class of every record that a sink could not write, whichever sink it was."""
+PLACES = 5
+"""How many failed records a message names."""
+STACK_TRACE_CHARACTERS = 16_000
+"""Longest `exception.stacktrace`: a dead letter must still fit into a Kafka record."""
+_TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "CreateTime", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +48,24 @@ class Failure:
 
     stage: str
     stage_class: str
-    error: DataError
+    error: Exception
 
 
 class ErrorPolicy:
-    """Applies `errors.*` in one task and collects its dead letters."""
+    """Applies `errors.*` in one task, counts failed records and collects dead letters."""
 
     def __init__(self, connector: str, task: int, errors: ErrorConfig) -> None:
         """`errors`: the connector's `errors.*` keys."""
         self._connector = connector
         self._task = task
         self._errors = errors
+        self._final: ConnectError | None = None
+        self.retries = Retries(errors)
         self.dead_letters: list[dict[str, Any]] = []
+        self.failed = 0
+        """Records that were tolerated so far."""
+        self.places: list[str] = []
+        """The first of them, for messages."""
 
     def handle(self, record: KafkaRecord, failure: Failure) -> bool:
         """Take note of a failed record.
@@ -64,17 +74,24 @@ class ErrorPolicy:
             True when it goes to the dead letter queue, False when it is skipped.
 
         Raises:
-            DataError: errors are not tolerated; names the record.
+            DataError: errors are not tolerated, or too many records failed; names the record.
+            ConnectError: the reason is not the record: a server is away, access is refused. Leaving such records out
+                would empty a topic into the dead letter queue; names the record at which it happened.
         """
-        if not self._errors.tolerate:
-            raise self._located(record, failure)
+        error = _as_connect_error(failure)
+        if not self._is_tolerable(error):
+            raise self._ended(_located(record, failure, error))
+        self._count(record, failure, error)
         if self._errors.log:
-            where = f" for the record at {record.where}" if self._errors.log_records else ""
-            log.error("Error at stage %s of task %s%s: %s", failure.stage, self._task, where, failure.error)
+            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, self._told(record, failure))
         if not self._errors.dead_letter_topic:
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
+
+    def report(self, record: KafkaRecord, failure: Failure) -> bool:
+        """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
+        return self.handle(record, failure) if self._errors.dead_letter_topic else False
 
     def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
         """Dead letters of records that this run commits.
@@ -84,26 +101,47 @@ class ErrorPolicy:
         ends = {p.range.topic_partition: p.commit_offset for p in partitions}
         return [d for d in self.dead_letters if d["origin"][2] < ends[TopicPartition(*d["origin"][:2])]]
 
-    def report(self, record: KafkaRecord, failure: Failure) -> bool:
-        """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
-        return self.handle(record, failure) if self._errors.dead_letter_topic else False
+    def refuse_to_go_on(self) -> None:
+        """Raise again what `handle` raised, for a sink of somebody else that swallowed it.
 
-    def _located(self, record: KafkaRecord, failure: Failure) -> DataError:
-        error = failure.error
-        if record.where in error.message:
-            return error
-        return type(error)(
-            f"The record at {record.where} failed in {failure.stage}: {error.message}",
-            code=error.code,
-            suggestion=error.suggestion
-            or "Correct the producer or the converter, or set errors.tolerance=all with a dead letter queue.",
-            config_path=error.config_path,
-        )
+        Raises:
+            ConnectError: the task had to end, and did not.
+        """
+        if self._final is not None:
+            raise self._final
+
+    def _is_tolerable(self, error: ConnectError) -> bool:
+        return self._errors.tolerate and isinstance(error, DataError) and not isinstance(error, FatalDataError)
+
+    def _count(self, record: KafkaRecord, failure: Failure, error: ConnectError) -> None:
+        self.failed += 1
+        if len(self.places) < PLACES:
+            self.places.append(f"{record.where} ({failure.stage}: {error.message.rstrip('.')})")
+        limit = self._errors.max_records
+        if limit is not None and self.failed > limit:
+            raise self._ended(too_many(self.failed, limit, self.places, f"Task {self._task}"))
+
+    def _ended(self, error: ConnectError) -> ConnectError:
+        self._final = error
+        return error
+
+    def _told(self, record: KafkaRecord, failure: Failure) -> str:
+        """Connect's own wording (ProcessingContext.toString), so that searches of logs go on working."""
+        text = f"Executing stage '{failure.stage}' with class '{failure.stage_class}'"
+        if self._errors.log_records:
+            text += f", where consumed record is {{topic='{record.topic}', partition={record.partition}"
+            text += f", offset={record.offset}"
+            if record.timestamp is not None and record.timestamp_type in _TIMESTAMP_TYPES:
+                text += f", timestamp={record.timestamp}, timestampType={_TIMESTAMP_TYPES[record.timestamp_type]}"
+            text += "}"
+        return f"{text}. {_as_connect_error(failure).message}"
 
     def _dead_letter(self, record: KafkaRecord, failure: Failure) -> dict[str, Any]:
         headers = [(name, value) for name, value in record.headers]
         if self._errors.dead_letter_headers:
-            headers += [(PREFIX + name, value.encode()) for name, value in self._context(record, failure)]
+            headers += [
+                (PREFIX + name, value.encode("utf-8", "replace")) for name, value in self._context(record, failure)
+            ]
         return {
             "topic": self._errors.dead_letter_topic,
             "key": to_text(record.key),
@@ -124,6 +162,86 @@ class ErrorPolicy:
             ("stage", failure.stage),
             ("class.name", failure.stage_class),
             ("exception.class.name", f"{type(error).__module__}.{type(error).__qualname__}"),
-            ("exception.message", str(error)),
-            ("exception.stacktrace", "".join(traceback.format_exception(error))),
+            ("exception.message", error.message if isinstance(error, ConnectError) else str(error)),
+            ("exception.stacktrace", _stack_trace(error)),
         ]
+
+
+def too_many(failed: int, limit: int, places: Sequence[str], who: str) -> TooManyErrorsError:
+    """The error for more failed records than `errors.max.records` allows.
+
+    Args:
+        failed: number of failed records.
+        limit: `errors.max.records`.
+        places: the first of them, with stage and reason.
+        who: `Task 3` or `The run`.
+    """
+    return TooManyErrorsError(
+        f"{who} met {failed} records that failed, more than errors.max.records={limit} allows. "
+        f"The first: {'; '.join(places)}.",
+        suggestion="Nothing became visible and no offset was moved. Correct the cause, or raise errors.max.records.",
+        config_path="errors.max.records",
+    )
+
+
+def put_failed(where: str, error: Exception) -> TaskFailedError:
+    """The error for a sink, or a class of somebody else inside it, that raised what is not an error of ours.
+
+    Not tolerable, as in Connect: nobody knows whether the record was written. Another attempt starts from scratch.
+
+    Args:
+        where: topic-partition@offset of the record.
+        error: what was raised.
+    """
+    text = f": {error}" if str(error) else ""
+    return TaskFailedError(
+        f"Writing the record at {where} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+        code="task.put_failed",
+        suggestion="Nothing became visible. If it happens again, the class that writes, partitions or finds "
+        "timestamps has a defect.",
+    )
+
+
+def _as_connect_error(failure: Failure) -> ConnectError:
+    """The reason as an error of ours.
+
+    A class of somebody else may raise anything; as in Connect, every exception of a converter or transformation says
+    that the record is bad. Only lack of memory says nothing about the record.
+    """
+    error = failure.error
+    if isinstance(error, ConnectError):
+        return error
+    if isinstance(error, MemoryError):
+        raise error
+    text = f": {error}" if str(error) else ""
+    return DataError(
+        f"{failure.stage_class} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+        code="data.plugin_failed",
+        suggestion="The class does not expect such a record: correct the record or the class, "
+        "or set errors.tolerance=all with a dead letter queue.",
+    )
+
+
+def _located(record: KafkaRecord, failure: Failure, error: ConnectError) -> ConnectError:
+    """The error with the record's place in its sentence; what was raised stays its cause."""
+    if record.where in error.message:
+        return error
+    suggestion = error.suggestion
+    if not suggestion and isinstance(error, DataError):
+        suggestion = "Correct the producer or the converter, or set errors.tolerance=all with a dead letter queue."
+    located = type(error)(
+        f"The record at {record.where} failed in {failure.stage}: {error.message}",
+        code=error.code,
+        suggestion=suggestion,
+        config_path=error.config_path,
+    )
+    located.__cause__ = failure.error
+    return located
+
+
+def _stack_trace(error: Exception) -> str:
+    text = "".join(traceback.format_exception(error))
+    if len(text) <= STACK_TRACE_CHARACTERS:
+        return text
+    half = STACK_TRACE_CHARACTERS // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

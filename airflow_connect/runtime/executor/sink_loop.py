@@ -6,15 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import DataError, FatalDataError
+from airflow_connect.api.errors import ConnectError, DataError, FatalDataError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.allocators import bound_allocators
 from airflow_connect.runtime.executor.converting import ConversionError
-from airflow_connect.runtime.executor.error_policy import TASK_PUT, Failure
+from airflow_connect.runtime.executor.error_policy import SINK_TASK, TASK_PUT, Failure, put_failed
 
 if TYPE_CHECKING:
-    from airflow_connect.api.record import KafkaRecord
+    from airflow_connect.api.record import KafkaRecord, SinkRecord
     from airflow_connect.api.run import PartitionReport, TaskPlan
     from airflow_connect.api.sink_roles import SinkWriter
     from airflow_connect.kafka.batch_reader import RangeReader
@@ -107,19 +107,33 @@ class SinkLoop:
             try:
                 converted = convert(record)
             except ConversionError as error:
-                self._failed(tp, record, error.failure)
-                continue
+                again = self._convert_again(tp, record, error)
+                if again is None:
+                    continue
+                converted = again
             try:
                 is_accepted = put(converted)
             except FatalDataError:
                 raise
             except DataError as error:
-                self._failed(tp, record, Failure(TASK_PUT, type(self._sink).__name__, error))
+                self._failed(tp, record, Failure(TASK_PUT, SINK_TASK, error))
                 continue
+            except (ConnectError, MemoryError):
+                raise
+            except Exception as error:
+                raise put_failed(record.where, error) from error
             if not is_accepted:
                 reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
-                if self._policy.report(record, Failure(TASK_PUT, type(self._sink).__name__, reason)):
+                if self._policy.report(record, Failure(TASK_PUT, SINK_TASK, reason)):
                     self._sink.count_dead_letter(tp, already_read=True)
+
+    def _convert_again(self, tp: TopicPartition, record: KafkaRecord, error: ConversionError) -> SinkRecord | None:
+        """Repeat a conversion that failed for a passing reason; None when the record has failed for good."""
+        try:
+            return self._policy.retries.repeat(lambda: self._converter.convert(record), error)
+        except ConversionError as last:
+            self._failed(tp, record, last.failure)
+            return None
 
     def _failed(self, tp: TopicPartition, record: KafkaRecord, failure: Failure) -> None:
         if self._policy.handle(record, failure):
