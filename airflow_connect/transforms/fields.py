@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow_connect.api.config import ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import CaseInsensitiveValidString
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.schema import Type as SchemaType
 from airflow_connect.transforms.values import field_value
@@ -161,6 +161,9 @@ def struct_like(source: Schema, members: Iterable[tuple[str, Schema]], **attribu
     """A STRUCT schema with the name, version, doc and parameters of `source` and other fields.
 
     As in Connect (SchemaUtil.copySchemaBasics) it is not optional and has no default unless `attributes` say so.
+
+    Raises:
+        DataError: two fields have one name, or one has none.
     """
     basics: dict[str, Any] = {
         "name": source.name,
@@ -168,5 +171,28 @@ def struct_like(source: Schema, members: Iterable[tuple[str, Schema]], **attribu
         "doc": source.doc,
         "parameters": source.parameters,
     }
-    fields = tuple(Field(name, index, schema) for index, (name, schema) in enumerate(members))
-    return Schema(SchemaType.STRUCT, fields=fields, **(basics | attributes))
+    fields: dict[str, Field] = {}
+    for name, schema in members:
+        if not name:
+            raise DataError("fieldName cannot be null.", suggestion="Give every field of the new schema a name.")
+        if name in fields:
+            raise DataError(
+                f"Cannot create field because of field name duplication {name}.",
+                suggestion="Choose a name that no other field of the schema has.",
+            )
+        fields[name] = Field(name, len(fields), schema)
+    return Schema(SchemaType.STRUCT, fields=tuple(fields.values()), **(basics | attributes))
+
+
+def require_fields(schema: Schema) -> tuple[Field, ...]:
+    """Fields of a schema, which must be a STRUCT.
+
+    Raises:
+        DataError: it is of another type.
+    """
+    if schema.type is SchemaType.STRUCT:
+        return schema.fields
+    raise DataError(
+        "Cannot list fields on non-struct type.",
+        suggestion="Apply the transformation to records that hold a struct, or leave others out with a predicate.",
+    )
