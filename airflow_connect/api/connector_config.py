@@ -11,6 +11,8 @@ from airflow_connect.api import plugins
 from airflow_connect.api.config import ConfigDef, IgnoredKey, UnknownKey
 from airflow_connect.api.config_values import coerce_config
 from airflow_connect.api.points_in_time import parse_timestamp_ms
+from airflow_connect.api.transform_config import TransformConfig, transforms_of
+from airflow_connect.api.transform_keys import with_chain
 
 CONVERTER_TYPE = "converter.type"
 
@@ -63,6 +65,7 @@ class SinkConnectorConfig:
         connector: the connector class.
         tasks_max: at least 1.
         key_converter, value_converter, header_converter: None: the worker's.
+        transforms: the chain of transformations, in order.
         topics: topic names, or () when `topics_regex` is used.
         topics_regex: pattern for the whole topic name, or "".
         errors: error handling and dead letter queue.
@@ -100,6 +103,7 @@ class SinkConnectorConfig:
     producer_override: Mapping[str, str] = field(default_factory=dict, repr=False)
     admin_override: Mapping[str, str] = field(default_factory=dict, repr=False)
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
+    transforms: tuple[TransformConfig, ...] = ()
     ignored: tuple[IgnoredKey, ...] = ()
     unknown: tuple[UnknownKey, ...] = ()
 
@@ -121,7 +125,7 @@ class SinkConnectorConfig:
         Raises:
             ConfigError: names every wrong key.
         """
-        known = definition or keys.sink_keys()
+        known = with_chain(definition or keys.sink_keys(), raw)
         parsed = known.parse(raw)
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
         return cls(
@@ -145,8 +149,9 @@ class SinkConnectorConfig:
             producer_override=with_prefix(text, keys.PRODUCER_OVERRIDE),
             admin_override=with_prefix(text, keys.ADMIN_OVERRIDE),
             raw=text,
+            transforms=transforms_of(text, parsed),
             ignored=(*known.ignored_keys(text), *_unused_converter_keys(text)),
-            unknown=tuple(definition.unknown_keys(text)) if definition else (),
+            unknown=tuple(known.unknown_keys(text)) if definition else (),
         )
 
 

@@ -11,6 +11,7 @@ from airflow_connect.api.config import ConfigDef
 from airflow_connect.api.config_values import coerce_config
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.transform_keys import with_chain
 from airflow_connect.api.worker_config import PRINCIPAL_KEYS, WorkerConfig
 
 
@@ -42,7 +43,7 @@ class ResolvedConfig:
 
 
 def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
-    """Every key of the kind of connector that `connector.class` names; imports that class.
+    """Every key of the kind of connector that `connector.class` names, and of its transformations; imports the classes.
 
     Raises:
         ConfigError: `connector.class` is missing or unknown.
@@ -59,7 +60,7 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
             f"The class {name} is no connector: it has no `config_def`.",
             config_path=connector_keys.CONNECTOR_CLASS,
         )
-    return definition
+    return with_chain(definition, raw)
 
 
 def load_connector_config(

@@ -1,0 +1,69 @@
+"""The typed form of a chain of transformations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.api import plugins
+from airflow_connect.api.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, ChainKind
+from airflow_connect.api.transform_keys import FRAMEWORK_KEYS, NEGATE, PREDICATE, TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateConfig:
+    """A predicate of the chain.
+
+    Attributes:
+        alias: its name in `predicates`.
+        plugin: which class.
+        settings: keys of the class, without `predicates.<alias>.`.
+    """
+
+    alias: str
+    plugin: plugins.PluginRef
+    settings: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TransformConfig:
+    """A transformation of the chain.
+
+    Attributes:
+        alias: its name in `transforms`.
+        plugin: which class.
+        settings: keys of the class, without `transforms.<alias>.`.
+        predicate: it applies where this one holds; None: to every record.
+        negate: it applies where the predicate does not hold.
+    """
+
+    alias: str
+    plugin: plugins.PluginRef
+    settings: Mapping[str, str] = field(repr=False)
+    predicate: PredicateConfig | None = None
+    negate: bool = False
+
+
+def transforms_of(raw: Mapping[str, str], parsed: Mapping[str, Any]) -> tuple[TransformConfig, ...]:
+    """The chain, in order.
+
+    Args:
+        raw: the connector's configuration, as text.
+        parsed: its typed values by a definition that `with_chain` made, without errors.
+    """
+    chain = []
+    for alias in parsed[TRANSFORMATION_KIND.list_key]:
+        prefix = TRANSFORMATION_KIND.prefix(alias)
+        name = parsed[prefix + PREDICATE]
+        predicate = None if name is None else PredicateConfig(name, *_plugin(PREDICATE_KIND, name, raw))
+        plugin, settings = _plugin(TRANSFORMATION_KIND, alias, raw)
+        chain.append(TransformConfig(alias, plugin, settings, predicate, parsed[prefix + NEGATE]))
+    return tuple(chain)
+
+
+def _plugin(kind: ChainKind, alias: str, raw: Mapping[str, str]) -> tuple[plugins.PluginRef, dict[str, str]]:
+    prefix = kind.prefix(alias)
+    settings = {name[len(prefix) :]: value for name, value in raw.items() if name.startswith(prefix)}
+    plugin = plugins.resolve(kind.plugin_kind, settings[TYPE].strip())
+    return plugin, {name: value for name, value in settings.items() if name not in FRAMEWORK_KEYS}
