@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from airflow_connect.runtime.executor.retrying import Retries
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import ErrorConfig
+    from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport
 
 log = logging.getLogger(__name__)
@@ -92,6 +93,43 @@ class ErrorPolicy:
     def report(self, record: KafkaRecord, failure: Failure) -> bool:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
         return self.handle(record, failure) if self._errors.dead_letter_topic else False
+
+    def report_errant(self, record: SinkRecord, error: BaseException) -> bool:
+        """An errant record that a sink task reports by itself; see `api.errant.ErrantRecordReporter`.
+
+        Returns:
+            True when it goes to the dead letter queue, False when it is only left out.
+
+        Raises:
+            ConnectError: as `handle`, or the record is not one that the task was given.
+        """
+        if record.consumed is None:
+            raise self._ended(
+                ConnectError(
+                    f"The sink reported the record at {record.where}, which it was not given by the run.",
+                    code="task.foreign_record",
+                    suggestion="Report the record that was given to put, or a copy made with record.changed(...).",
+                )
+            )
+        reason = error if isinstance(error, Exception) else DataError(f"The sink refused it with {error!r}.")
+        if isinstance(reason, ConnectError) and not isinstance(reason, DataError):
+            # The sink says that it is about this record; were it about a server, it would have raised it.
+            reason = DataError(reason.message, code=reason.code, suggestion=reason.suggestion)
+        return self.handle(record.consumed, Failure(TASK_PUT, SINK_TASK, reason))
+
+    def repeat_put(self, put: Callable[[], None]) -> None:
+        """Call `put`, and again with pauses for as long as it raises an error that may pass.
+
+        Only for sinks that can be given the same records twice. Differs from Connect, where a sink that raises
+        RetriableException is given them without end: here `errors.retry.timeout` bounds it, and the run then ends.
+
+        Raises:
+            Exception: the last error.
+        """
+        try:
+            put()
+        except Exception as error:  # noqa: BLE001 (decides by an attribute, and raises what it does not repeat)
+            self.retries.repeat(put, error)
 
     def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
         """Dead letters of records that this run commits.
