@@ -9,14 +9,36 @@ publishes, and an empty run imports neither.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport, StagedFile
+
+
+class ErrorHandling(Protocol):
+    """What a sink with an interface of its own needs of `errors.*`."""
+
+    def report_errant(self, record: SinkRecord, error: BaseException) -> bool:
+        """Take note of a record that the sink cannot write; whether the dead letter queue gets it, else it is left out.
+
+        Raises:
+            ConnectError: the task must end, as docs of `api.errant` say.
+        """
+
+    def refuse_to_go_on(self) -> None:
+        """Raise again what `report_errant` raised, for a sink that swallowed it."""
+
+    def repeat_put(self, put: Callable[[], None]) -> None:
+        """Call `put` again, with pauses, for as long as it raises an error that may pass.
+
+        Raises:
+            Exception: the last error, or the first that does not pass.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +53,8 @@ class RoleContext:
         flush_on_end: see design section 9.
         overwrite: an object that stands under a file's key is replaced (guarantees other than exactly-once).
         schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
+        task_config: what the connector's `task_configs` said for this task; {} on the driver.
+        errors: applies `errors.*`; None on the driver.
     """
 
     config: Mapping[str, str] = field(repr=False)
@@ -40,6 +64,8 @@ class RoleContext:
     flush_on_end: bool = True
     schedule_expired: bool = False
     overwrite: bool = False
+    task_config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    errors: ErrorHandling | None = None
 
 
 class SinkWriter(Protocol):
@@ -61,14 +87,19 @@ class SinkWriter(Protocol):
     def count_skipped(self, tp: TopicPartition) -> None:
         """Account for a record of `tp` that could not be converted and is tolerated (`errors.tolerance=all`)."""
 
-    def accepts_columns(self, value_converter: Any) -> bool:
-        """Whether `put_columns` may be used: every stage of this configuration has a columnar form."""
+    def accepts_columns(self) -> bool:
+        """Whether `put_columns` may be used: this configuration of the sink has a columnar form."""
 
-    def put_columns(self, batch: Any) -> bool:
-        """Write a batch of raw messages of one topic-partition (`kafka.column_batch.ColumnBatch`).
+    def put_columns(self, pieces: Sequence[RecordColumns], count: int) -> bool:
+        """Write the records of one batch of one topic-partition, all or nothing; equal to `put` of each.
+
+        Args:
+            pieces: at least one, in the order of the log; each has one schema and one topic, and may be empty.
+            count: records that were read. Those that are in no piece were dropped by a transformation: they count as
+                if `count_skipped` were called between their neighbours (`RecordColumns.indexes` run from 0 to `count`).
 
         Returns:
-            False, with nothing written, when the batch is not plain: its records are then put one by one.
+            False, with nothing written or counted, when the batch is not plain: its records are then put one by one.
         """
 
     def finish(self, tp: TopicPartition, position: int, *, end: int | None, reason: str) -> PartitionReport:

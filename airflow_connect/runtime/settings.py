@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_roles import RoleContext
+
+if TYPE_CHECKING:
+    from airflow_connect.api.sink_roles import ErrorHandling
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,7 @@ class TaskSettings:
         now_ms: the run's frozen clock.
         schedule_expired: see `RoleContext`.
         columnar: whether the columnar path may be used.
+        task_configs: configuration of each task, from the connector; () where all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
     """
 
@@ -32,10 +36,16 @@ class TaskSettings:
     flush_on_end: bool = True
     schedule_expired: bool = False
     columnar: bool = True
+    task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def task_context(self, task: int, errors: ErrorHandling) -> RoleContext:
+        """What the executor role of the sink is opened with, for one task."""
+        own = self.task_configs[task] if self.task_configs else self.connector
+        return replace(self.sink_context(), task_config=own, errors=errors)
+
     def sink_context(self) -> RoleContext:
-        """The part a sink's role is opened with."""
+        """What the driver role of the sink is opened with."""
         return RoleContext(
             config=self.connector,
             aws=self.aws,
