@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote
@@ -102,6 +103,15 @@ class ResolvedReferences:
         if self.values:
             error.message, error.suggestion = self.hide(error.message), self.hide(error.suggestion)
             error.args = (error.message,)
+
+    @contextmanager
+    def hiding_errors(self) -> Iterator[None]:
+        """Errors of ours that leave the block quote no value."""
+        try:
+            yield
+        except ConnectError as error:
+            self.hide_in_error(error)
+            raise
 
     def _forms(self) -> list[tuple[str, str]]:
         """Shapes in which a value may appear, longest first: as it is, trimmed, line by line, in JSON, in a URL."""

@@ -12,7 +12,7 @@ from airflow_connect.api.config_values import coerce_config
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.transform_keys import with_chain
-from airflow_connect.api.worker_config import PRINCIPAL_KEYS, WorkerConfig
+from airflow_connect.api.worker_config import WorkerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,6 @@ def load_connector_config(
     connector = SinkConnectorConfig.from_config(raw, definition or connector_definition(raw))
     worker = WorkerConfig.from_properties(worker_raw)
     check_overrides(connector, worker)
-    _refuse_config_providers(worker)
     return ResolvedConfig(
         connector=connector,
         worker=worker,
@@ -95,40 +94,18 @@ def load_connector_config(
     )
 
 
-def _refuse_config_providers(worker: WorkerConfig) -> None:
-    """Nothing resolves `${provider:path:key}` yet, and text in the place of a secret would only fail much later."""
-    if worker.config_providers:
-        raise ConfigError(
-            f"Config providers cannot be used yet, but the worker sets {', '.join(sorted(worker.config_providers))}.",
-            suggestion="Remove config.providers* and give the values themselves, in Airflow by connections.",
-            config_path="config.providers",
-        )
-
-
 def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> None:
     """Hold the connector's client overrides against the worker's policy and group (KIP-458).
 
     Raises:
         ConfigError: with Connect's texts.
     """
-    refused = [
-        f"{prefix}{name}"
-        for prefix, settings in (
-            (connector_keys.CONSUMER_OVERRIDE, connector.consumer_override),
-            (connector_keys.PRODUCER_OVERRIDE, connector.producer_override),
-            (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
-        )
-        for name in settings
-        if worker.override_policy == "None" or (worker.override_policy == "Principal" and name not in PRINCIPAL_KEYS)
-    ]
-    if refused:
-        policy = worker.override_policy
-        raise ConfigError(
-            f"The '{policy}' policy does not allow '{', '.join(refused)}' to be overridden in the connector"
-            " configuration.",
-            suggestion="Remove the key, or change connector.client.config.override.policy in the worker configuration.",
-            config_path=refused[0],
-        )
+    overridden = (
+        (connector_keys.CONSUMER_OVERRIDE, connector.consumer_override),
+        (connector_keys.PRODUCER_OVERRIDE, connector.producer_override),
+        (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
+    )
+    worker.override_policy.check((prefix, name) for prefix, settings in overridden for name in settings)
     if connector.consumer_group == worker.group_id:
         raise ConfigError(
             f"Consumer group {connector.consumer_group} conflicts with Connect worker group {worker.group_id}.",

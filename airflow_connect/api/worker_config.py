@@ -20,18 +20,15 @@ from airflow_connect.api.config import (
 from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidList
 from airflow_connect.api.config_values import coerce_config, invalid
 from airflow_connect.api.connector_config import ConverterConfig, converter_of, with_prefix
+from airflow_connect.api.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 GROUP_ID = "group.id"
 RUNS_TOPIC = "runs.storage.topic"
 RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
 RUNS_PARTITIONS = "runs.storage.partitions"
-OVERRIDE_POLICY = "connector.client.config.override.policy"
 DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-OVERRIDE_POLICIES = ("All", "None", "Principal")
-PRINCIPAL_KEYS = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
-"""What the policy Principal lets a connector override (KIP-458)."""
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NO_CLIENT_SETTING = ("spark.", "runs.storage.", "config.providers", "confluent.", *CLIENT_PREFIXES)
@@ -93,10 +90,16 @@ def _cluster_keys() -> list[ConfigKey]:
             NonEmptyString(), Importance.HIGH, "Kafka",
         ),
         ConfigKey(
-            OVERRIDE_POLICY, Type.STRING, "All",
-            "Which client settings a connector may override: `All`, `None`, or `Principal`"
-            " (sasl.jaas.config, sasl.mechanism and security.protocol only).",
-            Lambda(_check_policy, "[All, None, Principal]"), Importance.MEDIUM, "Kafka",
+            POLICY, Type.STRING, "All",
+            "Which client settings a connector may override: `All`, `None`, `Principal`"
+            " (sasl.jaas.config, sasl.mechanism and security.protocol only), or `Allowlist`.",
+            Lambda(_check_policy, f"[{', '.join(POLICIES)}]"), Importance.MEDIUM, "Kafka",
+        ),
+        ConfigKey(
+            ALLOWLIST, Type.LIST, "",
+            "Client settings, without `consumer.override.` and the like in front, that a connector may override"
+            " under the policy `Allowlist`.",
+            ValidList(), Importance.MEDIUM, "Kafka",
         ),
     ]  # fmt: skip
 
@@ -151,7 +154,11 @@ def _families() -> list[KeyFamily]:
         *clients,
         *security,
         KeyFamily("spark.", "Settings of the Spark session."),
-        KeyFamily("config.providers", "Config providers, which do not exist yet: a worker that names one is refused."),
+        KeyFamily(
+            "config.providers",
+            "Config providers: `config.providers` lists their names, `config.providers.<name>.class` and"
+            " `config.providers.<name>.param.*` set each of them up.",
+        ),
         KeyFamily("offset.storage.", "Offsets topic or file of sources.", _SINKS_ONLY),
         KeyFamily("config.storage.", "Config topic.", _SINKS_ONLY),
         KeyFamily("status.storage.", "Status topic.", _SINKS_ONLY),
@@ -178,7 +185,7 @@ class WorkerConfig:
         consumer_settings, producer_settings, admin_settings: additions for one kind of client, without
             prefix.
         runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
-        override_policy: `All`, `None` or `Principal`.
+        override_policy: which client settings a connector may override.
         spark: `spark.*`, with the prefix.
         config_providers: `config.providers*`, with the prefix.
         ignored, unknown: given keys without a meaning here; keys that look like a misspelt one.
@@ -196,7 +203,7 @@ class WorkerConfig:
     runs_topic: str
     runs_replication_factor: int
     runs_partitions: int
-    override_policy: str
+    override_policy: OverridePolicy
     spark: Mapping[str, str] = field(repr=False)
     config_providers: Mapping[str, str] = field(repr=False)
     ignored: tuple[IgnoredKey, ...] = ()
@@ -228,7 +235,7 @@ class WorkerConfig:
             runs_topic=parsed[RUNS_TOPIC],
             runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
             runs_partitions=parsed[RUNS_PARTITIONS],
-            override_policy=_policy(parsed[OVERRIDE_POLICY]),
+            override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
             spark={name: value for name, value in text.items() if name.startswith("spark.")},
             config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
             ignored=tuple(definition.ignored_keys(text)),
@@ -257,15 +264,9 @@ def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey
     return tuple(key for key in named if key.nearest)
 
 
-def _policy(value: str) -> str:
-    """The short name of a policy given by its short name or its Java class name."""
-    simple = value.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
-    return next((policy for policy in OVERRIDE_POLICIES if policy.lower() == simple.lower()), "")
-
-
 def _check_policy(name: str, value: Any) -> None:
-    if not value or not _policy(value):
-        raise invalid(name, value, f"String must be one of: {', '.join(OVERRIDE_POLICIES)}")
+    if not value or not policy_name(value):
+        raise invalid(name, value, f"String must be one of: {', '.join(POLICIES)}")
 
 
 def _check_replication(name: str, value: Any) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.override_policy import OverridePolicy
 from airflow_connect.kafka.java_security import apply_sasl, apply_ssl
 from airflow_connect.kafka.librdkafka_names import NAMES
 
@@ -27,7 +28,6 @@ _SECRET = re.compile(
     r"password|secret|jaas|credential|token(?!\.endpoint)|key\.pem|keystore\.key|sasl\.oauthbearer\.config",
     re.I,
 )
-_PRINCIPAL = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 _CONNECTION = re.compile(
     r"(bootstrap\.servers|metadata\.broker\.list|client\.(id|dns\.lookup|rack)|(security|ssl|sasl|socket|broker)\..+"
     r"|enable\.(ssl\.certificate\.verification|sasl\..+)|(request|metadata)\.(timeout|max\.age)\.ms"
@@ -85,7 +85,7 @@ def _masked(key: str, value: Any) -> Any:
 def _layers(worker: Mapping[str, str], connector: Mapping[str, str], kind: str) -> list[tuple[str, dict[str, Any]]]:
     """(prefix, keys without it), weakest first."""
     overrides = _with_prefix(connector, f"{kind}.override.")
-    _check_policy(worker, overrides, f"{kind}.override.")
+    OverridePolicy.of_worker(worker).check((f"{kind}.override.", name) for name in sorted(overrides))
     return [
         ("", {key: value for key, value in worker.items() if _CONNECTION.fullmatch(key)}),
         (f"{kind}.", _with_prefix(worker, f"{kind}.")),
@@ -95,34 +95,6 @@ def _layers(worker: Mapping[str, str], connector: Mapping[str, str], kind: str) 
 
 def _with_prefix(config: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-
-
-def _check_policy(worker: Mapping[str, str], overrides: Mapping[str, Any], prefix: str) -> None:
-    """`All` (default), `None`, `Principal` or `Allowlist`, by alias or by class name."""
-    key = "connector.client.config.override.policy"
-    name = str(worker.get(key, "All")).rsplit(".", 1)[-1].removesuffix("ConnectorClientConfigOverridePolicy")
-    allowed: Iterable[str] | None
-    if name == "All":
-        return
-    if name == "None":
-        allowed = ()
-    elif name == "Principal":
-        allowed = _PRINCIPAL
-    elif name == "Allowlist":
-        allowed = [k.strip() for k in str(worker.get("connector.client.config.override.allowlist", "")).split(",")]
-    else:
-        raise ConfigError(
-            f"{key}={worker[key]} is not known.",
-            suggestion="Use All, None, Principal or Allowlist.",
-            config_path=key,
-        )
-    refused = sorted(set(overrides) - set(allowed))
-    if refused:
-        raise ConfigError(
-            f"The worker's {key}={name} does not allow {prefix}{refused[0]}.",
-            suggestion="Remove the override, or change the worker's policy.",
-            config_path=prefix + refused[0],
-        )
 
 
 def _translate(defaults: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ClientConfig:

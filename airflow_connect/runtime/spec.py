@@ -21,12 +21,15 @@ class RunSpec:
 
     Attributes:
         connector: connector configuration as people write it for Kafka Connect, `name` included. Run limits of a
-            trigger form (`run.max.records`, ...) are merged into it by the caller.
+            trigger form (`run.max.records`, ...) are merged into it by the caller. References to config providers are
+            in it as they were written, also in `worker`: so it can be shown and stored.
         worker: worker configuration: `bootstrap.servers`, `group.id`, converters, security, `spark.*`. Names of
             Kafka's Java clients and of librdkafka (an Airflow `kafka` connection) are both understood.
         run_id: identity of the run; `new_run_id()` when the caller has none.
         aws: credentials of an Airflow `aws` connection, or {}: `access_key_id`, `secret_access_key`, `session_token`,
             `region`, `endpoint_url`, `role_arn`, `external_id`. Used where the connector has no credentials of its own.
+        references: what references `${provider:path:key}` stand for, as far as the caller has asked. The driver asks
+            for the others itself; those of Airflow only the process of the task can ask for.
         origin: who asked, for the run history: plain strings (`dag_id`, `dag_run_id`, `task_id`, `try_number`, ...).
     """
 
@@ -34,6 +37,7 @@ class RunSpec:
     worker: Mapping[str, Any]
     run_id: str = field(default_factory=new_run_id)
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
+    references: Mapping[str, str] = field(default_factory=dict, repr=False)
     origin: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -43,6 +47,7 @@ class RunSpec:
             "worker": dict(self.worker),
             "run_id": self.run_id,
             "aws": dict(self.aws),
+            "references": dict(self.references),
             "origin": dict(self.origin),
         }
 

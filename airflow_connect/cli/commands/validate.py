@@ -59,7 +59,9 @@ def _check(path: str, worker: Mapping[str, Any]) -> dict[str, Any]:
         name = label_of(path, connector)
         findings = validate_connector(RunSpec(connector=connector, worker=worker))
     except ConfigError as error:
-        findings = [{"key": error.config_path, "message": str(error), "level": "error"}]
+        findings = [
+            {"key": error.config_path, "message": error.message, "suggestion": error.suggestion, "level": "error"}
+        ]
     is_valid = all(finding["level"] != "error" for finding in findings)
     return {"file": path, "name": name, "ok": is_valid, "findings": findings}
 
@@ -72,4 +74,6 @@ def _lines(result: Mapping[str, Any], terminal: Terminal) -> list[str]:
         sign = terminal.style("✗", "red") if wrong else terminal.style("⚠", "yellow")
         level = "" if wrong else f" ({finding['level']})"
         lines += [f"  {sign} {terminal.style(finding['key'], 'bold')}{level}", f"      {finding['message']}"]
+        if finding.get("suggestion"):
+            lines.append(f"      → {finding['suggestion']}")
     return lines

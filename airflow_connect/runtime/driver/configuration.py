@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys
-from airflow_connect.api.config_values import coerce_config
+from airflow_connect.api.config_references import ResolvedReferences, as_written
+from airflow_connect.api.config_values import HIDDEN, coerce_config
 from airflow_connect.api.connector_config import CONVERTER_TYPE
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.resolved_config import ResolvedConfig, connector_definition, load_connector_config
+from airflow_connect.config_providers.resolving import look_up, resolve_references
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
 from airflow_connect.runtime.roles import load_role
@@ -51,49 +53,66 @@ class RunConfiguration:
     """A run's configuration, checked.
 
     Attributes:
-        spec: what was asked for.
-        resolved: connector and worker together.
+        spec: what was asked for; references to config providers are in it as they were written.
+        resolved: connector and worker together; holds what the references stand for.
         definition: every key of this kind of connector.
+        worker: the worker's configuration with references resolved.
+        references: what they stand for.
     """
 
     spec: RunSpec
     resolved: ResolvedConfig
     definition: ConfigDef
+    worker: Mapping[str, Any] = field(repr=False)
+    references: ResolvedReferences = field(default_factory=ResolvedReferences, repr=False)
 
     @classmethod
     def from_spec(cls, spec: RunSpec) -> RunConfiguration:
-        """Check and type both configurations.
+        """Resolve references, check and type both configurations.
 
         Raises:
             ConfigError: names every wrong key.
+            UnavailableError: a config provider's server did not answer.
         """
-        definition = connector_definition(spec.connector)
-        resolved = load_connector_config(spec.connector, spec.worker, definition)
-        configuration = cls(spec, resolved, definition)
+        references = resolve_references(spec.connector, spec.worker, spec.references)
+        with references.hiding_errors():
+            return cls._of(spec, references)
+
+    @classmethod
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> RunConfiguration:
+        connector, worker = references.resolve(spec.connector), references.resolve(spec.worker)
+        definition = connector_definition(connector)
+        resolved = load_connector_config(connector, worker, definition)
+        configuration = cls(spec, resolved, definition, worker, references)
         configuration.open_driver()
         return configuration
 
     @classmethod
     def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
-        """Every finding, offline: `key`, `message`, `level` (`error`, `ignored` or `unknown`)."""
-        found: list[dict[str, Any]] = []
+        """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
         try:
-            definition = connector_definition(spec.connector)
-            for value in definition.validate(spec.connector):
-                found += [{"key": value.name, "message": e, "level": "error"} for e in value.errors]
-            if not found:
-                found += cls.from_spec(spec)._remarks()
-        except ConfigError as error:
-            found.append({"key": error.config_path, "message": str(error), "level": "error"})
+            looked_up = look_up(spec.connector, spec.worker, spec.references)
+            found = [_finding(problem) for problem in looked_up.problems]
+            missing = {problem.config_path for problem in looked_up.problems}
+            with looked_up.references.hiding_errors():
+                connector = looked_up.references.resolve(spec.connector)
+                definition = connector_definition(connector)
+                wrong = [v for v in definition.validate(connector) if v.errors and v.name not in missing]
+                found += [_finding(definition.error_of([value])) for value in wrong]
+                if not found:
+                    found += cls._of(spec, looked_up.references)._remarks()
+            found += [_remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
+        except ConnectError as error:
+            return [_finding(error)]
         return found
 
     def _remarks(self) -> list[dict[str, Any]]:
         remarks = []
         for config in (self.resolved.connector, self.resolved.worker):
-            remarks += [{"key": k.name, "message": k.reason, "level": "ignored"} for k in config.ignored]
+            remarks += [_remark(k.name, k.reason, "ignored") for k in config.ignored]
             for unknown in config.unknown:
-                hint = f" Did you mean {unknown.nearest}?" if unknown.nearest else ""
-                remarks.append({"key": unknown.name, "message": f"Unknown key.{hint}", "level": "unknown"})
+                hint = f"Did you mean {unknown.nearest}?" if unknown.nearest else ""
+                remarks.append(_remark(unknown.name, "Unknown key.", "unknown", hint))
         return remarks
 
     @property
@@ -156,7 +175,7 @@ class RunConfiguration:
         """What tasks get."""
         return TaskSettings(
             connector=self.resolved.connector.raw,
-            worker=dict(self.spec.worker),
+            worker=dict(self.worker),
             aws=dict(self.spec.aws),
             run_id=self.run_id,
             now_ms=now_ms,
@@ -165,11 +184,11 @@ class RunConfiguration:
         )
 
     def without_secrets(self) -> dict[str, str]:
-        """The connector's configuration as a manifest may hold it: secret values are left out.
+        """The connector's configuration as a manifest may hold it: references as written, secret values left out.
 
         Converters that come from the worker are written into it: it may have others when a file is copied again.
         """
-        complete = self._with_converters()
+        complete = as_written(self._with_converters())
         masked = self.definition.masked(complete)
         return {key: value for key, value in complete.items() if masked.get(key) == value}
 
@@ -191,10 +210,34 @@ class RunConfiguration:
         return complete
 
     def with_manifest(self, manifest: Manifest) -> RunConfiguration:
-        """This configuration with the layout of a manifest's run; secrets come from now, they may have been rotated."""
-        kept = set(self.without_secrets())
-        secrets = {key: value for key, value in self.resolved.connector.raw.items() if key not in kept}
-        connector = {**manifest.config, **secrets}
+        """This configuration with the layout of a manifest's run; secrets come from now, they may have been rotated.
+
+        References of the manifest are resolved anew.
+        """
+        now = as_written(self._with_converters())
+        secrets = {key: value for key, value in now.items() if self._is_secret(key, value)}
         limits = {connector_keys.RUN_MAX_BYTES, connector_keys.RUN_MAX_SECONDS}
-        connector = {key: value for key, value in coerce_config(connector).items() if key not in limits and value}
-        return RunConfiguration.from_spec(replace(self.spec, connector=connector, run_id=manifest.run_id))
+        connector = {
+            key: value
+            for key, value in coerce_config({**manifest.config, **secrets}).items()
+            if key not in limits and value
+        }
+        references = self.references.values
+        return RunConfiguration.from_spec(
+            replace(self.spec, connector=connector, run_id=manifest.run_id, references=references)
+        )
+
+    def _is_secret(self, key: str, value: str) -> bool:
+        """Whether a value under this key is hidden; the reference in the place of a secret counts as one."""
+        return (
+            HIDDEN in self.definition.masked({key: value}).values()
+            or HIDDEN in self.definition.masked({key: "x"}).values()
+        )
+
+
+def _finding(error: ConnectError) -> dict[str, Any]:
+    return _remark(error.config_path, error.message, "error", error.suggestion)
+
+
+def _remark(key: str, message: str, level: str, suggestion: str = "") -> dict[str, Any]:
+    return {"key": key, "message": message, "suggestion": suggestion, "level": level}

@@ -29,7 +29,7 @@ class KafkaSession:
     def __init__(self, configuration: RunConfiguration) -> None:
         """Opens nothing; `with` does."""
         self._config = configuration.resolved
-        self._worker = {key: str(value) for key, value in configuration.spec.worker.items()}
+        self._worker = {key: str(value) for key, value in configuration.worker.items()}
         self._connector = configuration.resolved.connector.raw
         self._admin: Admin | None = None
         self._journal: KafkaJournal | None = None

@@ -90,6 +90,8 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
         run = SinkRun(RunConfiguration.from_spec(spec), observer, engine)
         report = run.execute()
     except ConnectError as error:
+        if run is not None:
+            run.references.hide_in_error(error)
         report = failed(name, spec.run_id, started_ms, error, run.phases_ms if run else {})
     observer({"event": "end", "report": report.to_json()})
     if run is not None:
@@ -104,7 +106,7 @@ def plan_connector(spec: RunSpec) -> Plan:
         ConnectError: as a run would fail.
     """
     configuration = RunConfiguration.from_spec(spec)
-    with KafkaSession(configuration) as kafka:
+    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
         view = kafka.peek()
         return SinkRun(configuration, ignore_events, None).plan_from(kafka, view)[0]
 
@@ -120,6 +122,7 @@ class SinkRun:
     def __init__(self, configuration: RunConfiguration, observer: Observer, engine: Engine | None) -> None:
         """Opens nothing."""
         self._config = configuration
+        self.references = configuration.references
         self._observer = observer
         self._engine = engine
         self._own_engine: Engine | None = None
@@ -415,7 +418,7 @@ class SinkRun:
             raise StoppedError("The run was stopped before it committed.", suggestion="The next run goes on from here.")
 
     def _warn(self, message: str) -> None:
-        self._observer({"event": "warning", "message": message})
+        self._observer({"event": "warning", "message": self.references.hide(message)})
 
     @contextmanager
     def _phase(self, name: str, **details: Any) -> Iterator[None]:

@@ -29,7 +29,7 @@ def test_from_properties_minimal_has_defaults() -> None:
     assert worker.header_converter.plugin.path.endswith(":SimpleHeaderConverter")
     assert worker.header_converter.settings == {"converter.type": "header"}
     assert (worker.runs_topic, worker.runs_replication_factor, worker.runs_partitions) == ("connect-runs", 3, 5)
-    assert worker.override_policy == "All"
+    assert worker.override_policy.name == "All"
     assert worker.client_settings == {"bootstrap.servers": "b1:9092,b2:9092"}
 
 
@@ -63,7 +63,7 @@ def test_from_properties_settings_go_to_their_clients() -> None:
     assert (worker.producer_settings, worker.admin_settings) == ({"linger.ms": "1"}, {"retries": "2"})
     assert worker.spark == {"spark.master": "local[2]"}
     assert worker.config_providers == {"config.providers": "file", "config.providers.file.class": "x"}
-    assert worker.override_policy == "None"
+    assert worker.override_policy.name == "None"
     assert "geheim" not in repr(worker)
     assert pickle.loads(pickle.dumps(worker)) == worker
 
@@ -71,7 +71,7 @@ def test_from_properties_settings_go_to_their_clients() -> None:
 def test_from_properties_policy_may_be_the_java_class() -> None:
     java = "org.apache.kafka.connect.connector.policy.PrincipalConnectorClientConfigOverridePolicy"
     worker = WorkerConfig.from_properties({**MINIMAL, "connector.client.config.override.policy": java})
-    assert worker.override_policy == "Principal"
+    assert worker.override_policy.name == "Principal"
 
 
 def test_from_properties_only_very_near_names_are_reported_as_unknown() -> None:

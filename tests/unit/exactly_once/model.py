@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.run import PartitionReport, RunReport, StagedFile, TaskPlan, TaskReport
@@ -324,6 +325,7 @@ class ModelConfig:
     delivery_guarantee = "exactly_once"
     tasks_max = 2
     ignored_keys: Sequence[str] = ()
+    references = ResolvedReferences()
 
     def __post_init__(self) -> None:
         self.run_id = self.run.world.new_id()
