@@ -33,7 +33,7 @@ _CENTURY_YEARS = 100
 _TWO_DIGIT_YEARS_BACK = 80
 # Names that RFC 822 defines, as offset from UTC in hours. Java knows hundreds more, in the tables of its own release.
 _ZONES_HOURS = {
-    "UTC": 0, "GMT": 0, "UT": 0,
+    "COORDINATED UNIVERSAL TIME": 0, "UTC": 0, "GMT": 0,
     "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }  # fmt: skip
 _NUMBER = re.compile(r"-?\d+")
@@ -52,6 +52,11 @@ class _Piece:
 
     text: str
     count: int
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is written in digits."""
+        return self.count > 0 and (self.text not in "GEazZX" if self.text not in "ML" else self.count <= 2)
 
 
 class SimpleDateFormat:
@@ -99,9 +104,8 @@ class SimpleDateFormat:
             if not piece.count:
                 matches = reading.literal(piece.text)
             else:
-                # Fields without text between them: each one takes as many characters as it has letters.
-                adjacent = index + 1 < len(self._pieces) and self._pieces[index + 1].count > 0
-                matches = reading.field(piece.text, piece.count, adjacent)
+                following = self._pieces[index + 1] if index + 1 < len(self._pieces) else None
+                matches = reading.field(piece.text, piece.count, following is not None and following.is_number)
             if not matches:
                 return None
         if not reading.position:
@@ -179,7 +183,9 @@ def _year_of_era(instant: Instant) -> int:
 
 
 def _year_text(year: int, count: int) -> str:
-    return f"{year % _CENTURY_YEARS:02}" if count == 2 else f"{year:0{count}}"
+    if count != 2:
+        return f"{year:0{count}}"
+    return f"{'-' if year < 0 else ''}{abs(year) % _CENTURY_YEARS:02}"
 
 
 def _month_text(instant: Instant, _day: int, count: int) -> str:
@@ -252,8 +258,8 @@ class _Reading:
 
     Attributes:
         century_year: first of the 100 years that a two-digit year may mean.
-        fields: by letter; M and L are one, H and k are one, h and K are one; `a` and `G` are 0 or 1, `Z` is the zone's
-            offset from UTC in milliseconds.
+        fields: by letter; M and L are one, H and k, h and K, E and u; `a` and `G` are 0 or 1, `E` counts from Sunday
+            on, `Z` is the zone's offset from UTC in milliseconds.
         is_century_unsure: a two-digit year may lie at either end of the 100 years.
     """
 
@@ -271,7 +277,12 @@ class _Reading:
         return True
 
     def field(self, letter: str, count: int, adjacent: bool) -> bool:
-        """Read one field; False when it does not match."""
+        """Read one field; False when it does not match.
+
+        Args:
+            letter, count: the field.
+            adjacent: a number follows at once, so this one ends after `count` characters.
+        """
         if letter in _WRITTEN_ONLY:
             raise DataError(
                 f"Dates cannot be read with the pattern letter {letter}, only written.",
@@ -318,13 +329,16 @@ class _Reading:
             return False
         self.position = match.end()
         value = _java_int(int(match.group()))
-        if letter == "y" and count <= 2 and len(match.group()) == 2 and value >= 0:
+        if letter == "y" and count <= 2 and len(match.group()) == 2 and match.group().isdigit():
             in_century = self.century_year % _CENTURY_YEARS
             self.is_century_unsure = value == in_century
             value += self.century_year - in_century + (_CENTURY_YEARS if value < in_century else 0)
         if (letter, value) in (("k", 24), ("h", 12)):
             value = 0
-        return self._set({"L": "M", "k": "H", "K": "h"}.get(letter, letter), value)
+        if letter == "u":
+            # 1 is Monday, but beyond 7 Java takes the number as its own, where 1 is Sunday.
+            value = value if 1 <= value <= 7 else value - 1
+        return self._set({"L": "M", "k": "H", "K": "h", "u": "E"}.get(letter, letter), value)
 
     def _zone(self) -> bool:
         found = _RFC_822_OFFSET.match(self.text, self.position) or _GMT_OFFSET.match(self.text, self.position)
@@ -358,23 +372,24 @@ class _Reading:
         year = get("y", 1970)
         if get("G") == 0:
             year = 1 - year
-        minutes = self._hour() * 60 + get("m", 0)
-        clock_ms = minutes * _MS_PER_MINUTE + get("s", 0) * 1000 + get("S", 0)
-        return self._day(year) * MS_PER_DAY + clock_ms - get("Z", 0)
+        seconds = (self._hour() * 60 + get("m", 0)) * 60 + get("s", 0)
+        days, clock_ms = divmod(seconds * 1000 + get("S", 0), MS_PER_DAY)
+        # Java counts in 64 bits and does not look whether they are enough.
+        return _wrapped(self._day(year, days) * MS_PER_DAY + clock_ms - get("Z", 0), bits=64)
 
-    def _day(self, year: int) -> int:
+    def _day(self, year: int, carried: int) -> int:
+        """Day since 1970-01-01, `carried` days after the one that the fields say; 31 April is 1 May."""
+        month = self.fields.get("M", 1)
         for letter in reversed(self.fields):
             if letter == "D":
-                return epoch_day(year, 1, 1) + self.fields["D"] - 1
+                return epoch_day(year, 1, self.fields["D"] + carried)
             if letter == "d":
-                # Days are counted on from the first, so that 31 April is 1 May.
-                return epoch_day(year, self.fields.get("M", 1), self.fields["d"])
-        if "E" in self.fields or "u" in self.fields:
-            raise DataError(
-                "Dates cannot be read with a day of the week but no day of the month or year.",
-                suggestion="Add the pattern letter d or D.",
-            )
-        return epoch_day(year, self.fields.get("M", 1), 1)
+                return epoch_day(year, month, self.fields["d"] + carried)
+        first_day = 1
+        if "E" in self.fields:
+            # A weekday alone is the first one of the month.
+            first_day += (self.fields["E"] - _weekday(epoch_day(year, month, 1))) % 7
+        return epoch_day(year, month, first_day + carried)
 
     def _hour(self) -> int:
         for letter in reversed(self.fields):
@@ -389,4 +404,9 @@ def _java_int(number: int) -> int:
     """`Number.intValue()` of what Java's NumberFormat reads: a long's low 32 bits, the nearest int beyond a long."""
     if not -(1 << 63) <= number < 1 << 63:
         return (1 << 31) - 1 if number > 0 else -(1 << 31)
-    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+    return _wrapped(number, bits=32)
+
+
+def _wrapped(number: int, bits: int) -> int:
+    half = 1 << bits - 1
+    return (number + half) % (1 << bits) - half
