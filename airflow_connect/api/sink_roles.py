@@ -9,7 +9,7 @@ publishes, and an empty run imports neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,6 +55,9 @@ class RoleContext:
         schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
         task_config: what the connector's `task_configs` said for this task; {} on the driver.
         errors: applies `errors.*`; None on the driver.
+        check_each: whether `put` must find out for each record alone that it can be encoded. Tasks begin without: an
+            encoder that is given many records at once is far quicker. When it raises UnencodableError the task starts
+            over with this, so that only the record that is to blame is left out.
     """
 
     config: Mapping[str, str] = field(repr=False)
@@ -66,6 +69,7 @@ class RoleContext:
     overwrite: bool = False
     task_config: Mapping[str, str] = field(default_factory=dict, repr=False)
     errors: ErrorHandling | None = None
+    check_each: bool = False
 
 
 class SinkWriter(Protocol):

@@ -62,3 +62,27 @@ class Format(Protocol):
         Raises:
             SchemaError: the schema, or its absence, cannot be written in this format.
         """
+
+
+def check_value(file_format: Format, schema: Schema | None, value: Any) -> None:
+    """Find out whether a value can be written, by encoding it alone.
+
+    A format may offer a quicker way as a method `check(schema, value)`, with the same errors.
+
+    Raises:
+        DataError: it cannot; the message says which part of it.
+    """
+    check = getattr(file_format, "check", None)
+    if check is not None:
+        check(schema, value)
+        return
+    encoder = file_format.open(_Nowhere(), schema)
+    encoder.append([value])
+    encoder.finish()
+
+
+class _Nowhere:
+    """A file that forgets."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Forget."""

@@ -63,6 +63,8 @@ def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
     bits = _BITS.get(schema.type, 0)
     if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
+    if isinstance(value, str) and _has_half_pair(value):
+        return f"{path} holds half of a surrogate pair, which no UTF-8 text can hold"
     return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "))
 
 
@@ -77,6 +79,14 @@ def _find_inside(schema: Schema, value: Any, path: str) -> str:
     else:
         return ""
     return next((found for s, v, p in parts if (found := find_mismatch(s, v, f"field {p}"))), "")
+
+
+def _has_half_pair(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _named(schema: Schema) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError, FatalDataError
+from airflow_connect.api.errors import DataError, FatalDataError, UnencodableError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
@@ -117,16 +117,16 @@ class FileStream:
 
     @contextmanager
     def _fatal(self) -> Iterator[None]:
-        """Encoders work on many values at once: no tolerance can leave out the one that fails, whichever it is.
+        """Encoders work on many values at once: it is too late to leave out the one that fails, whichever it is.
 
-        Converters check what they read, so this is rare.
+        Converters check what they read, so this is rare; the task then starts over with `check_each`.
         """
         try:
             yield
         except FatalDataError:
             raise
         except DataError as error:
-            raise FatalDataError(
+            raise UnencodableError(
                 f"{error.message} It is in a record for {self._key}.", code=error.code, suggestion=error.suggestion
             ) from error
 

@@ -183,6 +183,7 @@ def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPl
         schedule_expired=context.schedule_expired,
         on_null_values=config.nulls.behavior,
         report_nulls=config.nulls.report_to_dlq,
+        check_each=context.check_each,
     )
 
 

@@ -40,6 +40,7 @@ class StorageTaskPlan:
             records left for the next run (false).
         on_null_values: `ignore`, `fail` or `write`.
         report_nulls: whether ignored null values go to the dead letter queue (`report.null.values.to.dlq`).
+        check_each: whether each value is encoded by itself first, to find the one that cannot be.
         memory_budget_bytes: bytes that all open files of the task may hold in memory before they spill to disk.
     """
 
@@ -52,4 +53,5 @@ class StorageTaskPlan:
     schedule_expired: bool = False
     on_null_values: str = FAIL
     report_nulls: bool = True
+    check_each: bool = False
     memory_budget_bytes: int = field(default=256 * 1024 * 1024)

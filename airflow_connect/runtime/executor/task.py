@@ -6,13 +6,16 @@ are staged files that nobody can see (invariant 1 of exactly_once/).
 
 from __future__ import annotations
 
+import logging
 import re
 import resource
 import socket
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.errors import UnencodableError
 from airflow_connect.api.resolved_config import load_connector_config
 from airflow_connect.api.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.kafka.batch_reader import RangeReader
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from airflow_connect.api.sink_roles import SinkWriter
     from airflow_connect.runtime.settings import TaskSettings
 
+log = logging.getLogger(__name__)
+
 
 def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport:
     """Copy the ranges of one task into staged files.
@@ -35,17 +40,37 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
     Args:
         settings: configuration of the run.
         plan: the ranges.
-        attempt: Spark's attempt number, for the report.
+        attempt: Spark's attempt number, for the report. Starting over inside an attempt counts too: what the first
+            try has staged is left for the sweep in the same way.
 
     Raises:
         DataError: a record cannot be converted or written and errors are not tolerated.
         OffsetError: the log lost records of a range between planning and reading.
         UnavailableError, AccessError: Kafka or the store, after retries.
     """
+    columnar = settings.columnar
+    ways = (_Way(columnar=columnar), _Way(columnar=columnar, check_each=True), _Way(columnar=False, check_each=True))
+    for times, way in enumerate(ways[:-1]):
+        try:
+            return _copy(settings, plan, attempt + times, way)
+        except UnencodableError as error:
+            log.info("Task %d starts over and looks at each record alone: %s", plan.task, error.message)
+    return _copy(settings, plan, attempt + len(ways) - 1, ways[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a task goes about its ranges: quickly, or so that an error can be pinned down to a record."""
+
+    columnar: bool
+    check_each: bool = False
+
+
+def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> TaskReport:
     started = time.monotonic()
     config = load_connector_config(settings.connector, settings.worker)
     open_task = load_role(config.connector.connector, "task_role")
-    sink: SinkWriter = open_task(settings.sink_context(), plan.ranges)
+    sink: SinkWriter = open_task(replace(settings.sink_context(), check_each=way.check_each), plan.ranges)
     progress = ProgressSender(settings.progress, plan.task, attempt)
     consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
     reader = RangeReader(consumer.settings, list(plan.ranges))
@@ -53,7 +78,8 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors)
         loop = SinkLoop(sink, RecordConverter(config), policy, progress)
         opened = time.monotonic()
-        partitions = loop.run(reader, plan, columnar=settings.columnar)
+        partitions = loop.run(reader, plan, columnar=way.columnar)
+        policy.refuse_to_go_on()
         copied = time.monotonic()
         files = sink.staged_files()
         crash_points.reached(crash_points.TASK_STAGED)
@@ -78,6 +104,8 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         timings_ms=timings,
         host=socket.gethostname(),
         peak_memory_bytes=_peak_memory_bytes(),
+        failed=policy.failed,
+        failed_places=tuple(policy.places),
     )
 
 
