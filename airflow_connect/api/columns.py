@@ -7,7 +7,9 @@ paths equal.
 How values lie in Arrow: as `airflow_connect.api.schema` says for Python, type by type: INT8 to INT64 are int8 to
 int64, FLOAT32 and FLOAT64 float32 and float64, BOOLEAN bool, STRING string, BYTES binary, ARRAY list, MAP map,
 STRUCT struct with the schema's fields in their order. Date, Time and Timestamp are their integers (int32, int32,
-int64); Decimal is binary, Connect's big-endian two's complement unscaled number.
+int64); Decimal is binary, Connect's big-endian two's complement unscaled number. A null stands only where the schema is
+optional; a field with a default that is null in a record is null here too: whoever reads it puts the default there, as
+`Struct.get` does in Java, or answers None.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class ValueColumns:
     """Values of one schema.
 
     Attributes:
-        schema: of every value; None is schemaless, `values` then holds what the converter read (a column of bytes).
+        schema: of every value; None is schemaless: `values` is then binary, one JSON document and a line feed each,
+            spelled as JsonFormat writes it. No schemaless value is null here.
         values: Arrow array, n long; nulls are allowed where the schema is optional.
     """
 
@@ -58,8 +61,8 @@ class RecordColumns:
         timestamp_type: one of api.record.TIMESTAMP_*.
         key, value: converted; None when no stage and no sink asks for keys.
         read_records: `(indexes)` to the same records as objects before conversion: the reference form of this batch.
-            `indexes`: int64[n], positions of this batch's records in the batch that was read.
-        indexes: what `read_records` takes.
+        indexes: int64[n], ascending: positions of these records in the batch that was read; what `read_records` takes.
+            A gap is a record that was dropped, or one of another schema in another `RecordColumns` of the same batch.
     """
 
     topic: str
@@ -87,9 +90,11 @@ class RecordColumns:
 
     def filter(self, keep: NDArray[np.bool_]) -> RecordColumns:
         """The records where `keep` (bool[n]) is true, in order."""
+        import numpy as np
         import pyarrow as pa
 
-        mask = pa.array(keep)
+        bits: Any = np.packbits(keep, bitorder="little")
+        mask: Any = pa.Array.from_buffers(pa.bool_(), len(keep), [None, pa.py_buffer(bits)])
         return replace(
             self,
             offsets=self.offsets[keep],

@@ -56,7 +56,11 @@ class Converter(Protocol):
 
 @runtime_checkable
 class ColumnarConverter(Protocol):
-    """What a converter adds to take part in the columnar path. Optional: others go record by record."""
+    """What a converter adds to take part in the columnar path. Optional: others go record by record.
+
+    A converter that has columns in some configurations only adds an attribute `has_columns` (bool), read after
+    `configure`; the same holds for transformations and predicates.
+    """
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """Convert many messages at once.

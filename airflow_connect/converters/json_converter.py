@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -22,6 +22,12 @@ from airflow_connect.converters.json_text import (
     parse_fragment,
 )
 from airflow_connect.converters.json_writer import Writer, WriterOptions, schemaless_text, value_writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.converters.json_columns import JsonColumns
 
 SCHEMAS_ENABLE = "schemas.enable"
 SCHEMAS_CACHE_SIZE = "schemas.cache.size"
@@ -74,6 +80,7 @@ class JsonConverter:
         self._last_prefix = b""
         self._fixed = self._fixed_schema(config) if self._envelope else None
         self._fixed_is_exact = needs_exact_numbers(self._fixed)
+        self._columns: JsonColumns | None = None
 
     def _fixed_schema(self, config: Mapping[str, str]) -> Schema | None:
         content = config.get(SCHEMA_CONTENT)
@@ -200,6 +207,33 @@ class JsonConverter:
         while cache and len(cache) >= max(1, self._cache_size):
             del cache[next(iter(cache))]
         cache[key] = value
+
+    # Reading in columns
+
+    @property
+    def has_columns(self) -> bool:
+        """Messages that carry their schema in an envelope go record by record."""
+        return not self._envelope or self._fixed_columns() is not None
+
+    def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
+        """Schemaless documents as lines, or messages with a fixed schema as structs; None where one is not plain."""
+        from airflow_connect.api.columns import ValueColumns
+
+        if not self._envelope:
+            from airflow_connect.converters.json_documents import document_lines
+
+            lines = document_lines(data)
+            return None if lines is None else [ValueColumns(None, lines)]
+        columns = self._fixed_columns()
+        values = None if columns is None else columns.read(data)
+        return None if values is None else [ValueColumns(self._fixed, values)]
+
+    def _fixed_columns(self) -> JsonColumns | None:
+        if self._columns is None and self._fixed is not None:
+            from airflow_connect.converters.json_columns import json_columns
+
+            self._columns = json_columns(self._fixed)
+        return self._columns
 
     # Writing
 

@@ -97,7 +97,7 @@ class FieldPartitioner:
             )
         self.fields = tuple(name.strip() for name in fields)
         self.delimiter = delimiter
-        self._paths = [name.split(".") for name in self.fields]
+        self.paths = [name.split(".") for name in self.fields]
 
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
         """Not time-based."""
@@ -112,7 +112,7 @@ class FieldPartitioner:
                 suggestion="FieldPartitioner needs a schema: JsonConverter with schemas.enable=true.",
             )
         try:
-            found = [struct_field(value, schema, path) for path in self._paths]
+            found = [struct_field(value, schema, path) for path in self.paths]
             return self.directory_of_values([_field_value(*pair) for pair in found])
         except DataError as error:
             raise DataError(f"{error.message} ({record.where})", suggestion=error.suggestion) from error

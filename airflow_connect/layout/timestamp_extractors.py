@@ -76,7 +76,7 @@ class RecordFieldTimestampExtractor:
     def __init__(self, field: str) -> None:
         """Read `field`, `timestamp.field`."""
         self.field = field
-        self._path = field.split(".")
+        self.path = field.split(".")
 
     def extract_ms(self, record: SinkRecord, now_ms: int) -> int | None:
         """The field's timestamp."""
@@ -88,29 +88,34 @@ class RecordFieldTimestampExtractor:
             )
         try:
             if schema is None or schema.type is Type.MAP:
-                return self._of_map(value)
+                return self.of_map(value)
             return self._of_struct(value, schema)
         except DataError as error:
             raise DataError(f"{error.message} ({record.where})", suggestion=error.suggestion) from error
 
     def _of_struct(self, value: Mapping[str, Any], schema: Schema) -> int:
-        found, field_schema = struct_field(value, schema, self._path)
+        found, field_schema = struct_field(value, schema, self.path)
         if found is None:
             raise self._failed("is null")
         if field_schema.name == TIMESTAMP or field_schema.type in (Type.INT32, Type.INT64):
             return int(found)
         if field_schema.type is Type.STRING:
-            return _text_ms(found)
+            return text_ms(found)
         raise self._failed(f"has type {field_schema.type.value}")
 
-    def _of_map(self, value: Mapping[str, Any]) -> int:
+    def of_map(self, value: Mapping[str, Any]) -> int:
+        """The timestamp in a map or a schemaless object.
+
+        Raises:
+            DataError: it has none.
+        """
         found: Any = value
-        for name in self._path:
+        for name in self.path:
             if not isinstance(found, Mapping) or found.get(name) is None:
-                raise self._failed(f": Unable to find nested field '{name}'" if len(self._path) > 1 else "is missing")
+                raise self._failed(f": Unable to find nested field '{name}'" if len(self.path) > 1 else "is missing")
             found = found[name]
         if isinstance(found, str):
-            return _text_ms(found)
+            return text_ms(found)
         if isinstance(found, bool) or not hasattr(found, "__int__"):
             raise self._failed(f"has type {type(found).__name__}")
         return _long(found)
@@ -160,7 +165,12 @@ def extractor(name: str, field: str) -> TimestampExtractor:
     return found
 
 
-def _text_ms(text: str) -> int:
+def text_ms(text: str) -> int:
+    """Milliseconds since the epoch of text: an integer, or ISO-8601.
+
+    Raises:
+        DataError: it is neither.
+    """
     if _EPOCH_MS.fullmatch(text):
         return _long(int(text))
     return parse_iso_ms(text)

@@ -1,12 +1,13 @@
-"""The columnar path of the storage sinks: a batch of raw messages to encoded rows, without a Python object per record.
+"""The columnar path of the storage sinks: converted columns to encoded rows, without a Python object per record.
 
-A configuration has it when converter, value format, partitioner and extractor are ones that are known here; the rest
-goes record by record, and so does every batch that is not plain (a null value, broken JSON, a value that does not fit
-its schema): nothing here reports errors. A property test holds both paths equal, file by file.
+A configuration has it when value format, partitioner and extractor are ones that are known here; the rest goes record
+by record, and so does every batch that is not plain (a null value, a value that the format refuses): nothing here
+reports errors. A property test holds both paths equal, file by file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,25 +17,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from airflow_connect.api.errors import DataError
-from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE
-from airflow_connect.api.schema import OPTIONAL_BYTES, Schema
-from airflow_connect.connectors.storage.columns_json import JsonColumns, json_columns
-from airflow_connect.converters.byte_array_converter import ByteArrayConverter
-from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.formats.json_lines import JsonFormat, to_json_lines
+from airflow_connect.api.schema import Type
+from airflow_connect.connectors.storage.column_directories import ColumnDirectories, has_columnar_directories
+from airflow_connect.formats.arrow_columns import file_columns
+from airflow_connect.formats.json_columns import JsonColumnWriter
+from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.formats.parquet import ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
-from airflow_connect.layout.partitioners import DefaultPartitioner, TimeBasedPartitioner
-from airflow_connect.layout.rotation_batches import RecordColumns
-from airflow_connect.layout.timestamp_extractors import RecordTimestampExtractor, WallclockTimestampExtractor
+from airflow_connect.layout.rotation_batches import RecordColumns as PlacedColumns
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.storage.open_file import FileStream
     from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
-    from airflow_connect.kafka.column_batch import ColumnBatch
 
-_LINE_FEED = 10
-_NULL_LINE = b"null\n"
+_SCHEMAS_KEPT = 100
 
 
 class Rows(Protocol):
@@ -81,148 +79,111 @@ class Columns:
         stream.append_arrow(self.batch.slice(start, stop - start))
 
 
-class ValueForm(Protocol):
-    """Converter and format in one step."""
-
-    @property
-    def schema(self) -> Schema | None:
-        """Schema of all values."""
-
-    def rows(self, values: Any) -> Rows | None:
-        """Encode messages (binary[n] without nulls), or None when one of them is not plain."""
-
-
-class RawForm:
-    """ByteArrayConverter, ByteArrayFormat."""
-
-    schema: Schema | None = OPTIONAL_BYTES
-
-    def __init__(self, separator: bytes) -> None:
-        """`separator`: follows every value."""
-        self._separator = separator
-
-    def rows(self, values: Any) -> Rows | None:
-        """Any bytes will do."""
-        return Lines(_ended(values, self._separator))
-
-
-class JsonLinesForm:
-    """JsonConverter without schemas, JsonFormat."""
-
-    schema: Schema | None = None
-
-    def rows(self, values: Any) -> Rows | None:
-        """Messages must be JSON, and none of them `null`."""
-        try:
-            text = to_json_lines(values.to_pylist())
-        except DataError:
-            return None
-        # JSON escapes line feeds inside text, so each one ends a record.
-        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED) + 1
-        if len(ends) != len(values):
-            return None
-        offsets = np.zeros(len(ends) + 1, dtype=np.int32)
-        offsets[1:] = ends
-        if any(text[e - len(_NULL_LINE) : e] == _NULL_LINE for e in ends[np.diff(offsets) == len(_NULL_LINE)].tolist()):
-            return None
-        starts: Any = offsets
-        buffers: Any = [None, pa.py_buffer(starts), pa.py_buffer(text)]
-        return Lines(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
-
-
-class ParquetForm:
-    """JsonConverter with `schema.content`, ParquetFormat."""
-
-    def __init__(self, schema: Schema, reader: JsonColumns) -> None:
-        """`reader`: for messages of `schema`."""
-        self.schema: Schema | None = schema
-        self._reader = reader
-
-    def rows(self, values: Any) -> Rows | None:
-        """Messages must be objects with members of the schema's types."""
-        batch = self._reader.read(_ended(values, b"\n"))
-        return None if batch is None else Columns(batch)
-
-
 @dataclass(frozen=True, slots=True)
 class LaidOut:
     """A batch that is ready to be written.
 
     Attributes:
-        records: directories, timestamps and schema, for rotation.
-        offsets: int64[n].
+        topic: of all records, after transformations.
+        placed: directories, timestamps and schema, for rotation.
+        offsets: int64[n], n > 0.
         rows: encoded values.
+        dropped: int64[n], how many records before each one were dropped and are not yet counted: those before the
+            first record of the batch included. Never falls.
     """
 
-    records: RecordColumns
+    topic: str
+    placed: PlacedColumns
     offsets: NDArray[np.int64]
     rows: Rows
+    dropped: NDArray[np.int64]
+
+
+RowEncoder = Callable[[Any], "Rows | None"]
+"""Values of one schema (n, not null) to rows; None when one of them needs the reference."""
 
 
 class ColumnPath:
     """Lays out batches for one configuration."""
 
-    def __init__(self, form: ValueForm, plan: StorageTaskPlan) -> None:
+    def __init__(self, plan: StorageTaskPlan) -> None:
         """Use `column_path`."""
-        self._form = form
-        self._partitioner = plan.layout.partitioner
-        self._now_ms = plan.now_ms
+        self._format = plan.value.format
+        self._directories = ColumnDirectories(plan.layout.partitioner, plan.now_ms)
+        self._encoders: dict[Schema | None, RowEncoder | None] = {}
 
-    def lay_out(self, batch: ColumnBatch) -> LaidOut | None:
-        """Directories and encoded values of a batch; None when it has to go record by record. Changes nothing."""
-        if batch.values.null_count:
-            return None
-        timestamps = self._timestamps(batch)
-        try:
-            if isinstance(self._partitioner, TimeBasedPartitioner):
-                if timestamps is None:
-                    return None
-                codes, names = self._partitioner.directories_of_timestamps(timestamps)
-            else:
-                codes, names = np.zeros(len(batch), dtype=np.int32), [f"partition={batch.partition}"]
-        except (DataError, ValueError, OverflowError):
-            return None
-        rows = self._form.rows(batch.values)
-        if rows is None:
-            return None
-        return LaidOut(RecordColumns(codes, names, timestamps, self._form.schema), batch.offsets, rows)
+    def lay_out(self, pieces: Sequence[RecordColumns]) -> list[LaidOut] | None:
+        """Directories and encoded values of the pieces of a batch; None when it has to go record by record.
 
-    def _timestamps(self, batch: ColumnBatch) -> NDArray[np.int64] | None:
-        if not isinstance(self._partitioner, TimeBasedPartitioner):
+        Changes nothing. Pieces without records are left out.
+        """
+        laid_out: list[LaidOut] = []
+        kept = 0
+        for piece in pieces:
+            if not len(piece):
+                continue
+            placed, rows = self._directories.place(piece), self._rows(piece)
+            if placed is None or rows is None:
+                return None
+            dropped = piece.indexes - np.arange(kept, kept + len(piece))
+            laid_out.append(LaidOut(piece.topic, placed, piece.offsets, rows, dropped))
+            kept += len(piece)
+        return laid_out
+
+    def _rows(self, piece: RecordColumns) -> Rows | None:
+        schema, values = piece.value.schema, piece.value.values
+        if values.null_count:
             return None
-        if isinstance(self._partitioner.extractor, WallclockTimestampExtractor):
-            return np.full(len(batch), self._now_ms, dtype=np.int64)
-        return None if batch.timestamp_type == TIMESTAMP_NOT_AVAILABLE else batch.timestamps
+        if schema not in self._encoders:
+            if len(self._encoders) >= _SCHEMAS_KEPT:
+                self._encoders.clear()
+            self._encoders[schema] = _row_encoder(self._format, schema)
+        encode = self._encoders[schema]
+        return None if encode is None else encode(values)
 
 
-def column_path(plan: StorageTaskPlan, converter: Any) -> ColumnPath | None:
+def column_path(plan: StorageTaskPlan) -> ColumnPath | None:
     """The columnar path of a configuration, or None when a stage of it works record by record only."""
-    if plan.key is not None or plan.headers is not None or not _has_columnar_directories(plan.layout.partitioner):
+    if plan.key is not None or plan.headers is not None or not has_columnar_directories(plan.layout.partitioner):
         return None
-    form = _value_form(plan.value.format, converter)
-    return None if form is None else ColumnPath(form, plan)
+    return ColumnPath(plan) if type(plan.value.format) in (ByteArrayFormat, JsonFormat, ParquetFormat) else None
 
 
-def _has_columnar_directories(partitioner: Any) -> bool:
-    if type(partitioner) is TimeBasedPartitioner:
-        return type(partitioner.extractor) in (WallclockTimestampExtractor, RecordTimestampExtractor)
-    return type(partitioner) is DefaultPartitioner
-
-
-def _value_form(file_format: Any, converter: Any) -> ValueForm | None:
-    if type(converter) is ByteArrayConverter and type(file_format) is ByteArrayFormat:
-        return RawForm(file_format.separator)
-    if type(converter) is not JsonConverter:
+def _row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
+    """The quick form of a format for one schema; None where there is none, or where the format refuses the schema."""
+    if isinstance(file_format, JsonFormat):
+        return Lines if schema is None else _json_encoder(JsonColumnWriter(schema, file_format.options))
+    if schema is None:
         return None
-    if converter.is_plain and type(file_format) is JsonFormat:
-        return JsonLinesForm()
-    if converter.fixed_schema is not None and type(file_format) is ParquetFormat:
-        schema = converter.fixed_schema
-        reader = json_columns(schema, file_format.arrow_schema(schema))
-        return None if reader is None else ParquetForm(schema, reader)
-    return None
+    if isinstance(file_format, ByteArrayFormat):
+        is_bytes = schema.type is Type.BYTES and schema.name is None
+        return _raw_encoder(file_format.separator) if is_bytes else None
+    return _parquet_encoder(file_format, schema)
 
 
-def _ended(values: Any, separator: bytes) -> Any:
-    """Each value with the separator behind it."""
-    return pc.binary_join_element_wise(values, b"", separator)
+def _json_encoder(writer: JsonColumnWriter) -> RowEncoder:
+    def encode(values: Any) -> Rows | None:
+        lines = writer.lines(values)
+        return None if lines is None else Lines(lines)
+
+    return encode
+
+
+def _raw_encoder(separator: bytes) -> RowEncoder:
+    def encode(values: Any) -> Rows | None:
+        return Lines(pc.binary_join_element_wise(values, b"", separator))
+
+    return encode
+
+
+def _parquet_encoder(file_format: ParquetFormat, schema: Schema) -> RowEncoder | None:
+    try:
+        columns = file_format.arrow_schema(schema)
+    except DataError:
+        return None
+
+    def encode(values: Any) -> Rows | None:
+        batch = file_columns(values, schema, columns)
+        return None if batch is None else Columns(batch)
+
+    return encode

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.storage.topic_partition_writer import TopicPartitionWriter
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport, StagedFile
     from airflow_connect.connectors.storage.columns import ColumnPath
     from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
-    from airflow_connect.kafka.column_batch import ColumnBatch
     from airflow_connect.stores.store import Stager
 
 CHECK_MEMORY_EVERY = 2000
@@ -48,26 +48,33 @@ class StorageSinkTask:
         """Account for a record of `tp` that is dropped on purpose."""
         self._writers[tp].skip()
 
-    def accepts_columns(self, value_converter: Any) -> bool:
-        """Whether the columnar path can be used for this configuration, with values read by `value_converter`."""
+    def accepts_columns(self) -> bool:
+        """Whether format and directories of this configuration have a columnar form."""
         from airflow_connect.connectors.storage.columns import column_path
 
-        self._columns = column_path(self._plan, value_converter)
+        self._columns = column_path(self._plan)
         return self._columns is not None
 
-    def put_columns(self, batch: ColumnBatch) -> bool:
-        """Write a column batch, or False, with nothing written, when its records have to be put one by one.
+    def put_columns(self, pieces: Sequence[RecordColumns], count: int) -> bool:
+        """Write a batch, or False, with nothing written, when its records have to be put one by one.
 
         Raises:
             DataError: as `put`.
         """
         if self._columns is None:
             raise TypeError("This sink was not configured for the columnar path.")
-        laid_out = self._columns.lay_out(batch)
+        writer = self._by_name[pieces[0].original_topic, pieces[0].original_partition]
+        if not all(writer.can_join(piece.value.schema) for piece in pieces):
+            return False
+        laid_out = self._columns.lay_out(pieces)
         if laid_out is None:
             return False
-        self._by_name[batch.topic, batch.partition].put_columns(laid_out)
-        self._since_check += len(batch)
+        skipped = 0
+        for batch in laid_out:
+            writer.put_columns(batch, skipped)
+            skipped = int(batch.dropped[-1])
+        writer.skip(count - sum(map(len, pieces)) - skipped)
+        self._since_check += count
         if self._since_check >= CHECK_MEMORY_EVERY:
             self._keep_memory_bounded()
         return True

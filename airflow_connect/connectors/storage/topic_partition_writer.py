@@ -11,9 +11,11 @@ from airflow_connect.api.errors import DataError, FatalDataError
 from airflow_connect.api.run import PartitionReport, StagedFile
 from airflow_connect.connectors.storage.open_file import FileStream, StreamSettings
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
+from airflow_connect.formats.format import check_value
 from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
 from airflow_connect.layout.object_names import keys_extension, object_key
 from airflow_connect.layout.rotation import Reason, Rotation
+from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 from airflow_connect.stores.store import FileIdentity, Stager
 
 if TYPE_CHECKING:
@@ -124,8 +126,12 @@ class TopicPartitionWriter:
             self.rotate()
         return True
 
-    def put_columns(self, batch: LaidOut) -> None:
-        """Write a batch; equal to `put` of each record.
+    def put_columns(self, batch: LaidOut, skipped: int = 0) -> None:
+        """Write a batch; equal to `put` of each record, and `skip` of those that were dropped between them.
+
+        Args:
+            batch: the records.
+            skipped: how many of `batch.dropped` are counted already.
 
         Raises:
             DataError: as `put`.
@@ -134,20 +140,32 @@ class TopicPartitionWriter:
 
         start, count, now_ms = 0, len(batch.offsets), self._plan.now_ms
         while start < count:
-            cut = next_cut(self._rotation, batch.records, start, now_ms)
+            cut = next_cut(self._rotation, batch.placed, start, now_ms)
             stop = count if cut is None else cut.index
             if stop > start:
                 self._write_columns(batch, start, stop)
+            # What was dropped right before a record that ends files was dropped before they end.
+            last = stop - 1 if cut is None or cut.reason is Reason.SIZE else stop
+            self.skip(int(batch.dropped[last]) - skipped)
+            skipped = int(batch.dropped[last])
             if cut is not None:
                 self.rotate()
                 if cut.reason is not Reason.SIZE:
                     self._commit_offset = int(batch.offsets[stop])
             start = stop
 
-    def skip(self) -> None:
-        """Account for a record that is dropped on purpose."""
-        self._pending.read += 1
-        self._pending.filtered += 1
+    def can_join(self, schema: Schema | None) -> bool:
+        """Whether records of `schema` may be written in columns: they need no other schema's form, and no version."""
+        if self._compatibility is StorageSchemaCompatibility.NONE:
+            return True
+        return (schema is None or schema.version is not None) and all(
+            current == schema for current in self._rotation.schemas.values()
+        )
+
+    def skip(self, count: int = 1) -> None:
+        """Account for records that are dropped on purpose."""
+        self._pending.read += count
+        self._pending.filtered += count
 
     def dead_letter(self, *, already_read: bool = False) -> None:
         """Account for a record that goes to the dead letter queue instead of a file."""
@@ -234,6 +252,9 @@ class TopicPartitionWriter:
         if file is None:
             file = OpenFile(directory, record.offset, self._rotation.current_schema(directory))
         entries = self._entries(file, record)
+        if self._plan.check_each:
+            for entry in entries:
+                check_value(entry.settings.format, entry.schema, entry.value)
         try:
             streams = [self._stream(file, entry.role, entry.schema, entry.settings) for entry in entries]
         except DataError:
@@ -267,10 +288,10 @@ class TopicPartitionWriter:
         from airflow_connect.layout.code_groups import group_by_code
 
         offsets = batch.offsets[start:stop]
-        order, groups = group_by_code(batch.records.codes[start:stop])
+        order, groups = group_by_code(batch.placed.codes[start:stop])
         rows, shift = (batch.rows, start) if order is None else (batch.rows.take(order + start), 0)
         for group in groups:
-            directory = batch.records.names[group.code]
+            directory = batch.placed.names[group.code]
             file = self._open.get(directory)
             if file is None:
                 schema = self._rotation.current_schema(directory)

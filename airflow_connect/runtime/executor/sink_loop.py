@@ -14,11 +14,13 @@ from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import SINK_TASK, TASK_PUT, Failure, put_failed
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.record import KafkaRecord, SinkRecord
     from airflow_connect.api.run import PartitionReport, TaskPlan
     from airflow_connect.api.sink_roles import SinkWriter
     from airflow_connect.kafka.batch_reader import RangeReader
     from airflow_connect.kafka.column_batch import ColumnBatch
+    from airflow_connect.runtime.executor.column_path import Attempts, ColumnPath
     from airflow_connect.runtime.executor.converting import RecordConverter
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
@@ -39,6 +41,7 @@ class SinkLoop:
         self._converter = converter
         self._policy = policy
         self._progress = progress
+        self._columns: ColumnPath | None = None
         self._records = 0
         self._bytes = 0
 
@@ -51,13 +54,22 @@ class SinkLoop:
         bound_allocators()
         limit = _Limit(plan)
         next_offsets = {r.topic_partition: r.start for r in plan.ranges}
-        if columnar and self._converter.has_plain_headers and self._sink.accepts_columns(self._converter.value):
+        if columnar and self._opens_columns():
             self._run_columns(reader, limit, next_offsets)
         else:
             self._run_records(reader, limit, next_offsets)
         self._progress.update(self._records, self._bytes, force=True)
         positions = reader.positions()
         return [self._finish(r, positions[r.topic_partition], next_offsets, limit) for r in plan.ranges]
+
+    def _opens_columns(self) -> bool:
+        """Whether every stage has a columnar form, and no headers can fail that nobody looks at."""
+        if not (self._converter.has_plain_headers and self._sink.accepts_columns()):
+            return False
+        from airflow_connect.runtime.executor.column_path import column_path
+
+        self._columns = column_path(self._converter.value, self._converter.steps)
+        return self._columns is not None
 
     def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
         for tp, records in reader.records():
@@ -70,31 +82,50 @@ class SinkLoop:
                 return
 
     def _run_columns(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        from airflow_connect.runtime.executor.column_path import Attempts
         from airflow_connect.runtime.executor.gathering import Gathering
 
-        gathering = Gathering()
+        gathering, attempts = Gathering(), Attempts()
         for batch in reader.columns():
             crash_points.reached(crash_points.TASK_READING)
             size = batch.size_bytes
             next_offsets[batch.topic_partition] = int(batch.offsets[-1]) + 1
             for gathered in gathering.add(batch, size):
-                self._put_columns(gathered)
+                self._put_gathered(gathered, attempts)
             self._account(len(batch), size)
             if limit.is_reached(size):
                 break
         for gathered in gathering.take_all():
-            self._put_columns(gathered)
+            self._put_gathered(gathered, attempts)
 
-    def _put_columns(self, batch: ColumnBatch) -> None:
-        """Write a batch in columns; the part of it that is not plain goes record by record."""
-        if self._converter.accepts_keys(batch.topic, batch.keys) and self._sink.put_columns(batch):
-            return
-        if len(batch) <= RECORD_BY_RECORD:
+    def _put_gathered(self, batch: ColumnBatch, attempts: Attempts) -> None:
+        if attempts.is_due():
+            attempts.note(self._put_columns(batch))
+        else:
             self._put_all(batch.topic_partition, batch.records())
-            return
+
+    def _put_columns(self, batch: ColumnBatch) -> int:
+        """Write a batch, what is not plain of it record by record; returns how many records went in columns."""
+        pieces = self._converted(batch)
+        if pieces and self._sink.put_columns(pieces, len(batch)):
+            return len(batch)
+        if pieces is None or len(batch) <= RECORD_BY_RECORD:
+            self._put_all(batch.topic_partition, batch.records())
+            return 0
         middle = len(batch) // 2
-        self._put_columns(batch.slice(0, middle))
-        self._put_columns(batch.slice(middle, len(batch)))
+        return self._put_columns(batch.slice(0, middle)) + self._put_columns(batch.slice(middle, len(batch)))
+
+    def _converted(self, batch: ColumnBatch) -> Sequence[RecordColumns] | None:
+        """A batch after all stages; () when it is not plain, None when a stage cannot work at all right now."""
+        assert self._columns is not None
+        try:
+            if not self._converter.accepts_keys(batch.topic, batch.keys):
+                return ()
+            return self._columns.convert(batch) or ()
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+            return None
 
     def _account(self, records: int, size: int) -> None:
         self._records += records
@@ -107,10 +138,14 @@ class SinkLoop:
             try:
                 converted = convert(record)
             except ConversionError as error:
-                again = self._convert_again(tp, record, error)
-                if again is None:
+                try:
+                    converted = self._convert_again(record, error)
+                except ConversionError as last:
+                    self._failed(tp, record, last.failure)
                     continue
-                converted = again
+            if converted is None:
+                self._sink.count_skipped(tp)
+                continue
             try:
                 is_accepted = put(converted)
             except FatalDataError:
@@ -127,13 +162,9 @@ class SinkLoop:
                 if self._policy.report(record, Failure(TASK_PUT, SINK_TASK, reason)):
                     self._sink.count_dead_letter(tp, already_read=True)
 
-    def _convert_again(self, tp: TopicPartition, record: KafkaRecord, error: ConversionError) -> SinkRecord | None:
-        """Repeat a conversion that failed for a passing reason; None when the record has failed for good."""
-        try:
-            return self._policy.retries.repeat(lambda: self._converter.convert(record), error)
-        except ConversionError as last:
-            self._failed(tp, record, last.failure)
-            return None
+    def _convert_again(self, record: KafkaRecord, error: ConversionError) -> SinkRecord | None:
+        """Repeat a conversion that failed for a passing reason; raises the last error when it has failed for good."""
+        return self._policy.retries.repeat(lambda: self._converter.convert(record), error)
 
     def _failed(self, tp: TopicPartition, record: KafkaRecord, failure: Failure) -> None:
         if self._policy.handle(record, failure):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as s
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.formats.json_lines import JsonFormat, schemaless_lines, to_json_lines
+from airflow_connect.converters.json_documents import schemaless_lines, to_json_lines
+from airflow_connect.formats.json_lines import JsonFormat
 
 
 class Sink:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
@@ -118,9 +119,9 @@ class CountingTask(StorageSinkTask):
 
     in_columns = 0
 
-    def put_columns(self, batch: ColumnBatch) -> bool:
-        written = super().put_columns(batch)
-        self.in_columns += len(batch) if written else 0
+    def put_columns(self, pieces: Sequence[RecordColumns], count: int) -> bool:
+        written = super().put_columns(pieces, count)
+        self.in_columns += count if written else 0
         return written
 
 

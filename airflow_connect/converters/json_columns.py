@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 from numpy.typing import NDArray
 
@@ -37,19 +38,15 @@ _OPEN, _CLOSE = b"{}"
 class JsonColumns:
     """Reads messages of one schema."""
 
-    def __init__(self, schema: Schema, columns: pa.Schema) -> None:
-        """Use `json_columns`. `columns`: the Arrow schema that the file format wants."""
+    def __init__(self, schema: Schema) -> None:
+        """Use `json_columns`."""
         self._schema = schema
-        self._columns = columns
-        self._read_columns = pa.schema(_read_fields(schema))
-        self._options = pj.ParseOptions(explicit_schema=self._read_columns, unexpected_field_behavior="ignore")
+        self._columns = _read_fields(schema)
+        self._options = pj.ParseOptions(explicit_schema=pa.schema(self._columns), unexpected_field_behavior="ignore")
 
-    def read(self, lines: pa.BinaryArray) -> pa.RecordBatch | None:
-        """Columns of the messages, or None when one of them is not plain.
-
-        Args:
-            lines: the messages without nulls, each with a line feed at its end.
-        """
+    def read(self, messages: Any) -> pa.StructArray | None:
+        """Structs of the messages (binary[n] without nulls), or None when one of them is not plain."""
+        lines = pc.binary_join_element_wise(messages, b"", b"\n")
         starts, data = _content(lines)
         text = data.to_pybytes()
         if not _are_objects(text, starts):
@@ -62,7 +59,7 @@ class JsonColumns:
             return None
         # Every message begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows
         # as messages means one document per message.
-        if table.num_rows != len(lines):
+        if table.num_rows != len(messages):
             return None
         (batch,) = table.combine_chunks().to_batches()
         parts = zip(batch.columns, (f.schema for f in self._schema.fields), strict=True)
@@ -70,18 +67,14 @@ class JsonColumns:
             return None
         if b"\\u" in text and not _is_unicode(batch):
             return None
-        try:
-            arrays = [_retyped(c, field.type) for c, field in zip(batch.columns, self._columns, strict=True)]
-            return pa.RecordBatch.from_arrays(arrays, schema=self._columns)
-        except pa.ArrowInvalid:
-            return None
+        return pa.StructArray.from_arrays(batch.columns, fields=self._columns)
 
 
-def json_columns(schema: Schema, columns: pa.Schema) -> JsonColumns | None:
+def json_columns(schema: Schema) -> JsonColumns | None:
     """A reader for messages of `schema`, or None when a part of it has no columnar form."""
     if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
         return None
-    return JsonColumns(schema, columns)
+    return JsonColumns(schema)
 
 
 def _parts(schema: Schema) -> Iterator[Schema]:
@@ -150,33 +143,6 @@ def _is_plain(column: Any, schema: Schema) -> bool:
         # `-0` is an integer for Jackson, and as a double 0.0.
         return not bool(np.any((values == 0) & np.signbit(values)))
     return True
-
-
-def _retyped(column: Any, wanted: Any) -> Any:
-    """A column with another type of the same shape.
-
-    Raises:
-        pa.ArrowInvalid: a struct that is null has a required member that is nested itself.
-    """
-    if pa.types.is_struct(wanted):
-        parts = [_member(_retyped(p, field.type), field) for p, field in zip(column.flatten(), wanted, strict=True)]
-        mask = column.is_null() if column.null_count else None
-        return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
-    if pa.types.is_list(wanted):
-        mask = column.is_null() if column.null_count else None
-        values = _retyped(column.values, wanted.value_type)
-        made: Any = pa.ListArray
-        return made.from_arrays(column.offsets, values, wanted, mask=mask)
-    return column if column.type.equals(wanted) else column.cast(wanted)
-
-
-def _member(column: Any, field: pa.Field[Any]) -> Any:
-    """A required member of structs of which some are null: Parquet wants any value there, and does not write it."""
-    if not column.null_count or field.nullable:
-        return column
-    if pa.types.is_nested(field.type):
-        raise pa.ArrowInvalid("a required member of a null struct is nested")
-    return column.fill_null(pa.scalar("" if pa.types.is_string(field.type) else 0).cast(field.type))
 
 
 def _is_unicode(batch: pa.RecordBatch) -> bool:

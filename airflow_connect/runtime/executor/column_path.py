@@ -1,0 +1,192 @@
+"""The columnar path up to the sink: raw messages, converter, transformations; all or nothing for each batch.
+
+A task has it when every stage has a columnar form (`column_path`). A batch for which a stage answers None takes the
+reference path (runtime/executor/converting.py), so errors, retries and dead letters have one meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from airflow_connect.api.columns import RecordColumns, ValueColumns
+from airflow_connect.api.converter import ColumnarConverter
+from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from airflow_connect.api.record import KafkaRecord
+    from airflow_connect.kafka.column_batch import ColumnBatch
+
+_MOST_PIECES = 16
+"""Runs of equal schemas in one batch: more of them are not worth a column each."""
+
+
+class Step(Protocol):
+    """A transformation of the configuration with its predicate."""
+
+    @property
+    def transformation(self) -> Any:
+        """The transformation."""
+
+    @property
+    def predicate(self) -> Any | None:
+        """The predicate; None when the transformation applies to every record."""
+
+    @property
+    def negate(self) -> bool:
+        """Whether the transformation applies where the predicate does not hold."""
+
+
+def column_path(value_converter: Any, steps: Sequence[Step]) -> ColumnPath | None:
+    """The columnar path of a configuration, or None when a stage of it has no columnar form."""
+    if not _is_columnar(value_converter, ColumnarConverter):
+        return None
+    for step in steps:
+        if not _is_columnar(step.transformation, ColumnarTransformation):
+            return None
+        if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
+            return None
+    return ColumnPath(value_converter, steps)
+
+
+def _is_columnar(stage: Any, kind: type) -> bool:
+    return isinstance(stage, kind) and bool(getattr(stage, "has_columns", True))
+
+
+class ColumnPath:
+    """Converts and transforms batches."""
+
+    def __init__(self, value_converter: ColumnarConverter, steps: Sequence[Step]) -> None:
+        """Use `column_path`."""
+        self._converter = value_converter
+        self._steps = steps
+
+    def convert(self, batch: ColumnBatch) -> list[RecordColumns] | None:
+        """The records of a batch, converted and transformed, at least one piece; None when it is not plain.
+
+        Each piece has one schema and one topic. Records that were dropped are in none of them: `indexes` says which.
+
+        Raises:
+            Exception: whatever a stage raises that cannot work now, such as a registry that does not answer.
+        """
+        if batch.values.null_count:
+            return None
+        found = self._converter.to_columns(batch.topic, batch.values)
+        if found is None or not 0 < len(found) <= _MOST_PIECES:
+            return None
+        pieces = []
+        start = 0
+        for values in found:
+            piece = self._transformed(_records(batch, values, start))
+            if piece is None:
+                return None
+            pieces.append(piece)
+            start += len(values)
+        return pieces
+
+    def _transformed(self, piece: RecordColumns) -> RecordColumns | None:
+        for step in self._steps:
+            if not len(piece):
+                break
+            after = _apply(step, piece)
+            if after is None:
+                return None
+            piece = after
+        return piece
+
+
+def _records(batch: ColumnBatch, values: ValueColumns, start: int) -> RecordColumns:
+    """The converted records from `start` on."""
+    stop = start + len(values)
+    read = batch.read_records
+
+    def read_records(indexes: NDArray[np.int64]) -> list[KafkaRecord]:
+        if not len(indexes):
+            return []
+        first = int(indexes[0])
+        around = read(first, int(indexes[-1]) + 1)
+        return [around[index - first] for index in indexes.tolist()]
+
+    return RecordColumns(
+        topic=batch.topic,
+        original_topic=batch.topic,
+        original_partition=batch.partition,
+        offsets=batch.offsets[start:stop],
+        timestamps=batch.timestamps[start:stop],
+        timestamp_type=batch.timestamp_type,
+        key=None,
+        value=values,
+        read_records=read_records,
+        indexes=np.arange(start, stop, dtype=np.int64),
+    )
+
+
+def _apply(step: Step, piece: RecordColumns) -> RecordColumns | None:
+    """A transformation where its predicate holds; None when that is not plain."""
+    if step.predicate is None:
+        return _checked(step.transformation.apply_columns(piece), piece)
+    answer = step.predicate.test_columns(piece)
+    if answer is None:
+        return None
+    holds = np.full(len(piece), answer) if isinstance(answer, bool | np.bool_) else np.asarray(answer, dtype=np.bool_)
+    if step.negate:
+        holds = ~holds
+    if not holds.any():
+        return piece
+    if holds.all():
+        return _checked(step.transformation.apply_columns(piece), piece)
+    chosen = piece.filter(holds)
+    changed = _checked(step.transformation.apply_columns(chosen), chosen)
+    return None if changed is None else _merged(piece.filter(~holds), changed)
+
+
+def _checked(after: RecordColumns | None, before: RecordColumns) -> RecordColumns | None:
+    """What a transformation made, unless values became null: values of a batch have one schema, null values none."""
+    if after is None or len(after) > len(before):
+        return None
+    return None if after.value.values.null_count else after
+
+
+def _merged(kept: RecordColumns, changed: RecordColumns) -> RecordColumns | None:
+    """Both in the order of the log; None when they are of different schemas or topics."""
+    if not len(changed):
+        return kept
+    if changed.topic != kept.topic or changed.value.schema != kept.value.schema or changed.key is not kept.key:
+        return None
+    import pyarrow as pa
+
+    indexes = np.concatenate([kept.indexes, changed.indexes])
+    order: Any = np.argsort(indexes)
+    both: Any = pa.concat_arrays([kept.value.values, changed.value.values])
+    return kept.changed(
+        offsets=np.concatenate([kept.offsets, changed.offsets])[order],
+        timestamps=np.concatenate([kept.timestamps, changed.timestamps])[order],
+        value=ValueColumns(kept.value.schema, both.take(order)),
+        indexes=indexes[order],
+    )
+
+
+class Attempts:
+    """When to try columns: after batches of which nothing was plain, only now and then, so that trying costs little."""
+
+    _MOST_LEFT_OUT = 64
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._left_out = 0
+
+    def is_due(self) -> bool:
+        """Whether to try the next batch."""
+        if self._left_out:
+            self._left_out -= 1
+            return False
+        return True
+
+    def note(self, records: int) -> None:
+        """After a try: how many records were written in columns."""
+        self._failed = 0 if records else self._failed + 1
+        self._left_out = min((1 << self._failed) - 1, self._MOST_LEFT_OUT)
