@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
-from airflow_connect.formats.value_transform import Transform, has_string_keys, make_transform
+from airflow_connect.converters.value_transform import ChangeRules, Transform, has_string_keys, make_transform
 
 DEFAULT_PRECISION = 38
 MAX_PRECISION = 76
@@ -62,7 +62,7 @@ class ArrowMapping:
 
     def transform(self, schema: Schema) -> Transform | None:
         """The function from a Connect value to what Arrow takes, or None where they are equal."""
-        return make_transform(schema, self._stays_map)
+        return make_transform(schema, ChangeRules(self._stays_map))
 
     def _stays_map(self, schema: Schema) -> bool:
         return has_string_keys(schema, self.allow_optional_map_keys)

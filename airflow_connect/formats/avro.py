@@ -16,15 +16,16 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import fastavro
 import fastavro.write
 from isal import isal_zlib
 
-from airflow_connect.api.errors import ConfigError, SchemaError
-from airflow_connect.formats.avro_schema import AvroMapping
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.converters.avro.mapping import AvroMapping
+from airflow_connect.converters.avro.names import AvroSettings
+from airflow_connect.converters.avro.parsing import parsed_for_writing
+from airflow_connect.converters.value_transform import Transform
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.formats.value_check import cannot_write, no_schema
-from airflow_connect.formats.value_transform import Transform
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -72,7 +73,7 @@ class AvroFormat:
         connect_meta_data: bool = True,
         allow_optional_map_keys: bool = False,
     ) -> None:
-        """Configure with `avro.codec` and the three keys that `AvroMapping` explains.
+        """Configure with `avro.codec` and the three keys that `AvroSettings` explains.
 
         Raises:
             ConfigError: an unknown codec.
@@ -85,7 +86,8 @@ class AvroFormat:
                 config_path="avro.codec",
             )
         self._codec = codec
-        self._mapping = AvroMapping(enhanced_schema, connect_meta_data, allow_optional_map_keys)
+        settings = AvroSettings(enhanced_schema, connect_meta_data, allow_optional_map_keys)
+        self._mapping = AvroMapping(settings)
         self._records: dict[Schema, RecordWriter] = {}
 
     def open(self, sink: ByteSink, schema: Schema | None) -> AvroEncoder:
@@ -116,18 +118,14 @@ class RecordWriter:
         self.schema = schema
         avro_type = mapping.avro_schema(schema)
         self.header_schema = json.dumps(avro_type, separators=(",", ":")).encode()
-        try:
-            self._parsed = fastavro.parse_schema(avro_type)
-        except (fastavro.schema.SchemaParseException, ValueError) as error:
-            raise SchemaError(f"Avro does not accept the schema of the values: {error}.") from error
+        self._parsed = parsed_for_writing(avro_type)
         self._transform: Transform | None = mapping.transform(schema)
         self._start()
 
     def _start(self) -> None:
         self._buffer = io.BytesIO()
-        self._writer = fastavro.write.Writer(
-            self._buffer, self._parsed, sync_interval=BLOCK_BYTES, options={"disable_tuple_notation": True}
-        )
+        # A tuple is a branch of a union and its value; no other Connect value is one.
+        self._writer = fastavro.write.Writer(self._buffer, self._parsed, sync_interval=BLOCK_BYTES)
         self._forget()
 
     def _forget(self) -> None:

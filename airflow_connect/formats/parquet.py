@@ -23,8 +23,8 @@ from airflow_connect.formats.value_check import cannot_write, find_mismatch, no_
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
+    from airflow_connect.converters.value_transform import Transform
     from airflow_connect.formats.format import ByteSink
-    from airflow_connect.formats.value_transform import Transform
 
 ROW_GROUP_BYTES = 128 * 1024 * 1024
 """Arrow bytes of a row group, before encoding; as Parquet's own `parquet.block.size`."""
@@ -112,6 +112,19 @@ class ParquetFormat:
         Raises:
             SchemaError: no schema, not a STRUCT, or one that Parquet cannot express.
         """
+        values = self._columns_of(schema)
+        writer = RowGroupWriter(sink, values.columns, self._codec)
+        return ParquetEncoder(writer, values, self._row_group_bytes)
+
+    def check(self, schema: Schema | None, value: Any) -> None:
+        """Find out whether a value can be written, without making a file of it.
+
+        Raises:
+            DataError: it cannot.
+        """
+        self._columns_of(schema).batch([value])
+
+    def _columns_of(self, schema: Schema | None) -> ValueColumns:
         if schema is None:
             raise no_schema("ParquetFormat")
         values = self._values.get(schema)
@@ -121,8 +134,7 @@ class ParquetFormat:
             columns = self._mapping.arrow_schema(schema)
             values = ValueColumns(schema, columns, self._mapping.transform(schema))
             self._values[schema] = values
-        writer = RowGroupWriter(sink, values.columns, self._codec)
-        return ParquetEncoder(writer, values, self._row_group_bytes)
+        return values
 
 
 class ValueColumns:

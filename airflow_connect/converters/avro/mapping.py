@@ -1,7 +1,7 @@
 """Connect schemas as Avro schemas, and Connect values as values of them.
 
-Names, properties and representations are those of Confluent's AvroData, so that files read back by its
-converters give the same Connect schema: `connect.*` properties, `ConnectDefault` for records without a name,
+Names, properties and representations are those of Confluent's AvroData, so that what is written here reads back by
+its converters as the same Connect schema: `connect.*` properties, `ConnectDefault` for records without a name,
 `MapEntry` records for maps whose keys are not strings, precision 64 for decimals.
 Source: io.confluent.connect.avro.AvroData (behaviour); Avro specification 1.12, "Names" and "Logical Types".
 """
@@ -16,48 +16,40 @@ from typing import Any
 
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
-from airflow_connect.formats.value_transform import Transform, has_string_keys, make_transform
-
-NAMESPACE = "io.confluent.connect.avro"
-DEFAULT_PRECISION = 64
-PRECISION_PARAMETER = "connect.decimal.precision"
-FIXED_SIZE_PARAMETER = "connect.fixed.size"
-_ENUM_PARAMETER = f"{NAMESPACE}.Enum"
-_RECORD_DOC_PARAMETER = f"{NAMESPACE}.record.doc"
-_FIELD_DOC_PARAMETER = f"{NAMESPACE}.field.doc."
+from airflow_connect.converters.avro.names import (
+    AVRO_PROPERTY,
+    AVRO_TYPES,
+    DEFAULT_NAME,
+    DEFAULT_PRECISION,
+    ENUM_DEFAULT_PARAMETER,
+    ENUM_DOC_PARAMETER,
+    FIELD_DEFAULT_PARAMETER,
+    FIELD_DOC_PARAMETER,
+    FIXED_SIZE_PARAMETER,
+    MAP_ENTRY,
+    NAMESPACE,
+    PRECISION_PARAMETER,
+    RECORD_DOC_PARAMETER,
+    SHORT_ENUM_DOC_PARAMETER,
+    SHORT_RECORD_DOC_PARAMETER,
+    AvroSettings,
+    is_enum,
+    is_fixed,
+    is_union,
+)
+from airflow_connect.converters.avro.parsing import AvroType
+from airflow_connect.converters.value_transform import ChangeRules, Transform, has_string_keys, make_transform
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_PRIMITIVES = {
-    Type.INT8: "int",
-    Type.INT16: "int",
-    Type.INT32: "int",
-    Type.INT64: "long",
-    Type.FLOAT32: "float",
-    Type.FLOAT64: "double",
-    Type.BOOLEAN: "boolean",
-    Type.STRING: "string",
-    Type.BYTES: "bytes",
-}
 _LOGICAL = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-
-AvroType = Any
-"""An Avro schema as JSON: str, list or dict."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvroMapping:
-    """How Connect schemas become Avro.
+    """How Connect schemas become Avro."""
 
-    Attributes:
-        enhanced_schema: `enhanced.avro.schema.support`: enums are Avro enums, not strings.
-        connect_meta_data: `connect.meta.data`: add the `connect.*` properties.
-        allow_optional_map_keys: `allow.optional.map.keys`: maps with optional string keys are Avro maps.
-    """
-
-    enhanced_schema: bool = True
-    connect_meta_data: bool = True
-    allow_optional_map_keys: bool = False
+    settings: AvroSettings
 
     def avro_schema(self, schema: Schema) -> AvroType:
         """The Avro schema of `schema`.
@@ -68,12 +60,36 @@ class AvroMapping:
         return _SchemaBuilder(self).build(schema, "")
 
     def transform(self, schema: Schema) -> Transform | None:
-        """The function from a Connect value of `schema` to the Avro value, or None where they are equal."""
-        return make_transform(schema, self.is_avro_map, _decimal_transform)
+        """The function from a Connect value of `schema` to the Avro value, or None where they are equal.
+
+        Values of unions of several types become (branch, value), as fastavro takes them.
+        """
+        rules = ChangeRules(
+            stays_map=self.is_avro_map,
+            decimal=_decimal_transform,
+            union=self._branches,
+            field_name=self.settings.scrubbed,
+            null_is_default=not self.settings.ignore_default_for_nullables,
+        )
+        return make_transform(schema, rules)
 
     def is_avro_map(self, schema: Schema) -> bool:
         """Whether a MAP schema is a map in Avro, whose keys are always strings."""
-        return has_string_keys(schema, self.allow_optional_map_keys)
+        return has_string_keys(schema, self.settings.allow_optional_map_keys)
+
+    def branch(self, schema: Schema) -> str:
+        """What Avro calls the branch of a union: the full name of a named type, else the type."""
+        settings = self.settings
+        if schema.type is Type.STRUCT or is_fixed(schema):
+            return settings.scrubbed_full(schema.name or DEFAULT_NAME)
+        if is_enum(schema) and (settings.enhanced_schema or settings.generalized_sum_types):
+            return schema.parameters.get(settings.enum_parameter) or schema.name or DEFAULT_NAME
+        if schema.type is Type.MAP and not self.is_avro_map(schema):
+            return "array"
+        return AVRO_TYPES[schema.type]
+
+    def _branches(self, schema: Schema) -> dict[str, str] | None:
+        return {f.name: self.branch(f.schema) for f in schema.fields} if is_union(schema) else None
 
     def default(self, schema: Schema, value: Any) -> Any:
         """A Connect default as JSON in Avro's form (bytes as Latin-1 text)."""
@@ -84,8 +100,13 @@ class AvroMapping:
             return bytes(data).decode("latin-1")
         if schema.type is Type.ARRAY and schema.value_schema:
             return [self.default(schema.value_schema, item) for item in value]
+        if is_union(schema):
+            # A default belongs to the first branch.
+            first = schema.fields[0]
+            return self.default(first.schema, value.get(first.name))
         if schema.type is Type.STRUCT:
-            return {f.name: self.default(f.schema, value.get(f.name)) for f in schema.fields}
+            name = self.settings.scrubbed
+            return {name(f.name): self.default(f.schema, value.get(f.name)) for f in schema.fields}
         if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
             pairs = [
                 (self.default(schema.key_schema, k), self.default(schema.value_schema, v)) for k, v in value.items()
@@ -120,12 +141,23 @@ class _SchemaBuilder:
     names: dict[str, Schema] = field(default_factory=dict)
     anonymous_names: dict[Schema, str] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> AvroSettings:
+        """The settings."""
+        return self.mapping.settings
+
     def build(self, schema: Schema, path: str) -> AvroType:
+        if is_union(schema):
+            return self._union(schema, path)
         built = self._without_null(schema, path)
         if not schema.optional:
             return built
         # Avro wants a default to fit the first branch.
         return [built, "null"] if schema.default is not None else ["null", built]
+
+    def _union(self, schema: Schema, path: str) -> AvroType:
+        branches = [self._without_null(f.schema, f"{path}.{f.name}".lstrip(".")) for f in schema.fields]
+        return ["null", *branches] if schema.optional else branches
 
     def _without_null(self, schema: Schema, path: str) -> AvroType:
         if schema.type is Type.STRUCT:
@@ -135,38 +167,46 @@ class _SchemaBuilder:
             return self._with_properties(schema, {"type": "array", "items": items})
         if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
             return self._map(schema, path)
-        if schema.type is Type.STRING and self.mapping.enhanced_schema and _ENUM_PARAMETER in schema.parameters:
+        if is_enum(schema) and (self.settings.enhanced_schema or self.settings.generalized_sum_types):
             return self._enum(schema, path)
-        if FIXED_SIZE_PARAMETER in schema.parameters and schema.type is Type.BYTES:
+        if is_fixed(schema):
             return self._fixed(schema, path)
-        primitive: dict[str, Any] = {"type": _PRIMITIVES[schema.type]}
-        if self.mapping.connect_meta_data and schema.type in (Type.INT8, Type.INT16):
+        primitive: dict[str, Any] = {"type": AVRO_TYPES[schema.type]}
+        if self.settings.connect_meta_data and schema.type in (Type.INT8, Type.INT16):
             primitive["connect.type"] = schema.type.value
         built = self._with_properties(schema, primitive)
         return built["type"] if len(built) == 1 else built
 
     def _record(self, schema: Schema, path: str) -> AvroType:
-        name, known = self._claim(schema.name, schema, path)
+        wanted = schema.name and self.settings.scrubbed_full(schema.name)
+        name, known = self._claim(wanted, schema, path)
         if known:
             return name
         fields = []
         for member in schema.fields:
             inner = f"{path}.{member.name}".lstrip(".")
-            _check_name(member.name, f"the field {inner}")
-            fields.append(self._field(schema, member.name, member.schema, inner))
+            written = self.settings.scrubbed(member.name)
+            _check_name(written, f"the field {inner}")
+            doc = None if self.settings.discard_type_doc_default else _field_doc(schema, member.name)
+            fields.append(self._field(written, member.schema, inner, doc))
         record = {"type": "record", **_split(name), "fields": fields}
-        if _RECORD_DOC_PARAMETER in schema.parameters:
-            record["doc"] = schema.parameters[_RECORD_DOC_PARAMETER]
+        short = self.settings.discard_type_doc_default
+        doc = schema.parameters.get(SHORT_RECORD_DOC_PARAMETER if short else RECORD_DOC_PARAMETER)
+        if doc is not None:
+            record["doc"] = doc
         return self._with_properties(schema, record)
 
-    def _field(self, parent: Schema, name: str, schema: Schema, path: str) -> dict[str, Any]:
+    def _field(self, name: str, schema: Schema, path: str, doc: str | None = None) -> dict[str, Any]:
         made: dict[str, Any] = {"name": name, "type": self.build(schema, path)}
+        if self.settings.discard_type_doc_default:
+            doc = schema.doc
+        if doc is not None:
+            made["doc"] = doc
         if schema.default is not None:
             made["default"] = self.mapping.default(schema, schema.default)
         elif schema.optional:
             made["default"] = None
-        doc = parent.parameters.get(_FIELD_DOC_PARAMETER + name)
-        return made if doc is None else {**made, "doc": doc}
+        return made
 
     def _map(self, schema: Schema, path: str) -> AvroType:
         assert schema.key_schema and schema.value_schema
@@ -174,7 +214,7 @@ class _SchemaBuilder:
             return self._with_properties(
                 schema, {"type": "map", "values": self.build(schema.value_schema, f"{path}{{}}")}
             )
-        wanted = schema.name or f"{NAMESPACE}.MapEntry"
+        wanted = self.settings.scrubbed_full(schema.name or f"{NAMESPACE}.{MAP_ENTRY}")
         if schema.name is None and self.names.get(wanted, _plain(schema)) != _plain(schema):
             # A second, different map without a name: Confluent fails here with "Can't redefine".
             wanted = f"{wanted}{len(self.names) + 1}"
@@ -182,26 +222,37 @@ class _SchemaBuilder:
         if known:
             return self._with_properties(schema, {"type": "array", "items": name})
         fields = [
-            self._field(schema, "key", schema.key_schema, f"{path}.key"),
-            self._field(schema, "value", schema.value_schema, f"{path}.value"),
+            self._field("key", schema.key_schema, f"{path}.key"),
+            self._field("value", schema.value_schema, f"{path}.value"),
         ]
         entry = {"type": "record", **_split(name), "fields": fields}
-        if name != f"{NAMESPACE}.MapEntry":
-            entry["connect.internal.type"] = "MapEntry"
+        if name != f"{NAMESPACE}.{MAP_ENTRY}":
+            entry["connect.internal.type"] = MAP_ENTRY
         return self._with_properties(schema, {"type": "array", "items": entry})
 
     def _enum(self, schema: Schema, path: str) -> AvroType:
-        name, known = self._claim(schema.parameters[_ENUM_PARAMETER], schema, path)
+        parameter = self.settings.enum_parameter
+        name, known = self._claim(schema.parameters.get(parameter) or schema.name, schema, path)
         if known:
             return name
-        prefix = _ENUM_PARAMETER + "."
+        prefix = f"{parameter}."
         symbols = [key.removeprefix(prefix) for key in schema.parameters if key.startswith(prefix)]
         for symbol in symbols:
             _check_name(symbol, f"the enum symbol {symbol!r} of {path or 'the value'}")
-        return self._with_properties(schema, {"type": "enum", **_split(name), "symbols": symbols})
+        made: dict[str, Any] = {"type": "enum", **_split(name), "symbols": symbols}
+        short_name = (schema.name or "").rpartition(".")[2]
+        if self.settings.discard_type_doc_default:
+            extra = {"doc": schema.parameters.get(SHORT_ENUM_DOC_PARAMETER)}
+        else:
+            extra = {
+                "doc": schema.parameters.get(ENUM_DOC_PARAMETER + short_name),
+                "default": schema.parameters.get(ENUM_DEFAULT_PARAMETER + short_name),
+            }
+        made |= {key: value for key, value in extra.items() if value is not None}
+        return self._with_properties(schema, made)
 
     def _fixed(self, schema: Schema, path: str) -> AvroType:
-        name, known = self._claim(schema.name, schema, path)
+        name, known = self._claim(schema.name and self.settings.scrubbed_full(schema.name), schema, path)
         if known:
             return name
         size = int(schema.parameters[FIXED_SIZE_PARAMETER])
@@ -214,7 +265,7 @@ class _SchemaBuilder:
         if not name:
             self.anonymous_records += 1
             number = self.anonymous_records
-            name = f"{NAMESPACE}.ConnectDefault{number if number > 1 else ''}"
+            name = f"{DEFAULT_NAME}{number if number > 1 else ''}"
             self.anonymous_names[plain] = name
         for part in name.split("."):
             _check_name(part, f"the schema name {name} of {path or 'the value'}")
@@ -229,26 +280,34 @@ class _SchemaBuilder:
 
     def _with_properties(self, schema: Schema, built: dict[str, Any]) -> dict[str, Any]:
         if schema.name == DECIMAL:
-            scale, precision = (
-                _scale(schema),
-                int(schema.parameters.get(PRECISION_PARAMETER, DEFAULT_PRECISION)),
-            )
+            scale, precision = _scale(schema), int(schema.parameters.get(PRECISION_PARAMETER, DEFAULT_PRECISION))
             built |= {"scale": scale, "precision": precision}
-            # Avro forbids scales outside [0, precision]: such bytes carry no logical type, only properties.
+            # Avro forbids scales outside [0, precision], and some readers refuse the file. Confluent writes the
+            # logical type even then; Connect's own properties say the same to its converters.
             if 0 <= scale <= precision:
                 built["logicalType"] = "decimal"
         elif schema.name in _LOGICAL:
             built["logicalType"] = _LOGICAL[schema.name]
-        if not self.mapping.connect_meta_data:
-            return built
-        properties = {
+        if self.settings.connect_meta_data:
+            built |= {key: value for key, value in self._connect_properties(schema).items() if value is not None}
+        return built | {key: value for key, value in schema.parameters.items() if key.startswith(AVRO_PROPERTY)}
+
+    def _connect_properties(self, schema: Schema) -> dict[str, Any]:
+        keeps_all = self.settings.discard_type_doc_default
+        parameters = {k: v for k, v in schema.parameters.items() if keeps_all or k != FIELD_DEFAULT_PARAMETER}
+        # A default that came from an Avro field goes back there only.
+        is_own_default = keeps_all or FIELD_DEFAULT_PARAMETER not in schema.parameters
+        return {
             "connect.doc": schema.doc,
             "connect.version": schema.version,
-            "connect.parameters": dict(schema.parameters) or None,
-            "connect.default": self.mapping.default(schema, schema.default),
+            "connect.parameters": parameters or None,
+            "connect.default": self.mapping.default(schema, schema.default) if is_own_default else None,
             "connect.name": schema.name,
         }
-        return built | {key: value for key, value in properties.items() if value is not None}
+
+
+def _field_doc(record: Schema, name: str) -> str | None:
+    return record.parameters.get(FIELD_DOC_PARAMETER + name)
 
 
 def _plain(schema: Schema) -> Schema:
