@@ -22,6 +22,7 @@ _INTEGER = re.compile(r"[+-]?\d+")
 _DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
 _HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?", re.ASCII)
 _LIST_SEPARATOR = re.compile(r"\s*,\s*", re.ASCII)
+_CHAIN_ALIAS = re.compile(r"^(transforms|predicates)\.[^.]*\.")
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|secret|token|jaas|private\.?key|keystore\.key|truststore\.certificates"
     r"|customer\.key|access\.key|api\.?key|user\.info|oauthbearer\.assertion",
@@ -101,8 +102,11 @@ def invalid(name: str, value: Any, why: str = "") -> InvalidValueError:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether values of a key called `name` must not be printed, judged by its name alone."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether values of a key called `name` must not be printed, judged by its name alone.
+
+    The alias of a transformation does not count: `transforms.mask-password.type` is a class.
+    """
+    return _SECRET_NAME.search(_CHAIN_ALIAS.sub("", name)) is not None
 
 
 def display(value: Any) -> str:

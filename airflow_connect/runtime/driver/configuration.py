@@ -15,6 +15,7 @@ from airflow_connect.api.resolved_config import ResolvedConfig, connector_defini
 from airflow_connect.config_providers.resolving import look_up, resolve_references
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
+from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.roles import load_role
 from airflow_connect.runtime.settings import TaskSettings
 
@@ -85,6 +86,8 @@ class RunConfiguration:
         resolved = load_connector_config(connector, worker, definition)
         configuration = cls(spec, resolved, definition, worker, references)
         configuration.open_driver()
+        # What only a class itself can check, such as a path to a field, is found here and not in the middle of a copy.
+        TransformChain.open(resolved.connector.transforms).close()
         return configuration
 
     @classmethod
@@ -220,7 +223,7 @@ class RunConfiguration:
         connector = {
             key: value
             for key, value in coerce_config({**manifest.config, **secrets}).items()
-            if key not in limits and value
+            if key not in limits and value is not None
         }
         references = self.references.values
         return RunConfiguration.from_spec(

@@ -1,18 +1,27 @@
-"""Raw messages to sink records, with the converters of the connector or else of the worker."""
+"""Raw messages to sink records: the converters of the connector or else of the worker, then the transformations."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.record import Header, KafkaRecord, SinkRecord
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
-from airflow_connect.runtime.executor.error_policy import HEADER_CONVERTER, KEY_CONVERTER, VALUE_CONVERTER, Failure
+from airflow_connect.runtime.executor.error_policy import (
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
+    TRANSFORMATION,
+    VALUE_CONVERTER,
+    Failure,
+)
+from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.roles import open_converter, open_header_converter
 
 if TYPE_CHECKING:
     from airflow_connect.api.resolved_config import ResolvedConfig
+    from airflow_connect.runtime.executor.transforming import Stage
 
 _NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
 
@@ -32,10 +41,10 @@ class ConversionError(Exception):
 
 
 class RecordConverter:
-    """Applies key, value and header converter in Connect's order."""
+    """Applies key, value and header converter and then every transformation, in Connect's order."""
 
     def __init__(self, config: ResolvedConfig) -> None:
-        """Build and configure the converters that the run uses."""
+        """Build and configure the converters that the run uses, and the chain of transformations."""
         self.key = open_converter(config.key_converter, is_key=True)
         self.value = open_converter(config.value_converter, is_key=False)
         self.headers = open_header_converter(config.header_converter)
@@ -44,6 +53,16 @@ class RecordConverter:
             VALUE_CONVERTER: config.value_converter.plugin.name,
             HEADER_CONVERTER: config.header_converter.plugin.name,
         }
+        self.chain = TransformChain.open(config.connector.transforms)
+
+    @property
+    def steps(self) -> Sequence[Stage]:
+        """The transformations with their predicates, in order."""
+        return self.chain.stages
+
+    def close(self) -> None:
+        """Close the transformations; idempotent."""
+        self.chain.close()
 
     @property
     def has_plain_headers(self) -> bool:
@@ -61,12 +80,16 @@ class RecordConverter:
             return False
         return True
 
-    def convert(self, record: KafkaRecord) -> SinkRecord:
-        """One message to one record.
+    def convert(self, record: KafkaRecord) -> SinkRecord | None:
+        """One message to one record, or None when a transformation drops it.
 
         Raises:
-            ConversionError: a converter refused it.
+            ConversionError: a converter or a transformation refused it.
         """
+        converted = self._converted(record)
+        return self._transformed(converted) if self.chain.stages else converted
+
+    def _converted(self, record: KafkaRecord) -> SinkRecord:
         stage = KEY_CONVERTER
         try:
             key = self.key.to_connect(record.topic, record.key)
@@ -91,6 +114,17 @@ class RecordConverter:
             original_partition=record.partition,
             consumed=record,
         )
+
+    def _transformed(self, record: SinkRecord) -> SinkRecord | None:
+        transformed: SinkRecord | None = record
+        for stage in self.chain.stages:
+            if transformed is None:
+                break
+            try:
+                transformed = stage.apply(transformed)
+            except Exception as error:
+                raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
+        return transformed
 
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:
         found = self.headers.to_connect_header(topic, name, data)
