@@ -3,8 +3,10 @@
 Errors follow librdkafka's rules for transactional producers (rdkafka.h, "Transactional producer API"): a
 *retriable* error means call the same function again; *requires abort* means nothing was committed and the
 transaction must be aborted; *fatal* means this producer is finished, usually because a newer one has fenced
-it. `commit_transaction` is called without a timeout of its own because its documentation warns of any other
-value; `transaction.timeout.ms` bounds it.
+it. `commit_transaction` gets the rest of `transaction.timeout.ms` as its timeout: without one, which its
+documentation recommends, it waits for ever for a broker that holds its connections but does not answer. What the
+documentation warns of, a producer that no longer knows its state, cannot harm: after a commit that was not
+confirmed the writer is not used again.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ class OutgoingMessage(Protocol):
 
 _LOG = logging.getLogger(__name__)
 TRANSACTION_TIMEOUT_MS = 60_000
+_LEAST_WAIT_S = 1.0
 # What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
 # start.
 _DECIDED = frozenset(
@@ -235,7 +238,7 @@ class TransactionalWriter:
         doing = f"committing a transaction of {self.transactional_id}"
         while True:
             try:
-                self._producer.commit_transaction()
+                self._producer.commit_transaction(max(deadline - time.monotonic(), _LEAST_WAIT_S))
                 return
             except KafkaException as error:
                 inner = error.args[0]
