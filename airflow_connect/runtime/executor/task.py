@@ -23,6 +23,7 @@ from airflow_connect.kafka.client_config import consumer_config
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+from airflow_connect.runtime.executor.plugin_errors import PluginErrors
 from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink_loop import SinkLoop
 from airflow_connect.runtime.roles import load_role
@@ -69,13 +70,15 @@ class _Way:
 def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> TaskReport:
     started = time.monotonic()
     config = load_connector_config(settings.connector, settings.worker)
+    policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors)
+    context = settings.task_context(plan.task, PluginErrors(policy, config.connector.errors))
     open_task = load_role(config.connector.connector, "task_role")
-    sink: SinkWriter = open_task(replace(settings.sink_context(), check_each=way.check_each), plan.ranges)
+    sink: SinkWriter | None = None
     progress = ProgressSender(settings.progress, plan.task, attempt)
     consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
     reader = RangeReader(consumer.settings, list(plan.ranges))
     try:
-        policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors)
+        sink = open_task(replace(context, check_each=way.check_each), plan.ranges)
         loop = SinkLoop(sink, RecordConverter(config), policy, progress)
         opened = time.monotonic()
         partitions = loop.run(reader, plan, columnar=way.columnar)
@@ -84,7 +87,8 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         files = sink.staged_files()
         crash_points.reached(crash_points.TASK_STAGED)
     except BaseException:
-        sink.abort()
+        if sink is not None:
+            sink.abort()
         raise
     finally:
         reader.close()
