@@ -91,7 +91,7 @@ def worker_with_kafka(
     """
     if conn_id is None or (conn_id == DEFAULT_KAFKA_CONN_ID and worker.get(BOOTSTRAP_SERVERS)):
         return dict(worker)
-    extra = _extra(get(conn_id))
+    extra = extra_of(get(conn_id))
     return {**worker, **{key: value for key, value in extra.items() if key not in NOT_FOR_WORKERS}}
 
 
@@ -104,7 +104,7 @@ def aws_credentials(conn_id: str | None, get: GetConnection = get_connection) ->
     if conn_id is None:
         return {}
     connection = get(conn_id)
-    extra = _extra(connection)
+    extra = extra_of(connection)
     role_arguments = extra.get("assume_role_kwargs") or {}
     s3 = (extra.get("service_config") or {}).get("s3") or {}
     given = {
@@ -132,7 +132,7 @@ def worker_with_spark(
     if conn_id is None:
         return dict(worker)
     connection = get(conn_id)
-    extra = _extra(connection)
+    extra = extra_of(connection)
     if extra.get("deploy-mode", "client") != "client":
         raise ConfigError(
             f"Connection {conn_id!r} asks for deploy mode {extra['deploy-mode']!r}.",
@@ -163,7 +163,7 @@ def _remote(connection: Connection, extra: Mapping[str, Any]) -> str:
     return f"sc://{host}:{connection.port or SPARK_CONNECT_PORT}/{given}"
 
 
-def _extra(connection: Connection) -> dict[str, Any]:
+def extra_of(connection: Connection) -> dict[str, Any]:
     """The extra as an object; it is where the Kafka provider keeps everything.
 
     Raises:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.config_values import HIDDEN, is_secret_name
 
 _URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
@@ -49,12 +50,19 @@ def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
 class Redactor:
     """Replaces known secrets in text."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        """Remember the secrets that are long enough to be told from ordinary text."""
+    def __init__(self, secrets: Iterable[str], references: ResolvedReferences | None = None) -> None:
+        """Remember what is long enough to be told from ordinary text.
+
+        Args:
+            secrets: replaced by `[hidden]`.
+            references: what they stand for is replaced by the references themselves.
+        """
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_SECRET_LENGTH), key=len, reverse=True)
+        self._references = references or ResolvedReferences()
 
     def __call__(self, text: str) -> str:
         """The text without secrets."""
+        text = self._references.hide(text)
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text

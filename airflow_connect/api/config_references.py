@@ -104,6 +104,10 @@ class ResolvedReferences:
             error.message, error.suggestion = self.hide(error.message), self.hide(error.suggestion)
             error.args = (error.message,)
 
+    def shapes(self) -> list[str]:
+        """Every text that `hide` replaces, longest first, for what hides secrets in its own way."""
+        return [form for form, _ in self._forms()]
+
     @contextmanager
     def hiding_errors(self) -> Iterator[None]:
         """Errors of ours that leave the block quote no value."""

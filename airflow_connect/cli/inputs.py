@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.config_values import is_secret_name
+from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.spec import RunSpec
 
@@ -40,7 +41,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def spec_of(path: str, worker: Mapping[str, Any], command: str, settings: Iterable[tuple[str, str]] = ()) -> RunSpec:
-    """The run that a connector file and a worker configuration describe.
+    """The run that a connector file and a worker configuration describe; references to config providers are looked up.
 
     Args:
         path: connector file.
@@ -49,13 +50,27 @@ def spec_of(path: str, worker: Mapping[str, Any], command: str, settings: Iterab
         settings: keys of the connector that win over its file.
 
     Raises:
-        ConfigError: the file is missing or cannot be read.
+        ConfigError: the file is missing or cannot be read, or something that it refers to is not there.
+        UnavailableError: a config provider's server did not answer.
     """
+    connector = {**read_connector_file(path), **dict(settings)}
     return RunSpec(
-        connector={**read_connector_file(path), **dict(settings)},
+        connector=connector,
         worker=worker,
+        references=resolve_references(connector, worker).values,
         origin={"command": command, "user": os.environ.get("USER") or str(os.getuid()), "file": Path(path).name},
     )
+
+
+def spark_settings(worker: Mapping[str, Any]) -> dict[str, str]:
+    """`spark.*` of a worker, references to config providers resolved.
+
+    Raises:
+        ConfigError: something that the worker refers to is not there.
+        UnavailableError: a config provider's server did not answer.
+    """
+    resolved = resolve_references({}, worker).resolve(worker)
+    return {key: str(value) for key, value in resolved.items() if key.startswith("spark.")}
 
 
 def label_of(path: str, connector: Mapping[str, Any] | None = None) -> str:

@@ -14,7 +14,7 @@ from airflow_connect.api.errors import ConnectError
 from airflow_connect.cli.commands import plan, standalone, validate
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.outcome import Outcome, defect, failed
-from airflow_connect.cli.private_streams import take_streams
+from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.terminal import Terminal
 
 EXIT_INTERRUPTED = 130
@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command of this process's command line; returns the exit code."""
     arguments = build_parser().parse_args(argv)
     out, err = take_streams(verbose=arguments.verbose)
-    return execute(arguments, Terminal(out, err, as_json=arguments.json, verbose=arguments.verbose))
+    noise = NoiseFilter(err) if arguments.verbose else None
+    return execute(arguments, Terminal(out, err, as_json=arguments.json, verbose=arguments.verbose, noise=noise))
 
 
 def execute(arguments: Namespace, terminal: Terminal) -> int:

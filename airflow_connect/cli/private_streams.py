@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import tempfile
+import threading
+from collections.abc import Callable
 from typing import TextIO
+
+LAST_LINES_S = 1.0
 
 
 def take_streams(*, verbose: bool) -> tuple[TextIO, TextIO]:
@@ -28,3 +33,50 @@ def take_streams(*, verbose: bool) -> tuple[TextIO, TextIO]:
 
 def _private(descriptor: int, like: TextIO) -> TextIO:
     return open(os.dup(descriptor), "w", encoding=like.encoding, errors=like.errors)
+
+
+class NoiseFilter:
+    """Puts something between descriptors 1 and 2 and the terminal: every line passes a function that hides secrets.
+
+    Nothing is changed until `start`: as long as there is no secret, the noise of a process that dies suddenly should
+    reach the terminal by itself.
+    """
+
+    def __init__(self, err: TextIO) -> None:
+        """Noise is to end up in `err`, which has a descriptor of its own."""
+        self._err = err
+        self._hide: Callable[[str], str] = str
+        self._thread: threading.Thread | None = None
+
+    def start(self, hide: Callable[[str], str]) -> None:
+        """Let lines pass `hide` from now on, also those of processes that are started later."""
+        self._hide = hide
+        if self._thread is not None:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        source, sink = os.pipe()
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        os.close(sink)
+        self._thread = threading.Thread(target=self._pass_on, args=(source,), name="noise", daemon=True)
+        self._thread.start()
+        atexit.register(self._finish)
+
+    def _pass_on(self, source: int) -> None:
+        with open(source, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                self._err.write(self._hide(line))
+                self._err.flush()
+
+    def _finish(self) -> None:
+        """Give the descriptors back, so that the pipe can end, and wait for the last lines.
+
+        A child that still runs keeps the pipe open; nobody waits for it.
+        """
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.dup2(self._err.fileno(), 1)
+        os.dup2(self._err.fileno(), 2)
+        if self._thread is not None:
+            self._thread.join(LAST_LINES_S)

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from airflow_connect.api.config_references import ResolvedReferences
+from airflow_connect.cli.private_streams import NoiseFilter
 from airflow_connect.runtime.presentation import error_lines
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -23,13 +25,27 @@ class Terminal:
     """
 
     def __init__(
-        self, out: TextIO | None = None, err: TextIO | None = None, *, as_json: bool = False, verbose: bool = False
+        self,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        *,
+        as_json: bool = False,
+        verbose: bool = False,
+        noise: NoiseFilter | None = None,
     ) -> None:
-        """Use the given streams, else the process's own."""
+        """Use the given streams, else the process's own; `noise` goes to stderr beside them."""
         self.out = out or sys.stdout
         self.err = err or sys.stderr
         self.as_json = as_json
         self.verbose = verbose
+        self._noise = noise
+        self._hidden = ResolvedReferences()
+
+    def hide(self, references: Mapping[str, str]) -> None:
+        """From now on show references to config providers instead of the values that they stand for."""
+        self._hidden = ResolvedReferences({**self._hidden.values, **references})
+        if self._noise is not None and references:
+            self._noise.start(self._hidden.hide)
 
     @property
     def is_live(self) -> bool:
@@ -71,6 +87,9 @@ class Terminal:
             self.note(self.style(line, *style, stream=self.err) if style else line)
 
     def _write(self, stream: TextIO, text: str) -> None:
+        if stream is self.err:
+            # Results are made of names and counts; among their words a value would be replaced by chance only.
+            text = self._hidden.hide(text)
         encoding = stream.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.airflow.connections import (
     DEFAULT_KAFKA_CONN_ID,
     aws_credentials,
@@ -18,8 +19,10 @@ from airflow_connect.airflow.connections import (
 from airflow_connect.airflow.outcome import driver_failure, run_failure, summary_of
 from airflow_connect.airflow.redaction import Redactor, mask_in_airflow, secret_values
 from airflow_connect.airflow.run_params import chosen_limits, run_params
+from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConfigError, ConnectError
 from airflow_connect.api.run import RunReport
+from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file, read_worker_file, unwrap_connector
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.presentation import EventLines, error_lines
@@ -42,6 +45,8 @@ class ConnectorOperator(BaseOperator):
 
     Args:
         config: connector configuration as for Kafka Connect; `name` decides the consumer group. Templated.
+            `${airflow:connection:field}` and `${airflow:var:name}` refer to Airflow's connections and variables; the
+            worker may set up more config providers.
         config_file: path of a properties or JSON file with it, instead of `config`. Templated.
         worker: worker configuration, or the path of a file with it. Templated.
         kafka_conn_id: connection with the brokers and their security (extra in librdkafka's names). The
@@ -110,8 +115,9 @@ class ConnectorOperator(BaseOperator):
                 raise
             raise AirflowFailException(f"{error.code}: {error}") from error
         secrets = secret_values(spec.connector, spec.worker, {"aws.password": "", **_as_secrets(spec.aws)})
-        mask_in_airflow(secrets)
-        redact = Redactor(secrets)
+        references = ResolvedReferences(spec.references)
+        mask_in_airflow([*secrets, *references.shapes()])
+        redact = Redactor(secrets, references)
         report = self._run(spec, redact)
         self._tell_assets(context, report)
         return summary_of(report)
@@ -123,10 +129,11 @@ class ConnectorOperator(BaseOperator):
             self._driver.kill()
 
     def _spec(self, context: Context) -> RunSpec:
-        """Files, connections and parameters as the driver's order.
+        """Files, connections and parameters as the driver's order; references to config providers are looked up.
 
         Raises:
             ConfigError: something in them is wrong; nothing was started.
+            UnavailableError: Airflow, or a config provider's server, did not answer.
         """
         connector = self._connector_config()
         dag_run = context["dag_run"]
@@ -135,11 +142,14 @@ class ConnectorOperator(BaseOperator):
         worker = read_worker_file(self.worker) if isinstance(self.worker, str) else dict(self.worker or {})
         worker = worker_with_kafka(worker, self.kafka_conn_id)
         worker = worker_with_spark(worker, self.spark_conn_id)
+        connector = {**connector, **limits}
+        airflow = {PROVIDER_NAME: AirflowConfigProvider}
         instance = context["ti"]
         return RunSpec(
-            connector={**connector, **limits},
+            connector=connector,
             worker=worker,
             aws=aws_credentials(self.aws_conn_id),
+            references=resolve_references(connector, worker, providers=airflow).values,
             origin={
                 "dag_id": instance.dag_id,
                 "dag_run_id": instance.run_id,

@@ -37,7 +37,7 @@ def _plan_all(
     for path in arguments.connectors:
         if stopping.is_set():
             break
-        plan, error = _plan_one(path, worker, arguments.settings)
+        plan, error = _plan_one(path, worker, arguments.settings, terminal)
         results.append({"file": path, "plan": plan.to_json() if plan else None, "error": error})
         if error is not None:
             errors.append(error)
@@ -54,7 +54,7 @@ def _plan_all(
 
 
 def _plan_one(
-    path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]]
+    path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]], terminal: Terminal
 ) -> tuple[Plan | None, dict[str, Any] | None]:
     from airflow_connect.runtime.driver.run import plan_connector
 
@@ -62,6 +62,7 @@ def _plan_one(
     try:
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
+        terminal.hide(spec.references)
         return plan_connector(spec), None
     except ConnectError as error:
         return None, {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}

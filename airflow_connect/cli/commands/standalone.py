@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.run import RunReport
-from airflow_connect.cli.inputs import add_files, label_of, spec_of
+from airflow_connect.cli.inputs import add_files, label_of, spark_settings, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import Outcome, defect, exit_code_of
@@ -46,8 +46,7 @@ def run(arguments: Namespace, terminal: Terminal) -> Outcome:
     def work(stopping: threading.Event) -> Outcome:
         from airflow_connect.runtime.engine.spark import SparkEngine
 
-        spark = {key: str(value) for key, value in worker.items() if key.startswith("spark.")}
-        with SparkEngine(spark) as engine:
+        with SparkEngine(spark_settings(worker)) as engine:
             outcome = _round(arguments, worker, engine, terminal)
             while arguments.follow is not None and not stopping.is_set():
                 _show(outcome, terminal)
@@ -97,6 +96,7 @@ def _run_one(
     try:
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
+        terminal.hide(spec.references)
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)
         error = report.error
