@@ -30,6 +30,15 @@ _JAVA_CLASSES: tuple[tuple[type, str], ...] = (
     (list, "java.util.ArrayList"),
     (datetime.datetime, "java.util.Date"),
 )
+_TYPES: tuple[tuple[type, Type], ...] = (
+    (str, Type.STRING),
+    (bool, Type.BOOLEAN),
+    (int, Type.INT64),
+    (float, Type.FLOAT64),
+    (bytes, Type.BYTES),
+    (dict, Type.MAP),
+    (list, Type.ARRAY),
+)
 _CLASSES_WITH_SCHEMA = (DATE, TIME, TIMESTAMP)
 
 
@@ -53,6 +62,14 @@ def java_class(schema: Schema | None, value: Any) -> str:
             return "java.util.Date"
         return "java.lang.Long" if schema is None else _JAVA_INTEGERS.get(schema.type, "java.lang.Long")
     return type(value).__name__
+
+
+def inferred_type(value: Any) -> Type | None:
+    """Type that Connect takes a schemaless value for; None where its data API has none: dates, decimals, None."""
+    for kind, found in _TYPES:
+        if isinstance(value, kind):
+            return found
+    return None
 
 
 def require_map(schema: Schema | None, value: Any, purpose: str) -> dict[Any, Any]:
