@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.run import RunReport
+from airflow_connect.api.run import RunReport, TaskReport
 from airflow_connect.exactly_once.manifest import Manifest
+from airflow_connect.planning.limits import RunLimits
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
 
@@ -41,6 +42,24 @@ def bytes_per_record(manifest: Manifest) -> dict[str, float]:
         written[p.range.topic] = written.get(p.range.topic, 0) + p.written
         size[p.range.topic] = size.get(p.range.topic, 0) + p.size_bytes
     return {topic: size[topic] / count for topic, count in written.items() if count}
+
+
+def standstill(reports: Sequence[TaskReport], limits: RunLimits) -> str:
+    """What to say of a run that read records and commits nothing, because all of them are left for the next run; or "".
+
+    With a limit on what a run reads, the next run reads the same records, and so on for ever.
+    """
+    partitions = [p for r in reports for p in r.partitions]
+    left = sum(p.left for p in partitions)
+    if not left or any(p.commit_offset > p.range.start for p in partitions):
+        return ""
+    told = f"This run commits nothing: flush.on.end=false leaves all {left} records it read for the next run"
+    if limits == RunLimits():
+        return f"{told}, because they fill no file."
+    return (
+        f"{told}, which will stop at the same limit and do the same again. Raise run.max.records, run.max.bytes or "
+        "run.max.seconds until a run can fill a file, lower flush.size, or set flush.on.end=true."
+    )
 
 
 def failed(name: str, run_id: str, started_ms: int, error: ConnectError, phases_ms: dict[str, int]) -> RunReport:

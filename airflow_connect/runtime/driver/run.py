@@ -28,7 +28,15 @@ from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.configuration import RunConfiguration
 from airflow_connect.runtime.driver.dead_letters import topic_records
 from airflow_connect.runtime.driver.kafka_session import KafkaSession
-from airflow_connect.runtime.driver.reporting import PublishProgress, bytes_per_record, failed, now_ms, publishing
+from airflow_connect.runtime.driver.reporting import (
+    PublishProgress,
+    bytes_per_record,
+    failed,
+    now_ms,
+    publishing,
+    standstill,
+)
+from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 from airflow_connect.stores.store import HAS_TWIN
@@ -172,7 +180,10 @@ class SinkRun:
         reports = self._copy(plan, self._settings(plan.created_ms, state))
         with self._phase("audit"):
             audit(plan, reports, [f for r in reports for f in r.files if f.role == driver.counted_role])
+            refuse_too_many(reports, self._config.resolved.connector.errors.max_records)
             reached(crash_points.AUDITED)
+        if all_left := standstill(reports, self._config.policy.limits):
+            self._warn(all_left)
         manifest = manifest_of(plan, reports, self._config.without_secrets(), positions.to_commit)
         return self._make_true(kafka, state, plan, manifest, reports)
 

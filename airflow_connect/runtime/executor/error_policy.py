@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, TaskFailedError, TooManyErrorsError
+from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, TaskFailedError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaRecord
 from airflow_connect.runtime.dead_letter_codec import to_text
 from airflow_connect.runtime.executor.retrying import Retries
+from airflow_connect.runtime.failed_records import PLACES, too_many
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import ErrorConfig
-    from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.run import PartitionReport
 
 log = logging.getLogger(__name__)
@@ -30,8 +30,6 @@ KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVE
 TRANSFORMATION, TASK_PUT = "TRANSFORMATION", "TASK_PUT"
 SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 """What Connect writes as the class of every record that a sink could not write, whichever sink it was."""
-PLACES = 5
-"""How many failed records a message names."""
 STACK_TRACE_CHARACTERS = 16_000
 """Longest `exception.stacktrace`: a dead letter must still fit into a Kafka record."""
 _TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "CreateTime", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
@@ -80,7 +78,7 @@ class ErrorPolicy:
                 would empty a topic into the dead letter queue; names the record at which it happened.
         """
         error = _as_connect_error(failure)
-        if not self._is_tolerable(error):
+        if not self._is_tolerable(failure.stage, error):
             raise self._ended(_located(record, failure, error))
         self._count(record, failure, error)
         if self._errors.log:
@@ -93,43 +91,6 @@ class ErrorPolicy:
     def report(self, record: KafkaRecord, failure: Failure) -> bool:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
         return self.handle(record, failure) if self._errors.dead_letter_topic else False
-
-    def report_errant(self, record: SinkRecord, error: BaseException) -> bool:
-        """An errant record that a sink task reports by itself; see `api.errant.ErrantRecordReporter`.
-
-        Returns:
-            True when it goes to the dead letter queue, False when it is only left out.
-
-        Raises:
-            ConnectError: as `handle`, or the record is not one that the task was given.
-        """
-        if record.consumed is None:
-            raise self._ended(
-                ConnectError(
-                    f"The sink reported the record at {record.where}, which it was not given by the run.",
-                    code="task.foreign_record",
-                    suggestion="Report the record that was given to put, or a copy made with record.changed(...).",
-                )
-            )
-        reason = error if isinstance(error, Exception) else DataError(f"The sink refused it with {error!r}.")
-        if isinstance(reason, ConnectError) and not isinstance(reason, DataError):
-            # The sink says that it is about this record; were it about a server, it would have raised it.
-            reason = DataError(reason.message, code=reason.code, suggestion=reason.suggestion)
-        return self.handle(record.consumed, Failure(TASK_PUT, SINK_TASK, reason))
-
-    def repeat_put(self, put: Callable[[], None]) -> None:
-        """Call `put`, and again with pauses for as long as it raises an error that may pass.
-
-        Only for sinks that can be given the same records twice. Differs from Connect, where a sink that raises
-        RetriableException is given them without end: here `errors.retry.timeout` bounds it, and the run then ends.
-
-        Raises:
-            Exception: the last error.
-        """
-        try:
-            put()
-        except Exception as error:  # noqa: BLE001 (decides by an attribute, and raises what it does not repeat)
-            self.retries.repeat(put, error)
 
     def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
         """Dead letters of records that this run commits.
@@ -148,8 +109,11 @@ class ErrorPolicy:
         if self._final is not None:
             raise self._final
 
-    def _is_tolerable(self, error: ConnectError) -> bool:
-        return self._errors.tolerate and isinstance(error, DataError) and not isinstance(error, FatalDataError)
+    def _is_tolerable(self, stage: str, error: ConnectError) -> bool:
+        if not self._errors.tolerate or isinstance(error, FatalDataError):
+            return False
+        # A sink that reports a record says itself that the record is to blame, whatever the error is.
+        return isinstance(error, DataError) or stage == TASK_PUT
 
     def _count(self, record: KafkaRecord, failure: Failure, error: ConnectError) -> None:
         self.failed += 1
@@ -203,23 +167,6 @@ class ErrorPolicy:
             ("exception.message", error.message if isinstance(error, ConnectError) else str(error)),
             ("exception.stacktrace", _stack_trace(error)),
         ]
-
-
-def too_many(failed: int, limit: int, places: Sequence[str], who: str) -> TooManyErrorsError:
-    """The error for more failed records than `errors.max.records` allows.
-
-    Args:
-        failed: number of failed records.
-        limit: `errors.max.records`.
-        places: the first of them, with stage and reason.
-        who: `Task 3` or `The run`.
-    """
-    return TooManyErrorsError(
-        f"{who} met {failed} records that failed, more than errors.max.records={limit} allows. "
-        f"The first: {'; '.join(places)}.",
-        suggestion="Nothing became visible and no offset was moved. Correct the cause, or raise errors.max.records.",
-        config_path="errors.max.records",
-    )
 
 
 def put_failed(where: str, error: Exception) -> TaskFailedError:
