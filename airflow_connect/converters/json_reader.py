@@ -58,6 +58,11 @@ def payload_reader(schema: Schema, replace_null: bool) -> Reader:
     return required
 
 
+def scalar_reader(schema: Schema) -> Reader:
+    """As `payload_reader` for a schema without parts and a node that is not null."""
+    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, False)
+
+
 def schemaless(node: Any) -> Any:
     """Parsed JSON to a schemaless value: integers wrap to 64 bits, fractions are doubles, as in Connect."""
     kind = type(node)

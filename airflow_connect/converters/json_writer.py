@@ -50,6 +50,11 @@ def value_writer(schema: Schema | None, options: WriterOptions) -> Writer:
     return lambda value: null if value is None else write(value)
 
 
+def scalar_writer(schema: Schema, options: WriterOptions) -> Writer:
+    """As `value_writer` for a schema without parts and a value that is not None."""
+    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, options)
+
+
 def schemaless_text(value: Any) -> str:
     """JSON text of a schemaless value.
 

@@ -1,0 +1,147 @@
+"""What the converters of JSON Schema and Protobuf share: the registry's side of a message.
+
+Reading and writing are compiled once per schema; a record then costs a look-up by the bytes of its prefix.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from airflow_connect.api.config import ConfigDef
+from airflow_connect.api.converter import NULL, SchemaAndValue
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import Schema
+from airflow_connect.converters.registry import settings
+from airflow_connect.converters.registry.client import SchemaRegistryClient, SchemaText
+from airflow_connect.converters.registry.schema_ids import SchemaIds
+from airflow_connect.converters.registry.settings import WritingSettings
+from airflow_connect.converters.registry.wire_format import read_schema_id
+
+MessageReader = Callable[[bytes], SchemaAndValue]
+MessageWriter = Callable[[Any], bytes | None]
+
+
+class RegistryConverter(ABC):
+    """A converter whose messages begin with the id of a registered schema.
+
+    Attributes:
+        config_def: all keys, without `key.converter.` or `value.converter.`.
+        kind: schema type of the registry.
+    """
+
+    config_def: ClassVar[ConfigDef]
+    kind: ClassVar[str]
+
+    _client: SchemaRegistryClient
+    _rules: WritingSettings
+    _ids: SchemaIds
+
+    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
+        """Take the keys of `config_def`. The registry is not asked before the first record.
+
+        Raises:
+            ConfigError: a key is missing or wrong.
+        """
+        parsed = self.config_def.parse(config)
+        self._configure(parsed)
+        self._client = SchemaRegistryClient(parsed, config)
+        self._rules = settings.writing_settings(parsed, is_key)
+        self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
+        self._readers: dict[tuple[str, int], MessageReader] = {}
+        self._writers: dict[tuple[str, Schema], MessageWriter] = {}
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """One message to schema and value; None is a tombstone, (None, None).
+
+        Raises:
+            DataError: not the registry's wire format, an unknown id, or data that its schema does not describe.
+        """
+        if data is None:
+            return NULL
+        key = (topic, read_schema_id(data))
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = self._open_reader(*key)
+            self._keep(self._readers, key, reader)
+        return reader(data)
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Schema and value to a message, whose schema is registered or looked up first.
+
+        Raises:
+            DataError: no schema, a value that does not fit it, or a schema that the registry refuses.
+        """
+        if schema is None:
+            if value is None:
+                return None
+            raise DataError(
+                f"{type(self).__name__} cannot write a value without a schema.",
+                suggestion="Use JsonConverter with schemas.enable=false, or give the value a schema.",
+            )
+        key = (topic, schema)
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = self._open_writer(topic, schema)
+            self._keep(self._writers, key, writer)
+        return writer(value)
+
+    def _keep(self, cache: dict[Any, Any], key: Any, value: Any) -> None:
+        while len(cache) >= self._rules.max_cached_schemas:
+            del cache[next(iter(cache))]
+        cache[key] = value
+
+    def _registered(self, schema_id: int) -> SchemaText:
+        """The schema of an id, of this converter's kind."""
+        found = self._client.schema(schema_id)
+        if found.kind == self.kind:
+            return found
+        raise DataError(
+            f"The schema {schema_id} is of the type {found.kind}, and {type(self).__name__} reads {self.kind}.",
+            code="data.schema_type",
+            suggestion="Use the converter of the schema's type for this topic.",
+        )
+
+    def _version(self, topic: str, record_name: str | None, schema: SchemaText) -> int | None:
+        """The schema's version in the subject of the topic; None when it stands under other subjects only."""
+        found = self._client.lookup(self._rules.subject(topic, record_name), schema, deleted=True)
+        return None if found is None else found.version
+
+    @abstractmethod
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        """Take the converter's own keys, typed."""
+
+    @abstractmethod
+    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
+        """A function that reads messages with this schema."""
+
+    @abstractmethod
+    def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
+        """A function that writes values of this schema."""
+
+    @abstractmethod
+    def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
+        """Why data of `schema` cannot be read with `target`, or ""."""
+
+
+def find_connect_mismatch(target: Schema, schema: Schema, path: str = "") -> str:
+    """Why values of `schema` cannot be read by `target`, or "": a type that differs, or a field that is missing."""
+    where = path or "the value"
+    if target.type is not schema.type:
+        return f"{where} is {target.type.name} there and {schema.type.name} in the value"
+    for field in target.fields:
+        given = schema.field(field.name)
+        inner = f"{path}.{field.name}".lstrip(".")
+        if given is not None:
+            found = find_connect_mismatch(field.schema, given.schema, inner)
+            if found:
+                return found
+        elif not field.schema.optional and field.schema.default is None:
+            return f"{inner} is required there and missing in the value"
+    parts = ((target.key_schema, schema.key_schema), (target.value_schema, schema.value_schema))
+    for left, right in parts:
+        found = find_connect_mismatch(left, right, f"{path}[]") if left is not None and right is not None else ""
+        if found:
+            return found
+    return ""
