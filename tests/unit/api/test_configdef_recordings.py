@@ -27,8 +27,8 @@ from airflow_connect.api.plugins import PluginKind, resolve
 RECORDINGS = Path(__file__).parents[2] / "data" / "configdef.jsonl"
 CASES = [json.loads(line) for line in RECORDINGS.read_text("utf-8").splitlines()]
 
-NOT_OURS = "ConfigTransformer"
-"""`${provider:path:key}` is resolved by the config providers, before ConfigDef sees the value."""
+REPLAYED_ELSEWHERE = "ConfigTransformer"
+"""Replayed in tests/unit/config_providers/test_resolving.py."""
 
 FITTING_INTEGERS_ARE_TAKEN = {135, 180, 181}
 """Java refuses 5L for INT, and 5 for SHORT; Python has one integer type, which is taken wherever it fits."""
@@ -96,7 +96,7 @@ def the_definition() -> ConfigDef:
 
 def test_recordings_every_operation_is_replayed_or_listed() -> None:
     replayed = {"parse", "toString", "ensureValid", "convertToString", "validate", "parse-all"}
-    assert {case["op"].split(" ")[0] for case in CASES} == replayed | {NOT_OURS}
+    assert {case["op"].split(" ")[0] for case in CASES} == replayed | {REPLAYED_ELSEWHERE}
 
 
 @pytest.mark.parametrize("case", cases("parse"))
