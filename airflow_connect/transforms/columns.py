@@ -46,3 +46,14 @@ def with_default(column: pa.Array[Any], schema: Schema, replace_null: bool) -> p
 
     filled: pa.Array[Any] = pc.fill_null(column, pa.scalar(schema.default, column.type))
     return filled
+
+
+def masked_column(column: pa.Array[Any], mask: Any) -> pa.Array[Any] | None:
+    """A column of the same type with `mask` in place of every value; nulls stay. None when `mask` is None."""
+    if mask is None:
+        return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    masked: pa.Array[Any] = pc.if_else(column.is_valid(), pa.scalar(mask, column.type), pa.scalar(None, column.type))
+    return masked

@@ -100,4 +100,5 @@ def parse_decimal(text: str) -> Decimal:
     """
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text} is not a decimal number.")
-    return Decimal(text)
+    number = Decimal(text)
+    return number.copy_abs() if number.is_zero() else number  # Java's has no negative zero

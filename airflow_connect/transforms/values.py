@@ -6,6 +6,7 @@ Source of the messages: org.apache.kafka.connect.transforms.util.Requirements (K
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -133,7 +134,7 @@ def require_sink_record(record: ConnectRecord, purpose: str) -> SinkRecord:
     )
 
 
-def field_value(struct: dict[str, Any], field: Field, replace_null: bool) -> Any:
+def field_value(struct: Mapping[str, Any], field: Field, replace_null: bool) -> Any:
     """Value of a struct's field; where it is null and `replace_null`, the field's default (KIP-1040)."""
     value = struct.get(field.name)
     return field.schema.default if value is None and replace_null else value

@@ -28,9 +28,14 @@ WIDTH = "a Python int has no width: without a schema Integer and Long are one ty
 DIFFERENCES: dict[int, str] = {}
 
 # Where only the words of the message differ: ids of the recordings -> what ours says.
+HASH_ORDER = "Flatten transformation was passed a value of type class java.util.Date which is not supported"
 WORDS: dict[int, str] = {
     92: "Invalid type found in casting spec: f.",
     93: "Invalid type found in casting spec: decimal.",
+    # Java's HashMap finds the BigDecimal first, our maps keep their order.
+    237: HASH_ORDER,
+    245: HASH_ORDER,
+    253: HASH_ORDER,
     356: "Invalid value null for configuration static.value: No value specified for static field: sf",
     357: "Invalid value null for configuration static.value: No value specified for static field: sf",
 }
