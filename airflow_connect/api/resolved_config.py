@@ -11,6 +11,7 @@ from airflow_connect.api.config import ConfigDef
 from airflow_connect.api.config_values import coerce_config
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.source import SourceConnector
 from airflow_connect.api.transform_keys import with_chain
 from airflow_connect.api.worker_config import WorkerConfig
 
@@ -60,7 +61,20 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
             f"The class {name} is no connector: it has no `config_def`.",
             config_path=connector_keys.CONNECTOR_CLASS,
         )
-    return with_chain(definition, raw)
+    if isinstance(connector, type) and issubclass(connector, SourceConnector):
+        raise ConfigError(
+            f"The class {name} is a source connector, and this version runs sink connectors only.",
+            suggestion="Keep sources on Kafka Connect, and name a sink connector here.",
+            config_path=connector_keys.CONNECTOR_CLASS,
+        )
+    return with_chain(_with_shared_keys(definition), raw)
+
+
+def _with_shared_keys(definition: ConfigDef) -> ConfigDef:
+    """The keys of a connector, and those of every sink where it does not define them itself."""
+    if connector_keys.NAME in definition.keys:
+        return definition
+    return connector_keys.sink_keys().include(definition)
 
 
 def load_connector_config(

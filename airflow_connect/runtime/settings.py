@@ -41,7 +41,7 @@ class TaskSettings:
 
     def task_context(self, task: int, errors: ErrorHandling) -> RoleContext:
         """What the executor role of the sink is opened with, for one task."""
-        own = self.task_configs[task] if self.task_configs else self.connector
+        own = self.task_configs[task % len(self.task_configs)] if self.task_configs else self.connector
         return replace(self.sink_context(), task_config=own, errors=errors)
 
     def sink_context(self) -> RoleContext:

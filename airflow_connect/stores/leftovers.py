@@ -20,7 +20,8 @@ class LeftoverPattern:
     Attributes:
         store: where they are, e.g. a bucket name; a sweep elsewhere would be wrong.
         prefixes: key prefixes to list.
-        pattern: regular expression that a whole key matches, with the groups `topic`, `partition` and `start`.
+        pattern: regular expression that a whole key matches, with the groups `topic`, `partition` and `start`. Without
+            groups: the publisher lists nothing but what is this connector's own.
         ranges: ranges of the runs that may have left something.
         probe_prefix: what the keys of the store's own trial uploads start with, or "". They hold nothing, so
             discarding one that another connector has just begun harms nobody.
@@ -37,8 +38,8 @@ class LeftoverPattern:
         if self.probe_prefix and key.startswith(self.probe_prefix):
             return True
         found = re.fullmatch(self.pattern, key)
-        if found is None:
-            return False
+        if found is None or not found.re.groups:
+            return found is not None
         topic, partition, start = found["topic"], int(found["partition"]), int(found["start"])
         return any(r.topic == topic and r.partition == partition and r.start <= start < r.end for r in self.ranges)
 

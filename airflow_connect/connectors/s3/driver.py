@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_connect.api.offsets import OffsetRange
@@ -52,6 +52,10 @@ class S3SinkDriver:
         rotation = self._plan.layout.rotation
         interval = rotation.rotate_schedule_interval_ms
         return interval > 0 and last_run_ms > 0 and next_schedule(last_run_ms, interval, rotation.zone) <= now_ms
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """All tasks are configured alike."""
+        return ()
 
     def publisher(self) -> Publisher:
         """The store's publisher; no request yet."""

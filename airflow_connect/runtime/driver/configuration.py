@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_connect.api import connector_keys
+from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.config_references import ResolvedReferences, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
 from airflow_connect.api.connector_config import CONVERTER_TYPE
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.resolved_config import ResolvedConfig, connector_definition, load_connector_config
+from airflow_connect.api.sink import Delivery
 from airflow_connect.config_providers.resolving import look_up, resolve_references
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
@@ -36,14 +38,24 @@ class SinkDriver(Protocol):
         """Where files go, e.g. `s3://bucket`."""
 
     @property
-    def counted_role(self) -> str:
-        """Role of the files that hold one entry per written record: `value`, or `key` where null values are written."""
+    def counted_role(self) -> str | None:
+        """Role of the files that hold one entry per written record: `value`, or `key` where null values are written.
+
+        None: the sink stages no files, so nothing can be counted in them.
+        """
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         """How files look that a run over `ranges` stages."""
 
     def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
         """Whether a tick of `rotate.schedule.interval.ms` lies in `(last_run_ms, now_ms]`."""
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Configurations of at most `max_tasks` tasks; () where every task uses the connector's own.
+
+        Raises:
+            ConnectError: the connector cannot say.
+        """
 
     def publisher(self) -> Publisher:
         """The store's publisher; no request yet."""
@@ -130,13 +142,37 @@ class RunConfiguration:
 
     @property
     def tasks_max(self) -> int:
-        """`tasks.max`."""
-        return self.resolved.connector.tasks_max
+        """`tasks.max`, or fewer where the connector gives fewer configurations."""
+        return len(self.task_configs) or self.resolved.connector.tasks_max
+
+    @cached_property
+    def task_configs(self) -> Sequence[Mapping[str, str]]:
+        """What the connector configures its tasks with; () where every task uses the connector's own."""
+        return self.open_driver().task_configs(self.resolved.connector.tasks_max)
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """What the connector class declares."""
+        declared: Delivery = plugins.load(self.resolved.connector.connector).delivery
+        return declared
 
     @property
     def delivery_guarantee(self) -> str:
-        """`delivery.guarantee`."""
-        return self.resolved.connector.delivery_guarantee
+        """`delivery.guarantee`; what is not set becomes the best that the sink can do."""
+        connector = self.resolved.connector
+        if self.delivery is Delivery.AT_LEAST_ONCE and connector_keys.DELIVERY_GUARANTEE not in connector.raw:
+            return connector_keys.AT_LEAST_ONCE
+        return connector.delivery_guarantee
+
+    @property
+    def delivery_notes(self) -> tuple[str, ...]:
+        """Sentences about a sink that does not stage: what is visible before the commit, and what a crash repeats."""
+        name = self.resolved.connector.connector.name
+        if self.delivery is Delivery.AT_LEAST_ONCE:
+            return (f"{name} delivers at least once: after a run that failed, records are written again.",)
+        if self.delivery is Delivery.IDEMPOTENT:
+            return (f"{name} writes while it copies: records are stored once, but can be seen before the commit.",)
+        return ()
 
     @property
     def worker_spark(self) -> Mapping[str, str]:
@@ -169,13 +205,16 @@ class RunConfiguration:
         Raises:
             ConfigError: the sink refuses its own keys.
         """
-        context = self.task_settings(0, schedule_expired=False).sink_context()
+        context = self._settings(0, schedule_expired=False).sink_context()
         opened = load_role(self.resolved.connector.connector, "driver_role")
-        driver: SinkDriver = opened(replace(context, overwrite=self.delivery_guarantee != "exactly_once"))
+        driver: SinkDriver = opened(replace(context, overwrite=self.delivery_guarantee != connector_keys.EXACTLY_ONCE))
         return driver
 
     def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
         """What tasks get."""
+        return replace(self._settings(now_ms, schedule_expired=schedule_expired), task_configs=self.task_configs)
+
+    def _settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
         return TaskSettings(
             connector=self.resolved.connector.raw,
             worker=dict(self.worker),

@@ -173,13 +173,17 @@ class SinkRun:
             reached(crash_points.PLANNED)
         if plan.is_empty:
             return self._end_empty(kafka, state, plan, positions)
+        if self._config.delivery_guarantee == AT_LEAST_ONCE:
+            for note in self._config.delivery_notes:
+                self._warn(note)
         driver = self._config.open_driver()
         kafka.ensure_dead_letter_queue()
         state = self._begin(kafka, state, plan)
         self._driver_role().preflight()  # After `begin`: it starts an upload, which a crash may leave.
         reports = self._copy(plan, self._settings(plan.created_ms, state))
         with self._phase("audit"):
-            audit(plan, reports, [f for r in reports for f in r.files if f.role == driver.counted_role])
+            counted = [f for r in reports for f in r.files if f.role == driver.counted_role]
+            audit(plan, reports, None if driver.counted_role is None else counted)
             refuse_too_many(reports, self._config.resolved.connector.errors.max_records)
             reached(crash_points.AUDITED)
         if all_left := standstill(reports, self._config.policy.limits):
@@ -261,13 +265,13 @@ class SinkRun:
         positions = plan_positions(log, memory, self._config.policy, created_ms)
         tasks = pack(
             positions.ranges,
-            self._config.tasks_max,
+            self._config.tasks_max if positions.ranges else 1,  # Nothing to copy: no connector is asked.
             state.bytes_per_record if state else {},
             self._config.policy.limits,
         )
-        return Plan(
-            self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), positions.notes
-        ), positions
+        notes = (*positions.notes, *self._config.delivery_notes)
+        plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
+        return plan, positions
 
     def _end_empty(self, kafka: KafkaSession, state: ConnectorState, plan: Plan, positions: Positions) -> RunReport:
         if positions.to_commit or self._state_is_stale:

@@ -325,6 +325,7 @@ class ModelConfig:
     delivery_guarantee = "exactly_once"
     tasks_max = 2
     ignored_keys: Sequence[str] = ()
+    delivery_notes: Sequence[str] = ()
     references = ResolvedReferences()
 
     def __post_init__(self) -> None:
