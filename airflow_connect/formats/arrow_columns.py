@@ -72,8 +72,15 @@ def _member(column: Any, field: pa.Field[Any]) -> Any:
         return column
     if pa.types.is_nested(field.type):
         raise pa.ArrowInvalid("a required member of a null struct is nested")
-    is_text = pa.types.is_string(field.type) or pa.types.is_binary(field.type)
-    return column.fill_null(pa.scalar("" if is_text else 0).cast(field.type))
+    return column.fill_null(_any_value(field.type))
+
+
+def _any_value(kind: Any) -> Any:
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pa.scalar("").cast(kind)
+    # Arrow makes dates and times only of integers of their width.
+    is_short = pa.types.is_date32(kind) or pa.types.is_time32(kind)
+    return pa.scalar(0, pa.int32() if is_short else pa.int64()).cast(kind)
 
 
 def _list(column: Any, schema: Schema, wanted: Any) -> Any:
