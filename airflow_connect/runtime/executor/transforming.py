@@ -94,9 +94,7 @@ class TransformChain:
             for transform in config:
                 predicate = None if transform.predicate is None else open_predicate(transform.predicate)
                 name = transform.plugin.name
-                opened.append(
-                    Stage(transform.alias, name, open_transformation(transform), predicate, transform.negate)
-                )
+                opened.append(Stage(transform.alias, name, open_transformation(transform), predicate, transform.negate))
         except BaseException:
             cls(opened).close()
             raise

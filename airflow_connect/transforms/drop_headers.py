@@ -1,0 +1,31 @@
+"""DropHeaders: removes headers by name. KIP-145; messages as in Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import ValidList
+from airflow_connect.api.transform import R, Transformation
+
+HEADERS = "headers"
+
+
+class DropHeaders(Transformation):
+    """Removes every header that has one of the names."""
+
+    config_def = ConfigDef().define(
+        ConfigKey(
+            HEADERS, Type.LIST, documentation="The names of the headers to be removed.",
+            validator=ValidList(empty_allowed=False), importance=Importance.HIGH,
+        )
+    )  # fmt: skip
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take the names."""
+        self._names = frozenset(self.config_def.parse(config)[HEADERS])
+
+    def apply(self, record: R) -> R | None:
+        """The record with the headers that are left."""
+        left = tuple(header for header in record.headers if header.key not in self._names)
+        return record if len(left) == len(record.headers) else record.changed(headers=left)

@@ -1,0 +1,121 @@
+"""HeaderFrom: copies or moves fields of the key or value into headers. KIP-145; messages as in Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.api.config_validators import Lambda, ValidString
+from airflow_connect.api.config_values import invalid
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.record import Header
+from airflow_connect.api.schema import Schema
+from airflow_connect.api.transform import R
+from airflow_connect.transforms.fields import SchemaCache, struct_like
+from airflow_connect.transforms.of_key_or_value import (
+    REPLACE_NULL_WITH_DEFAULT,
+    OfKey,
+    OfKeyOrValue,
+    OfValue,
+    replace_null_with_default,
+)
+from airflow_connect.transforms.values import field_value, require_map, require_struct
+
+FIELDS, HEADERS, OPERATION = "fields", "headers", "operation"
+MOVE, COPY = "move", "copy"
+
+
+def _check_not_empty(name: str, value: Any) -> None:
+    """Source: Connect's NonEmptyListValidator."""
+    if not value:
+        raise invalid(name, "[]", "Empty list")
+
+
+def _as_many_headers_as_fields(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if len(parsed[FIELDS]) != len(parsed[HEADERS]):
+        yield Problem(
+            FIELDS,
+            f"'{FIELDS}' config must have the same number of elements as '{HEADERS}' config.",
+            f"Give each of the {len(parsed[FIELDS])} fields one name in {HEADERS}.",
+        )
+
+
+class _HeaderFrom(OfKeyOrValue):
+    """Adds one header per field, behind those that the record has."""
+
+    config_def = (
+        ConfigDef()
+        .define(
+            ConfigKey(
+                FIELDS, Type.LIST,
+                documentation="Field names in the record whose values are to be copied or moved to headers.",
+                validator=Lambda(_check_not_empty, "non-empty list"), importance=Importance.HIGH,
+            ),
+            ConfigKey(
+                HEADERS, Type.LIST,
+                documentation="Header names, in the same order as the field names in fields.",
+                validator=Lambda(_check_not_empty, "non-empty list"), importance=Importance.HIGH,
+            ),
+            ConfigKey(
+                OPERATION, Type.STRING,
+                documentation="`move`: the fields are taken out of the key or value; `copy`: they stay.",
+                validator=ValidString(MOVE, COPY), importance=Importance.HIGH,
+            ),
+            replace_null_with_default(),
+        )
+        .define_rule((FIELDS, HEADERS), _as_many_headers_as_fields)
+    )  # fmt: skip
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take the names."""
+        parsed = self.config_def.parse(config)
+        self._headers: list[tuple[str, str]] = list(zip(parsed[FIELDS], parsed[HEADERS], strict=True))
+        self._moved = frozenset(parsed[FIELDS]) if parsed[OPERATION] == MOVE else frozenset()
+        self._purpose = f"header {parsed[OPERATION]}"
+        self._replace_null: bool = parsed[REPLACE_NULL_WITH_DEFAULT]
+        self._left = SchemaCache(self._make_schema)
+
+    def apply(self, record: R) -> R | None:
+        """The record with more headers and, after a move, fewer fields.
+
+        Raises:
+            DataError: the part is neither struct nor map, or its schema lacks a field.
+        """
+        schema, value = self.schema_of(record), self.value_of(record)
+        if schema is None:
+            found = require_map(None, value, self._purpose)
+            headers = tuple(Header(name, None, found.get(field)) for field, name in self._headers)
+            left = {name: member for name, member in found.items() if name not in self._moved}
+            return self.with_part(record, None, left).changed(headers=(*record.headers, *headers))
+        fields = require_struct(schema, value, self._purpose)
+        headers = tuple(self._header(schema, fields, field, name) for field, name in self._headers)
+        changed = record.changed(headers=(*record.headers, *headers))
+        if not self._moved:
+            return changed
+        rest = [field for field in schema.fields if field.name not in self._moved]
+        members = {field.name: field_value(fields, field, self._replace_null) for field in rest}
+        return self.with_part(changed, self._left(schema), members)
+
+    def _header(self, schema: Schema, fields: dict[str, Any], name: str, header: str) -> Header:
+        field = schema.field(name)
+        if field is None:
+            raise DataError(
+                f"Unknown field: {name}.",
+                suggestion=f"There are the fields {', '.join(schema.fields_by_name)}; correct {FIELDS}.",
+                config_path=FIELDS,
+            )
+        return Header(header, field.schema, field_value(fields, field, self._replace_null))
+
+    def _make_schema(self, schema: Schema) -> Schema:
+        return struct_like(schema, [(f.name, f.schema) for f in schema.fields if f.name not in self._moved])
+
+
+class HeaderFrom:
+    """The two variants."""
+
+    class Key(OfKey, _HeaderFrom):
+        """Of the record's key."""
+
+    class Value(OfValue, _HeaderFrom):
+        """Of the record's value."""

@@ -1,0 +1,40 @@
+"""InsertHeader: adds the same header to every record. KIP-145; messages as in Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import NonNull
+from airflow_connect.api.record import Header
+from airflow_connect.api.transform import R, Transformation
+from airflow_connect.converters.header_text import parse_header_text
+
+HEADER, LITERAL = "header", "value.literal"
+
+
+class InsertHeader(Transformation):
+    """Adds a header behind those that the record has, even behind one of the same name."""
+
+    config_def = ConfigDef().define(
+        ConfigKey(
+            HEADER, Type.STRING, documentation="The name of the header.", validator=NonNull(),
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            LITERAL, Type.STRING,
+            documentation="The value of the header on all records: a number, true, false, a JSON list or object, or"
+            " text; its schema is guessed as SimpleHeaderConverter does.",
+            validator=NonNull(), importance=Importance.HIGH,
+        ),
+    )  # fmt: skip
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Read the literal, once."""
+        parsed = self.config_def.parse(config)
+        literal = parse_header_text(parsed[LITERAL])
+        self._header = Header(parsed[HEADER], literal.schema, literal.value)
+
+    def apply(self, record: R) -> R | None:
+        """The record with one header more."""
+        return record.changed(headers=(*record.headers, self._header))

@@ -1,0 +1,80 @@
+"""HasHeaderKey, RecordIsTombstone, TopicNameMatches. KIP-585; messages as in Kafka 4.3.1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import Composite, Lambda, NonEmptyString
+from airflow_connect.api.transform import Predicate
+from airflow_connect.transforms.java_regex import check_regex, compile_java_regex
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.record import ConnectRecord
+
+NAME, PATTERN = "name", "pattern"
+
+
+class HasHeaderKey(Predicate):
+    """Holds for records with at least one header of a name."""
+
+    config_def = ConfigDef().define(
+        ConfigKey(
+            NAME, Type.STRING, documentation="The header name.", validator=NonEmptyString(),
+            importance=Importance.MEDIUM,
+        )
+    )  # fmt: skip
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take the name."""
+        self._name: str = self.config_def.parse(config)[NAME]
+
+    def test(self, record: ConnectRecord) -> bool:
+        """Letter case matters."""
+        return any(header.key == self._name for header in record.headers)
+
+
+class RecordIsTombstone(Predicate):
+    """Holds for records with a null value."""
+
+    def test(self, record: ConnectRecord) -> bool:
+        """The value's schema does not matter."""
+        return record.value is None
+
+    def test_columns(self, batch: RecordColumns) -> NDArray[np.bool_] | bool | None:
+        """Per record, or False for all of them."""
+        import pyarrow.compute as pc
+
+        values = batch.value.values
+        if not values.null_count:
+            return False
+        nulls: NDArray[np.bool_] = pc.is_null(values).to_numpy(zero_copy_only=False)
+        return nulls
+
+
+class TopicNameMatches(Predicate):
+    """Holds for records whose whole topic matches; of a renamed record it is the new topic."""
+
+    config_def = ConfigDef().define(
+        ConfigKey(
+            PATTERN, Type.STRING, documentation="Java regular expression that the whole name of a topic must match.",
+            validator=Composite(NonEmptyString(), Lambda(check_regex, "valid regex")), importance=Importance.MEDIUM,
+        )
+    )  # fmt: skip
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Compile the pattern."""
+        self._pattern = compile_java_regex(self.config_def.parse(config)[PATTERN])
+
+    def test(self, record: ConnectRecord) -> bool:
+        """The whole name."""
+        return self._pattern.fullmatch(record.topic) is not None
+
+    def test_columns(self, batch: RecordColumns) -> NDArray[np.bool_] | bool | None:
+        """The same for all records of a batch."""
+        return self._pattern.fullmatch(batch.topic) is not None
