@@ -38,6 +38,13 @@ WORDS: dict[int, str] = {
     253: HASH_ORDER,
     356: "Invalid value null for configuration static.value: No value specified for static field: sf",
     357: "Invalid value null for configuration static.value: No value specified for static field: sf",
+    # Connect's message holds the whole record, and with it the user's data.
+    712: "Timestamp missing on record: {'p': 1}@{'o': 2}.",
+    714: "Timestamp missing on record: {'p': 1}@{'o': 2}.",
+    # Connect reads the pattern only when the first record with a timestamp comes.
+    718: "Illegal pattern character 'Q' in the date pattern QQQ.",
+    # The reason is in the words of Python's own regular expressions.
+    769: "Invalid value [ for configuration pattern: Invalid regex: unterminated character set at position 0.",
 }
 
 
