@@ -8,6 +8,8 @@ from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.integration.engine.conftest import progress_of
 from tests.support.spark_servers import ConnectServer
 
+FAULTY = "tests.support.faulty_converter:FaultyConverter"
+
 
 @pytest.fixture(scope="module")
 def server():
@@ -63,7 +65,7 @@ def test_task_that_dies_once_is_tried_again_by_the_server(make_topic, fill, make
     [
         ("unavailable", "UnavailableError", "The server of the test is away."),
         ("refused", "AccessError", "The test is refused."),
-        ("bug", "TaskFailedError", "The Spark job failed: ZeroDivisionError: a defect of somebody."),
+        ("bug", "DataError", f"{FAULTY} failed with ZeroDivisionError: a defect of somebody."),
     ],
 )
 def test_errors_of_tasks_come_back_through_the_server(
@@ -75,7 +77,8 @@ def test_errors_of_tasks_come_back_through_the_server(
 
     driven = drive(sink, {"spark.remote": server.remote})
 
-    assert (driven.report.error["type"], driven.report.error["message"]) == (kind, message)
+    located = f"The record at {topic}-0@5 failed in VALUE_CONVERTER: {message}"
+    assert (driven.report.error["type"], driven.report.error["message"]) == (kind, located)
     assert sink.keys() == []
 
 

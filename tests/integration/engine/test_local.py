@@ -82,7 +82,7 @@ def test_error_worth_a_retry_comes_back_whole_after_the_last_attempt(make_topic,
     assert report.error == {
         "code": "test.away",
         "type": "UnavailableError",
-        "message": "The server of the test is away.",
+        "message": f"The record at {topic}-0@5 failed in VALUE_CONVERTER: The server of the test is away.",
         "suggestion": "Ask the test why.",
         "configPath": "",
         "retriable": True,
@@ -103,7 +103,7 @@ def test_error_that_would_come_again_ends_the_run_after_one_attempt(make_topic, 
     assert report.error == {
         "code": "test.no",
         "type": "AccessError",
-        "message": "The test is refused.",
+        "message": f"The record at {topic}-0@5 failed in VALUE_CONVERTER: The test is refused.",
         "suggestion": "Ask the test why.",
         "configPath": "test.key",
         "retriable": False,
@@ -131,9 +131,11 @@ def test_defect_in_a_task_is_told_in_one_line(make_topic, fill, make_sink, local
 
     report = sink.try_run()
 
-    assert report.error["type"] == "TaskFailedError"
-    assert report.error["message"] == "The Spark job failed: ZeroDivisionError: a defect of somebody."
-    assert report.error["retriable"]
+    assert report.error["type"] == "DataError"
+    assert report.error["message"] == (
+        f"The record at {topic}-0@5 failed in VALUE_CONVERTER: tests.support.faulty_converter:FaultyConverter failed "
+        "with ZeroDivisionError: a defect of somebody."
+    )
 
 
 def test_task_whose_process_dies_every_time_fails_the_run_without_a_java_trace(
