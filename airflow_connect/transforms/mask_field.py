@@ -172,7 +172,7 @@ def replaced(schema: Schema | None, value: Any, replacement: str) -> Any:
 
 
 def _rescaled(schema: Schema | None, number: Decimal) -> Decimal:
-    """`number` with the schema's scale, without which no converter could write it; unchanged when it has more digits."""
+    """`number` with the schema's scale, without which no converter could write it; as it is when it has more digits."""
     sign, digits, exponent = number.as_tuple()
     if schema is None or not isinstance(exponent, int):
         return number
