@@ -58,7 +58,7 @@ class ConnectRecord:
     """
 
     topic: str
-    partition: int | None
+    partition: int | None = None
     key_schema: Schema | None = None
     key: Any = None
     value_schema: Schema | None = None

@@ -106,6 +106,6 @@ class OwnConnector:
 
 def test_connector_definition_of_own_class_by_dotted_path() -> None:
     name = f"{__name__}:OwnConnector"
-    assert connector_definition({"connector.class": name}) is OwnConnector.config_def
+    assert {"name", "topics", "tasks.max"} <= set(connector_definition({"connector.class": name}).keys)
     with pytest.raises(ConfigError, match="it has no `config_def`"):
         connector_definition({"connector.class": f"{__name__}:NoConnector"})

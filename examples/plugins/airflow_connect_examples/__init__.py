@@ -1,0 +1,1 @@
+"""The smallest sink and the smallest source."""
