@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -166,7 +167,10 @@ def copy(
 
 
 def content(key: str, data: bytes) -> Any:
-    """Bytes after decompression, or the rows of a Parquet file."""
+    """Bytes after decompression, or schema and rows of a Parquet or an Avro file."""
+    if key.endswith(".avro"):
+        reader = fastavro.reader(io.BytesIO(data))
+        return reader.metadata["avro.schema"], repr(list(reader))
     if key.endswith(".parquet"):
         table = pq.read_table(io.BytesIO(data))
         # Python's dates end at the year 9999, Parquet's do not.
