@@ -19,6 +19,7 @@ from airflow_connect.api.schema import DATE, Schema
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json_reader import payload_reader
 from airflow_connect.converters.json_schema import schema_from_json
+from tests.support.connect_values import same
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "transforms.jsonl"
 SINK_OFFSET = 42
@@ -147,25 +148,6 @@ def play(recording: dict[str, Any]) -> Any:
 def expected(recording: dict[str, Any]) -> Any:
     output = recording["output"]
     return record_of({"record": recording["input"]["record"], **output}) if isinstance(output, dict) else output
-
-
-def same(left: Any, right: Any) -> bool:
-    """Equality that also tells 1 from 1.0 and True, 0.0 from -0.0, and 1.0 from 1.00."""
-    if isinstance(left, ConnectRecord):
-        return type(left) is type(right) and all(same(getattr(left, a), getattr(right, a)) for a in attributes(left))
-    if isinstance(left, Schema | None):
-        return bool(left == right)
-    if isinstance(left, Decimal | float):
-        return type(left) is type(right) and repr(left) == repr(right)
-    if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
-    if isinstance(left, list | tuple):
-        return isinstance(right, list | tuple) and len(left) == len(right) and all(map(same, left, right))
-    return type(left) is type(right) and bool(left == right)
-
-
-def attributes(record: ConnectRecord) -> list[str]:
-    return [name for kind in type(record).__mro__ for name in getattr(kind, "__slots__", ())]
 
 
 def equals_connect(recording: dict[str, Any]) -> bool:

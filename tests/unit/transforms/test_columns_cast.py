@@ -1,0 +1,83 @@
+"""Cast: the columnar form equals the record form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_connect.api import schema as schemas
+from airflow_connect.api.schema import Schema, struct
+from airflow_connect.transforms.cast import Cast
+from tests.support.columns import assert_same_both_ways, struct_records, to_columns, to_records
+
+TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string")
+RECORD = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1}
+
+
+def cast(spec: str, **settings: str) -> Cast.Value:
+    transformation = Cast.Value()
+    transformation.configure({"spec": spec, **settings})
+    return transformation
+
+
+@settings(deadline=None)
+@given(struct_records(), st.sampled_from(TYPES), st.sampled_from(TYPES), st.sampled_from(["true", "false"]))
+def test_columns_any_struct_equal_records(records, first: str, second: str, replace_null: str) -> None:
+    transformation = cast(f"a:{first},c:{second}", **{"replace.null.with.default": replace_null})
+    assert_same_both_ways(transformation, records)
+
+
+NUMBERS = (
+    schemas.INT8,
+    schemas.OPTIONAL_INT16,
+    schemas.INT32,
+    schemas.INT64,
+    schemas.FLOAT32,
+    schemas.OPTIONAL_FLOAT64,
+)
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(NUMBERS), st.sampled_from(TYPES))
+def test_columns_numbers_equal_records(data: st.DataObject, source: Schema, target: str) -> None:
+    records = data.draw(struct_records(st.just(struct(("a", source)))))
+    is_plain = assert_same_both_ways(cast(f"a:{target}"), records)
+    assert is_plain or source in (schemas.FLOAT32, schemas.OPTIONAL_FLOAT64)
+
+
+@pytest.mark.parametrize(
+    ("source", "texts", "target", "expected"),
+    [
+        (schemas.STRING, ["1", "-22"], "int8", [1, -22]),
+        (schemas.STRING, ["1.5", "-2e3"], "float32", [1.5, -2000.0]),
+        (schemas.STRING, ["true", "TrUe", "yes"], "boolean", [True, True, False]),
+        (schemas.OPTIONAL_FLOAT64, [1.9, None, -300.5], "int8", [1, None, -44]),
+        (schemas.BOOLEAN, [True, False], "string", ["true", "false"]),
+        (schemas.INT64, [1 << 40, -1], "int16", [0, -1]),
+    ],
+)
+def test_columns_plain_values_are_cast_as_columns(source: Schema, texts: list, target: str, expected: list) -> None:
+    records = records_of(struct(("a", source)), texts)
+    batch = cast(f"a:{target}").apply_columns(to_columns(records))
+    assert batch is not None
+    assert [record.value["a"] for record in to_records(batch)] == expected
+
+
+@pytest.mark.parametrize("text", ["+1", "0x1F", "1f", " 1", "inf", "999999999999999999999"])
+def test_columns_text_that_arrow_reads_otherwise_goes_record_by_record(text: str) -> None:
+    batch = to_columns(records_of(struct(("a", schemas.STRING)), ["1", text]))
+    assert cast("a:int64").apply_columns(batch) is None
+
+
+def test_columns_null_value_goes_record_by_record() -> None:
+    schema = struct(("a", schemas.INT32), optional=True)
+    records = records_of(schema, [1])
+    records.append(records[0].changed(value=None, offset=8))
+    assert cast("a:int64").apply_columns(to_columns(records)) is None
+
+
+def records_of(schema: Schema, members: list) -> list:
+    from airflow_connect.api.record import SinkRecord
+
+    return [SinkRecord(**RECORD, value_schema=schema, value={"a": member}) for member in members]
