@@ -1,0 +1,199 @@
+"""Many Avro values of one schema straight into Arrow columns, field by field, without a Python object per value.
+
+Every value has its own position in the data; a field is read for all values at once with numpy, and every position
+moves on. Here only the plain is read: what is cut off, out of range or otherwise odd makes the whole batch None, and
+the reference path (`reading`) finds and reports it. Strings and bytes are never copied one by one: starts and ends of
+a field, one value after the other, are the offsets of an Arrow array over the same bytes, of which every second
+element is a value.
+Source: Avro specification 1.12, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
+from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
+from airflow_connect.converters.avro.varints import NotPlainError, Scan
+
+Reader = Callable[[Scan], Any]
+"""Reads one value at each position of a scan and moves the positions behind it: Arrow array of that length.
+
+It raises NotPlainError when one of the values is not plain.
+"""
+
+_INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
+_INT32 = np.iinfo(np.int32)
+
+
+def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
+    """A reader for values of an Avro schema, or None when it has parts that are only read value by value.
+
+    Those are arrays, maps, unions of several types, and records without fields.
+
+    Args:
+        avro_type: as JSON.
+        named: schemas that it refers to.
+        schema: the Connect schema that was made of it.
+    """
+    try:
+        return _Readers(NamedTypes([*named, avro_type])).of(avro_type, "", schema)
+    except NotPlainError:
+        return None
+
+
+def read_column(reader: Reader, scan: Scan) -> Any | None:
+    """All values of a scan, which must end where its rows end; None when one of them is not plain."""
+    try:
+        values = reader(scan)
+    except NotPlainError:
+        return None
+    return values if scan.is_at_end() else None
+
+
+class _Readers:
+    """Makes the reader of one schema."""
+
+    def __init__(self, types: NamedTypes) -> None:
+        self._types = types
+
+    def of(self, avro_type: AvroType, namespace: str, schema: Schema) -> Reader:
+        if isinstance(avro_type, list):
+            member = optional_member(avro_type)
+            if member is None:
+                raise NotPlainError
+            return _optional(self.of(member, namespace, schema), 0 if is_null(avro_type[0]) else 1)
+        return self._of_node(self._types.node(avro_type, namespace), schema)
+
+    def _of_node(self, node: AvroNode, schema: Schema) -> Reader:
+        kind = node.kind
+        if kind == "record":
+            return self._record(node, schema)
+        if kind == "int":
+            return _integers(_INTEGERS[schema.type])
+        if kind == "enum":
+            return _enum(node.attributes["symbols"])
+        if kind == "fixed":
+            return _bytes_of(lambda scan: scan.fixed(node.attributes["size"]), schema)
+        if kind == "bytes":
+            return _bytes_of(Scan.lengths, schema)
+        simple: dict[str, Reader] = {
+            "long": lambda scan: pa.array(scan.longs()),
+            "float": lambda scan: pa.array(scan.words(4).astype(np.uint32).view(np.float32)),
+            "double": lambda scan: pa.array(scan.words(8).view(np.float64)),
+            "boolean": _booleans,
+            "string": _strings,
+        }
+        if kind not in simple:
+            raise NotPlainError
+        return simple[kind]
+
+    def _record(self, node: AvroNode, schema: Schema) -> Reader:
+        fields = node.attributes["fields"]
+        if not fields:
+            raise NotPlainError
+        readers = [
+            self.of(field["type"], node.namespace, member.schema)
+            for field, member in zip(fields, schema.fields, strict=True)
+        ]
+        names = [(member.name, member.schema.optional) for member in schema.fields]
+
+        def read(scan: Scan) -> Any:
+            arrays = [of_field(scan) for of_field in readers]
+            made = [
+                pa.field(name, array.type, nullable=optional)
+                for (name, optional), array in zip(names, arrays, strict=True)
+            ]
+            return pa.StructArray.from_arrays(arrays, fields=made)
+
+        return read
+
+
+def _optional(of_present: Reader, null_branch: int) -> Reader:
+    null_byte, present_byte = null_branch * 2, (1 - null_branch) * 2
+
+    def read(scan: Scan) -> Any:
+        branch = scan.bytes()
+        present = branch == present_byte
+        if present.all():
+            return of_present(scan)
+        if not (present | (branch == null_byte)).all():
+            raise NotPlainError
+        (rows,) = np.nonzero(present)
+        part = scan.part(rows)
+        values = of_present(part)
+        scan.take_back(rows, part)
+        places = np.zeros(len(present), np.int32)
+        places[rows] = np.arange(len(rows), dtype=np.int32)
+        return values.take(pa.array(places, mask=~present))
+
+    return read
+
+
+def _integers(kind: Any) -> Reader:
+    def read(scan: Scan) -> Any:
+        values = scan.longs()
+        if len(values) and (values.min() < _INT32.min or values.max() > _INT32.max):
+            raise NotPlainError
+        # INT8 and INT16 lose their higher bits, as with Java's byteValue and shortValue.
+        return pa.array(values.astype(kind))
+
+    return read
+
+
+def _booleans(scan: Scan) -> Any:
+    values = scan.bytes()
+    if len(values) and values.max() > 1:
+        raise NotPlainError
+    return pa.array(values.astype(np.bool_))
+
+
+def _enum(symbols: Sequence[str]) -> Reader:
+    names: Any = pa.array(symbols, pa.string())
+
+    def read(scan: Scan) -> Any:
+        values = scan.longs()
+        if len(values) and (values.min() < 0 or values.max() >= len(symbols)):
+            raise NotPlainError
+        return names.take(pa.array(values))
+
+    return read
+
+
+def _strings(scan: Scan) -> Any:
+    try:
+        return _slices(scan, *scan.lengths()).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise NotPlainError from None  # not UTF-8
+
+
+def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64]]], schema: Schema) -> Reader:
+    is_decimal = schema.name == DECIMAL
+
+    def read(scan: Scan) -> Any:
+        starts, ends = bounds(scan)
+        if is_decimal and (starts == ends).any():
+            raise NotPlainError
+        return _slices(scan, starts, ends)
+
+    return read
+
+
+def _slices(scan: Scan, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
+    """The bytes `[start, end)` of each value; values lie one behind the other."""
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.binary())
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = ends
+    memory: Any = offsets
+    between = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(memory), scan.buffer])
+    evens: Any = np.arange(0, 2 * count, 2, dtype=np.int32)
+    return between.take(pa.array(evens))

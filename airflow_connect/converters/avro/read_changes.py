@@ -1,0 +1,123 @@
+"""Changes from what fastavro decodes to Connect values; composed once for each schema.
+
+Source: io.confluent.connect.avro.AvroData.toConnectData.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.converters.value_transform import Transform
+
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_ANYTHING = ("boolean", "bytes", "double", "float", "int", "long", "string")
+"""Members of a schemaless value, in the order in which the first that is not null counts."""
+
+
+def optional_change(change: Transform | None) -> Transform | None:
+    """As `change`, but null stays null."""
+    if change is None:
+        return None
+    return lambda value: None if value is None else change(value)
+
+
+def change_of_decimal(scale: int) -> Transform:
+    """Unscaled big-endian two's complement bytes to a Decimal."""
+
+    def to_decimal(value: bytes) -> decimal.Decimal:
+        if not value:
+            raise DataError("A Decimal has no bytes: an unscaled number has at least one.", code="data.decimal")
+        return decimal.Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
+
+    return to_decimal
+
+
+def change_of_integer(bits: int) -> Transform:
+    """An int to INT8 or INT16: higher bits are cut off, as Java's `byteValue` does."""
+    half, mask = 1 << (bits - 1), (1 << bits) - 1
+    return lambda value: ((value + half) & mask) - half
+
+
+def change_of_record(changes: Mapping[str, Transform]) -> Transform:
+    """Changes some fields of a record."""
+    pairs = tuple(changes.items())
+
+    def change(value: dict[str, Any]) -> dict[str, Any]:
+        # The dict is fastavro's own and nobody else's.
+        for name, of_field in pairs:
+            value[name] = of_field(value[name])
+        return value
+
+    return change
+
+
+def change_of_array(item: Transform) -> Transform:
+    """Changes the elements."""
+    return lambda value: [item(element) for element in value]
+
+
+def change_of_map(item: Transform) -> Transform:
+    """Changes the values."""
+    return lambda value: {key: item(element) for key, element in value.items()}
+
+
+def change_of_map_entries(key: Transform | None, item: Transform | None) -> Transform:
+    """An array of {key, value} to a map."""
+
+    def change(value: Sequence[dict[str, Any]]) -> dict[Any, Any]:
+        made = {}
+        for entry in value:
+            entry_key = entry["key"] if key is None else key(entry["key"])
+            if isinstance(entry_key, dict | list):
+                raise DataError(
+                    "A map has keys that are themselves structs, arrays or maps.",
+                    code="data.map_key",
+                    suggestion="Such maps have no form here; convert the keys to strings before they are written.",
+                )
+            made[entry_key] = entry["value"] if item is None else item(entry["value"])
+        return made
+
+    return change
+
+
+def change_of_single_branch(change: Transform | None) -> Transform:
+    """A value of a union of one type to that type."""
+    if change is None:
+        return lambda value: next(iter(value.values()))
+    return lambda value: change(next(iter(value.values())))
+
+
+def change_of_union(names: Sequence[str], branches: Mapping[str, tuple[str, Transform | None]]) -> Transform:
+    """`{branch: value}` to a struct in which the branch's field is set.
+
+    Args:
+        names: fields of the struct.
+        branches: branch to its field and the change of its values.
+    """
+    empty = dict.fromkeys(names)
+
+    def change(value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is None:
+            return None
+        ((branch, chosen),) = value.items()
+        name, of_branch = branches[branch]
+        made: dict[str, Any] = dict(empty)
+        made[name] = chosen if of_branch is None else of_branch(chosen)
+        return made
+
+    return change
+
+
+def change_of_anything(value: dict[str, Any]) -> Any:
+    """A value of the record `Anything`, which AvroData makes of schemaless values."""
+    for name in _ANYTHING:
+        if value[name] is not None:
+            return value[name]
+    if value["array"] is not None:
+        return [change_of_anything(item) for item in value["array"]]
+    if value["map"] is not None:
+        return {change_of_anything(e["key"]): change_of_anything(e["value"]) for e in value["map"]}
+    return None
