@@ -24,6 +24,8 @@ class Manifest:
         partitions: one report per planned range; `commit_offset` is what `commit` stores.
         topic_ids: Kafka's topic ids at planning.
         config: the connector's configuration without secrets, needed to lay out a lost file again.
+        reference_marks: by key of `config`: by what a later run sees that a reference to a config provider stands for
+            something else by now.
         counts: sums for the run history (`records`, `filtered`, ...).
         also_commit: offsets of partitions that had nothing to copy but get an offset: a first sight, a reset.
         dead_letters: records that `commit` writes to the dead letter queue: plain JSON made by the executors.
@@ -39,6 +41,7 @@ class Manifest:
     counts: Mapping[str, int] = field(default_factory=dict)
     also_commit: Mapping[TopicPartition, int] = field(default_factory=dict)
     dead_letters: tuple[dict[str, Any], ...] = ()
+    reference_marks: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
@@ -64,6 +67,7 @@ class Manifest:
             "counts": dict(self.counts),
             "also_commit": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.also_commit.items())],
             "dead_letters": list(self.dead_letters),
+            "reference_marks": dict(self.reference_marks),
         }
 
     @classmethod
@@ -85,6 +89,8 @@ class Manifest:
             counts=dict(data["counts"]),
             also_commit={TopicPartition(t, p): offset for t, p, offset in data["also_commit"]},
             dead_letters=tuple(data["dead_letters"]),
+            # Manifests of runs without config providers did not have it from the beginning.
+            reference_marks=dict(data.get("reference_marks", {})),
         )
 
 
@@ -93,6 +99,7 @@ def manifest_of(
     reports: Sequence[TaskReport],
     config: Mapping[str, str],
     also_commit: Mapping[TopicPartition, int] | None = None,
+    reference_marks: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest of a run whose tasks returned `reports`; `config` must not hold secrets."""
     partitions = tuple(p for r in reports for p in r.partitions)
@@ -116,6 +123,7 @@ def manifest_of(
         counts=counts,
         also_commit=dict(also_commit or {}),
         dead_letters=tuple(d for r in reports for d in r.dead_letters),
+        reference_marks=dict(reference_marks or {}),
     )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys, plugins
-from airflow_connect.api.config_references import ResolvedReferences, as_written
+from airflow_connect.api.config_references import ResolvedReferences, ResolvedText, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
 from airflow_connect.api.connector_config import CONVERTER_TYPE
-from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.errors import ConfigError, ConnectError
 from airflow_connect.api.resolved_config import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.api.sink import Delivery
 from airflow_connect.config_providers.resolving import look_up, resolve_references
@@ -255,6 +256,9 @@ class RunConfiguration:
         """This configuration with the layout of a manifest's run; secrets come from now, they may have been rotated.
 
         References of the manifest are resolved anew.
+
+        Raises:
+            ConfigError: one of them leads nowhere, or to something else than when the files were staged.
         """
         now = as_written(self._with_converters())
         secrets = {key: value for key, value in now.items() if self._is_secret(key, value)}
@@ -265,9 +269,36 @@ class RunConfiguration:
             if key not in limits and value is not None
         }
         references = self.references.values
-        return RunConfiguration.from_spec(
+        there = RunConfiguration.from_spec(
             replace(self.spec, connector=connector, run_id=manifest.run_id, references=references)
         )
+        there._refuse_changed_references(manifest)
+        return there
+
+    def reference_marks(self) -> dict[str, str]:
+        """By key of `without_secrets`: a mark of what the references in its value stand for, secrets left out.
+
+        A mark has 32 bits: enough to see a change, too few to find the value by trying.
+        """
+        complete = self._with_converters()
+        return {
+            key: hashlib.sha256("\0".join((self.run_id, key, value)).encode()).hexdigest()[:8]
+            for key, value in complete.items()
+            if isinstance(value, ResolvedText) and not self._is_secret(key, str(value))
+        }
+
+    def _refuse_changed_references(self, manifest: Manifest) -> None:
+        """Where the files of a manifest are is said by its configuration: it must mean what it meant then."""
+        now = self.reference_marks()
+        for key, mark in manifest.reference_marks.items():
+            if now.get(key) != mark:
+                raise ConfigError(
+                    f"Run {manifest.run_id} staged its files under {key}={manifest.config.get(key)}, and this reference"
+                    " stands for something else by now, so that they cannot be found.",
+                    code="config.reference_changed",
+                    suggestion="Let it stand for its former value until that run is recovered, then change it.",
+                    config_path=key,
+                )
 
     def _is_secret(self, key: str, value: str) -> bool:
         """Whether a value under this key is hidden; the reference in the place of a secret counts as one."""

@@ -188,7 +188,8 @@ class SinkRun:
             reached(crash_points.AUDITED)
         if all_left := standstill(reports, self._config.policy.limits):
             self._warn(all_left)
-        manifest = manifest_of(plan, reports, self._config.without_secrets(), positions.to_commit)
+        kept, marks = self._config.without_secrets(), self._config.reference_marks()
+        manifest = manifest_of(plan, reports, kept, positions.to_commit, marks)
         return self._make_true(kafka, state, plan, manifest, reports)
 
     # --- recover -------------------------------------------------------------------------------------------------

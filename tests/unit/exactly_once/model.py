@@ -352,6 +352,9 @@ class ModelConfig:
         settings = {"flush.size": str(self.flush_size)}
         return TaskSettings(settings, {}, flush_on_end=self.flush_on_end, schedule_expired=schedule_expired)
 
+    def reference_marks(self) -> dict[str, str]:
+        return {}
+
     def without_secrets(self) -> dict[str, str]:
         return {"flush.size": str(self.flush_size), "flush.on.end": str(self.flush_on_end)}
 
