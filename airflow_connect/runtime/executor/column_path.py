@@ -43,7 +43,7 @@ class Step(Protocol):
 
 def column_path(value_converter: Any, steps: Sequence[Step]) -> ColumnPath | None:
     """The columnar path of a configuration, or None when a stage of it has no columnar form."""
-    if not _is_columnar(value_converter, ColumnarConverter):
+    if not _is_columnar(value_converter, ColumnarConverter) or _has_other_records(type(value_converter)):
         return None
     for step in steps:
         if not _is_columnar(step.transformation, ColumnarTransformation):
@@ -55,6 +55,14 @@ def column_path(value_converter: Any, steps: Sequence[Step]) -> ColumnPath | Non
 
 def _is_columnar(stage: Any, kind: type) -> bool:
     return isinstance(stage, kind) and bool(getattr(stage, "has_columns", True))
+
+
+def _has_other_records(converter: type) -> bool:
+    """Whether a class has its own `to_connect` and only inherits `to_columns`, which then does something else."""
+    record_form, columns_form = (
+        next(c for c in converter.__mro__ if name in vars(c)) for name in ("to_connect", "to_columns")
+    )
+    return not issubclass(columns_form, record_form)
 
 
 class ColumnPath:

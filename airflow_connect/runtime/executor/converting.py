@@ -124,7 +124,15 @@ class RecordConverter:
                 transformed = stage.apply(transformed)
             except Exception as error:
                 raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
-        return transformed
+        if transformed is None or transformed.consumed is record.consumed:
+            return transformed
+        # A transformation of somebody else made a new record instead of a changed one: it is still the same message.
+        return transformed.changed(
+            offset=record.offset,
+            original_topic=record.original_topic,
+            original_partition=record.original_partition,
+            consumed=record.consumed,
+        )
 
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:
         found = self.headers.to_connect_header(topic, name, data)
