@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -42,6 +42,21 @@ _ARROW = {
     Type.STRING: pa.string(),
     Type.BYTES: pa.binary(),
 }
+
+
+def records_of(schema: Schema, values: Sequence[Any]) -> list[SinkRecord]:
+    """Consecutive records of `orders-3` with these values of `schema`."""
+    return [
+        SinkRecord(
+            topic="orders",
+            partition=3,
+            offset=100 + index,
+            value_schema=schema,
+            value=value,
+            timestamp=1_700_000_000_123 + index,
+        )
+        for index, value in enumerate(values)
+    ]
 
 
 def arrow_type(schema: Schema) -> pa.DataType:
@@ -160,6 +175,14 @@ _TEXTS = st.one_of(
 )
 
 
+_LOGICAL: tuple[Callable[[bool], Schema], ...] = (
+    lambda is_optional: date(optional=is_optional),
+    lambda is_optional: time(optional=is_optional),
+    lambda is_optional: timestamp(optional=is_optional),
+    lambda is_optional: decimal(2, optional=is_optional),
+)
+
+
 def values_of(schema: Schema) -> st.SearchStrategy[Any]:
     """Values of `schema`, with None where it is optional."""
     plain = _required_values(schema)
@@ -193,17 +216,17 @@ def _required_values(schema: Schema) -> st.SearchStrategy[Any]:
 def member_schemas(draw: st.DrawFn, *, depth: int = 1) -> Schema:
     """Schemas of fields: every type, logical ones too, optional or not, some with a default."""
     is_optional = draw(st.booleans())
-    logical = [date(optional=is_optional), time(optional=is_optional), timestamp(optional=is_optional)]
-    nested = [array(Schema(Type.INT32), optional=is_optional)]
-    if depth:
-        inner = Schema(Type.STRING, optional=True)
-        nested.append(map_of(Schema(Type.STRING), inner, optional=is_optional))
-        nested.append(draw(struct_schemas(names=("x", "y"), depth=depth - 1, optional=is_optional)))
-    choice = draw(st.sampled_from([*_ARROW, *logical, decimal(2, optional=is_optional), *nested]))
-    if isinstance(choice, Schema):
-        return choice
+    choice = draw(st.sampled_from([*_ARROW, *_LOGICAL, Type.ARRAY, *((Type.MAP, Type.STRUCT) if depth else ())]))
+    if choice is Type.STRUCT:
+        return draw(struct_schemas(names=("x", "y"), depth=depth - 1, optional=is_optional))
+    if choice is Type.ARRAY:
+        return array(Schema(Type.INT32), optional=is_optional)
+    if choice is Type.MAP:
+        return map_of(Schema(Type.STRING), Schema(Type.STRING, optional=True), optional=is_optional)
+    if not isinstance(choice, Type):
+        return choice(is_optional)
     schema = Schema(choice, optional=is_optional)
-    default = draw(st.one_of(st.none(), _required_values(schema)))
+    default = draw(_required_values(schema)) if draw(st.booleans()) else None
     return Schema(choice, optional=is_optional, default=default)
 
 
@@ -220,20 +243,10 @@ def struct_schemas(
 def struct_records(draw: st.DrawFn, schemas: st.SearchStrategy[Schema] | None = None) -> list[SinkRecord]:
     """One to five records of one partition, whose values are structs of one schema."""
     schema = draw(struct_schemas() if schemas is None else schemas)
-    values = draw(st.lists(values_of(schema), min_size=1, max_size=5))
-    has_time = draw(st.booleans())
-    return [
-        SinkRecord(
-            topic="orders",
-            partition=3,
-            offset=100 + index,
-            value_schema=schema,
-            value=value,
-            timestamp=1_700_000_000_123 + index if has_time else None,
-            timestamp_type=TIMESTAMP_CREATE_TIME if has_time else TIMESTAMP_NOT_AVAILABLE,
-        )
-        for index, value in enumerate(values)
-    ]
+    records = records_of(schema, draw(st.lists(values_of(schema), min_size=1, max_size=5)))
+    if draw(st.booleans()):
+        return records
+    return [record.changed(timestamp=None, timestamp_type=TIMESTAMP_NOT_AVAILABLE) for record in records]
 
 
 def assert_same_both_ways(transformation: Transformation, records: list[SinkRecord]) -> bool:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.transforms.cast import Cast
-from tests.support.columns import assert_same_both_ways, struct_records, to_columns, to_records
+from tests.support.columns import assert_same_both_ways, records_of, struct_records, to_columns, to_records
 
 TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string")
-RECORD = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1}
 
 
 def cast(spec: str, **settings: str) -> Cast.Value:
@@ -58,7 +57,7 @@ def test_columns_numbers_equal_records(data: st.DataObject, source: Schema, targ
     ],
 )
 def test_columns_plain_values_are_cast_as_columns(source: Schema, texts: list, target: str, expected: list) -> None:
-    records = records_of(struct(("a", source)), texts)
+    records = records_of(struct(("a", source)), [{"a": text} for text in texts])
     batch = cast(f"a:{target}").apply_columns(to_columns(records))
     assert batch is not None
     assert [record.value["a"] for record in to_records(batch)] == expected
@@ -66,18 +65,10 @@ def test_columns_plain_values_are_cast_as_columns(source: Schema, texts: list, t
 
 @pytest.mark.parametrize("text", ["+1", "0x1F", "1f", " 1", "inf", "999999999999999999999"])
 def test_columns_text_that_arrow_reads_otherwise_goes_record_by_record(text: str) -> None:
-    batch = to_columns(records_of(struct(("a", schemas.STRING)), ["1", text]))
+    batch = to_columns(records_of(struct(("a", schemas.STRING)), [{"a": "1"}, {"a": text}]))
     assert cast("a:int64").apply_columns(batch) is None
 
 
 def test_columns_null_value_goes_record_by_record() -> None:
     schema = struct(("a", schemas.INT32), optional=True)
-    records = records_of(schema, [1])
-    records.append(records[0].changed(value=None, offset=8))
-    assert cast("a:int64").apply_columns(to_columns(records)) is None
-
-
-def records_of(schema: Schema, members: list) -> list:
-    from airflow_connect.api.record import SinkRecord
-
-    return [SinkRecord(**RECORD, value_schema=schema, value={"a": member}) for member in members]
+    assert cast("a:int64").apply_columns(to_columns(records_of(schema, [{"a": 1}, None]))) is None
