@@ -35,6 +35,23 @@ PARQUET = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+AVRO = {
+    "value.converter": f"{_CONFLUENT}.avro.AvroConverter",
+    "format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat",
+    "parquet.codec": "zstd",
+    "s3.compression.type": "none",
+}
+_TRANSFORMS = "org.apache.kafka.connect.transforms"
+THREE_STEPS = {
+    "transforms": "offset,rename,mask",
+    "transforms.offset.type": f"{_TRANSFORMS}.InsertField$Value",
+    "transforms.offset.offset.field": "kafka_offset",
+    "transforms.rename.type": f"{_TRANSFORMS}.ReplaceField$Value",
+    "transforms.rename.renames": "at:created_at,amount:price",
+    "transforms.mask.type": f"{_TRANSFORMS}.MaskField$Value",
+    "transforms.mask.fields": "user",
+}
+"""Kafka's offset as a field, two fields renamed, one masked."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
@@ -61,12 +78,16 @@ class Row:
 def all_rows(records: int) -> list[Row]:
     """Every row, for a load of `records`."""
     hours = Load(10, 24, records)
+    avro = Load(10, 24, records, is_avro=True)
     json = {**JSON, **_GZIP}
     main = [
         Row("raw-gzip", "raw lines, gzip", hours, {**RAW, **_GZIP}),
         Row("raw-none", "raw lines, not compressed", hours, RAW),
         Row("json-hourly", "JSON lines in 24 hourly directories, gzip", hours, json),
         Row("parquet", "typed Parquet, zstd", hours, PARQUET),
+        Row("avro-parquet", "Avro with a registry to typed Parquet, zstd", avro, AVRO),
+        Row("avro-parquet-3", "the same through three transformations", avro, {**AVRO, **THREE_STEPS}),
+        Row("parquet-3", "typed Parquet through three transformations", hours, {**PARQUET, **THREE_STEPS}),
         Row("raw-dense", "raw lines, gzip at the level of Java's default", hours, {**RAW, **_GZIP_6}),
         Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
         Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
@@ -27,12 +28,14 @@ sys.path.insert(0, str(REPOSITORY))
 from airflow_connect.api.run import RunReport  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
+from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench.arrivals import check_arrivals, remove  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
-from tests.bench.topics import Load, fill  # noqa: E402
+from tests.bench.stages import measure_stages  # noqa: E402
+from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
 BUCKET = "bench"
@@ -69,6 +72,7 @@ class Bench:
         self.s3 = stack.enter_context(S3Server.start(folder / "s3", heap_mb=1024))
         self.s3.client().create_bucket(Bucket=BUCKET)
         self._filled: set[Load] = set()
+        self._registry: SchemaRegistry | None = None
         self._warm: subprocess.Popen[str] | None = None
 
     def measure(self, row: Row) -> Measured:
@@ -116,9 +120,19 @@ class Bench:
     def _fill(self, load: Load) -> None:
         if load not in self._filled:
             say = Progress(f"filling {load.topic}", load.records)
-            fill(self.kafka.bootstrap, load, say)
+            fill(self.kafka.bootstrap, load, self._schema_id(load) if load.is_avro else 0, say)
             say.end()
             self._filled.add(load)
+
+    def _schema_id(self, load: Load) -> int:
+        """Start the registry when it is needed first, and give it the schema."""
+        if self._registry is None:
+            self._registry = self._stack.enter_context(SchemaRegistry.start())
+        url = f"{self._registry.url}/subjects/{load.topic}-value/versions"
+        headers = {"Content-Type": "application/json"}
+        asked = Request(url, json.dumps({"schema": AVRO_SCHEMA}).encode(), headers)
+        with urlopen(asked, timeout=30) as answer:
+            return int(json.load(answer)["id"])
 
     def _run_warm(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
         if self._warm is None:
@@ -192,6 +206,7 @@ class Bench:
             "storage.class": "io.confluent.connect.s3.storage.S3Storage",
             "flush.size": "1000000",
             **row.config,
+            **({"value.converter.schema.registry.url": self._registry.url} if row.load.is_avro else {}),
         }
 
 
@@ -219,6 +234,8 @@ class Progress:
 def main() -> int:
     """Run the rows that were asked for, print the table, write the CSV; 1 when a record was lost or doubled."""
     asked = _arguments()
+    if asked.stages:
+        return measure_stages()
     rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
@@ -286,6 +303,7 @@ def _write(results: list[Measured]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=lambda text: set(text.split(",")), default=set(), help="names, comma between")
+    parser.add_argument("--stages", action="store_true", help="converters and transformations by themselves, 2 minutes")
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()

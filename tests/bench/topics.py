@@ -1,11 +1,14 @@
-"""Topics with a known load: JSON records of 7 fields and 200 bytes, spread over partitions and hours."""
+"""Topics with a known load, spread over partitions and hours: JSON of 7 fields and 200 bytes, or Avro of 8 fields."""
 
 from __future__ import annotations
 
+import io
+import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import fastavro
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -20,6 +23,15 @@ SCHEMA = """{"type":"struct","optional":false,"fields":[
 {"field":"session","type":"string","optional":true},{"field":"note","type":"string","optional":true}]}"""
 """Connect schema of the records, for `value.converter.schema.content` (KIP-1054)."""
 
+AVRO_SCHEMA = """{"type":"record","name":"Event","namespace":"bench","fields":[
+{"name":"id","type":"long"},{"name":"user","type":"string"},{"name":"event","type":["null","string"],"default":null},
+{"name":"amount","type":["null","double"],"default":null},
+{"name":"at","type":{"type":"long","logicalType":"timestamp-millis"}},
+{"name":"session","type":["null","string"],"default":null},{"name":"paid","type":"boolean"},
+{"name":"note","type":["null","string"],"default":null}]}"""
+"""The same records and one field more, for the registry."""
+
+_PARSED_AVRO_SCHEMA = fastavro.parse_schema(json.loads(AVRO_SCHEMA.replace(',"logicalType":"timestamp-millis"', "")))
 _EVENTS = ("view", "click", "search", "purchase", "logout")
 _TEXT = "the quick brown fox jumps over a lazy dog while seven wizards box under bright summer skies"
 
@@ -33,34 +45,69 @@ class Load:
         directories: hours over which the timestamps are scattered, every hour in every batch: the worst case for
             a writer of hourly directories.
         records: in the whole topic; their ids are 0 to `records - 1`.
+        is_avro: Avro with a schema id of a registry in front, instead of JSON.
     """
 
     partitions: int
     directories: int
     records: int
+    is_avro: bool = False
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
-        return f"load-{self.partitions}p-{self.directories}d-{self.records}"
+        return f"load-{self.partitions}p-{self.directories}d-{self.records}{'-avro' if self.is_avro else ''}"
 
-    def rows(self) -> Iterator[tuple[int, bytes, int]]:
-        """Partition, value and timestamp of every record, the same in every run."""
+    def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
+        """Partition, value and timestamp of every record, the same in every run.
+
+        Args:
+            schema_id: of `AVRO_SCHEMA` in the registry.
+        """
+        prefix = b"\0" + schema_id.to_bytes(4, "big")
+        for n, stamp, bits, note in self._drawn():
+            if self.is_avro:
+                value = prefix + _avro(n, stamp, bits, note)
+            else:
+                value = (_json_head(n, stamp, bits) + note)[: RECORD_BYTES - 2].encode() + b'"}'
+            yield n % self.partitions, value, stamp
+
+    def _drawn(self) -> Iterator[tuple[int, int, int, str]]:
+        """Id, timestamp, random bits and note of every record."""
         chosen, words = random.Random(20), _TEXT.split()
         notes = [" ".join(chosen.choices(words, k=24)) for _ in range(1000)]
         for n in range(self.records):
             # Scattered over the directories, and every partition meets every directory.
             stamp = FIRST_MS + (n // self.partitions * 7919 % self.directories) * HOUR_MS + n % 3_600_000
             bits = chosen.getrandbits(128)
-            head = (
-                f'{{"id":{n},"user":"user-{bits % 100_000:05d}","event":"{_EVENTS[(bits >> 20) % 5]}",'
-                f'"amount":{((bits >> 30) % 100_000) / 100},"at":{stamp},'
-                f'"session":"{bits >> 80:012x}","note":"'
-            )
-            yield n % self.partitions, (head + notes[(bits >> 50) % 1000])[: RECORD_BYTES - 2].encode() + b'"}', stamp
+            yield n, stamp, bits, notes[(bits >> 50) % 1000]
 
 
-def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
+def _json_head(n: int, stamp: int, bits: int) -> str:
+    return (
+        f'{{"id":{n},"user":"user-{bits % 100_000:05d}","event":"{_EVENTS[(bits >> 20) % 5]}",'
+        f'"amount":{((bits >> 30) % 100_000) / 100},"at":{stamp},'
+        f'"session":"{bits >> 80:012x}","note":"'
+    )
+
+
+def _avro(n: int, stamp: int, bits: int, note: str) -> bytes:
+    made = io.BytesIO()
+    record = {
+        "id": n,
+        "user": f"user-{bits % 100_000:05d}",
+        "event": _EVENTS[(bits >> 20) % 5],
+        "amount": ((bits >> 30) % 100_000) / 100,
+        "at": stamp,
+        "session": f"{bits >> 80:012x}",
+        "paid": bool(bits & 1),
+        "note": note[:60],
+    }
+    fastavro.schemaless_writer(made, _PARSED_AVRO_SCHEMA, record)
+    return made.getvalue()
+
+
+def fill(bootstrap: str, load: Load, schema_id: int, show: Callable[[int], None]) -> None:
     """Make the topic and write all records, lz4; `show` hears how many are written."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(load.topic, num_partitions=load.partitions, replication_factor=1)])[
@@ -78,7 +125,7 @@ def fill(bootstrap: str, load: Load, show: Callable[[int], None]) -> None:
             "on_delivery": lambda error, _: failed.append(error),
         }
     )
-    for n, (partition, value, stamp) in enumerate(load.rows()):
+    for n, (partition, value, stamp) in enumerate(load.rows(schema_id)):
         while True:
             try:
                 producer.produce(load.topic, value, partition=partition, timestamp=stamp)
