@@ -127,12 +127,7 @@ class RecordConverter:
         if transformed is None or transformed.consumed is record.consumed:
             return transformed
         # A transformation of somebody else made a new record instead of a changed one: it is still the same message.
-        return transformed.changed(
-            offset=record.offset,
-            original_topic=record.original_topic,
-            original_partition=record.original_partition,
-            consumed=record.consumed,
-        )
+        return transformed.changed(consumed=record.consumed)
 
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:
         found = self.headers.to_connect_header(topic, name, data)
