@@ -179,7 +179,7 @@ def _parse(data: bytes) -> Any:
 
 def _import_jsonschema() -> Any:
     try:
-        import jsonschema  # type: ignore[import-untyped]
+        import jsonschema
     except ImportError as error:
         raise ConfigError(
             f"{FAIL_INVALID}=true needs the Python package jsonschema, which cannot be imported: {error}.",
