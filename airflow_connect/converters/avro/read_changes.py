@@ -13,6 +13,7 @@ from airflow_connect.api.errors import DataError
 from airflow_connect.converters.value_transform import Transform
 
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_INT32_LOW, _INT32_HIGH = -(1 << 31), (1 << 31) - 1
 _ANYTHING = ("boolean", "bytes", "double", "float", "int", "long", "string")
 """Members of a schemaless value, in the order in which the first that is not null counts."""
 
@@ -36,9 +37,22 @@ def change_of_decimal(scale: int) -> Transform:
 
 
 def change_of_integer(bits: int) -> Transform:
-    """An int to INT8 or INT16: higher bits are cut off, as Java's `byteValue` does."""
+    """An Avro int to INT8, INT16 or INT32; of the first two higher bits are cut off, as Java's `byteValue` does."""
     half, mask = 1 << (bits - 1), (1 << bits) - 1
-    return lambda value: ((value + half) & mask) - half
+
+    def to_integer(value: int) -> int:
+        if -half <= value < half:
+            return value
+        if not _INT32_LOW <= value <= _INT32_HIGH:
+            # fastavro reads an int like a long.
+            raise DataError(
+                f"An Avro int is {value}, beyond 32 bits: Invalid int encoding.",
+                code="data.avro",
+                suggestion="The message was written with another schema than the one it names.",
+            )
+        return ((value + half) & mask) - half
+
+    return to_integer
 
 
 def change_of_record(changes: Mapping[str, Transform]) -> Transform:

@@ -65,7 +65,7 @@ _SIMPLE = {
 }
 _LOGICAL_INTS = {"date": (Type.INT32, DATE), "time-millis": (Type.INT32, TIME)}
 _LOGICAL_TYPES = {DECIMAL: Type.BYTES, DATE: Type.INT32, TIME: Type.INT32, TIMESTAMP: Type.INT64}
-_INTEGER_BITS = {Type.INT8: 8, Type.INT16: 16}
+_INTEGER_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32}
 _ABSENT: Any = object()
 
 
