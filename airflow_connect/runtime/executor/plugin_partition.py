@@ -54,6 +54,11 @@ class PluginPartition:
         """Where a record that comes now is counted."""
         return self.pending if self.held else self.settled
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a record that comes now goes to the task at once."""
+        return not self.is_paused and not self.held and self.left_from is None
+
     def is_skipped(self, record: SinkRecord) -> bool:
         """Whether the sink has said that it has the record; counts it then."""
         if record.offset >= self.next_offset:

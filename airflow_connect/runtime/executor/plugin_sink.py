@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
@@ -192,37 +192,30 @@ class PluginSink:
         """Account for a record of `tp` that is dropped on purpose."""
         self._wait(LeftOut(tp, is_dead_letter=False))
 
-    def accepts_columns(self, value_converter: Any) -> bool:
-        """Whether raw messages can be taken in columns: never; see `put_converted`."""
-        return False
-
-    def put_columns(self, batch: Any) -> bool:
-        """Raw messages are converted first."""
-        return False
-
-    @property
-    def takes_converted_columns(self) -> bool:
+    def accepts_columns(self) -> bool:
         """Whether the task has a columnar form."""
         return isinstance(self._task, ColumnarSinkTask)
 
-    def put_converted(self, batch: RecordColumns) -> bool:
-        """Write a batch of converted records in columns.
+    def put_columns(self, pieces: Sequence[RecordColumns], count: int) -> bool:
+        """Write the records of one batch in columns, all or nothing.
 
-        Returns:
-            False, with nothing written, when its records have to be put one by one.
+        A batch of several schemas is not plain: the task could refuse the second piece when it has the first.
         """
         task = self._task
-        state = self._partitions[TopicPartition(batch.original_topic, batch.original_partition)]
         self._deliver()  # What went record by record before comes first.
-        if not isinstance(task, ColumnarSinkTask) or state.is_paused or state.held or state.left_from is not None:
+        state = self._partitions[TopicPartition(pieces[0].original_topic, pieces[0].original_partition)]
+        filled = [piece for piece in pieces if len(piece)]
+        if not isinstance(task, ColumnarSinkTask) or len(filled) > 1 or not state.is_open:
             return False
-        first = state.next_offset
-        wanted = batch if int(batch.offsets[0]) >= first else batch.filter(batch.offsets >= first)
-        if len(wanted) and not self._call("put_columns", lambda: task.put_columns(wanted)):
-            return False
-        state.settled.filtered += len(batch) - len(wanted)
-        if len(wanted):
-            state.delivered(int(wanted.offsets[-1]), len(wanted))
+        left_out = count
+        for batch in filled:
+            wanted = batch.filter(batch.offsets >= state.next_offset)
+            if len(wanted):
+                if not self._call("put_columns", lambda: task.put_columns(wanted)):  # noqa: B023 (called at once)
+                    return False
+                state.delivered(int(wanted.offsets[-1]), len(wanted))
+                left_out -= len(wanted)
+        state.settled.filtered += left_out
         self._flush_if_due()
         return True
 

@@ -1,0 +1,87 @@
+"""Runs of a conformance suite: the real protocol and the real task code, in this process or in one that may be killed.
+
+Spark is left out: it would only decide where the same function runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_connect.api.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.runtime.crash_points import VARIABLE
+from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.executor.task import run_task
+from airflow_connect.runtime.settings import TaskSettings
+from airflow_connect.runtime.spec import RunSpec
+
+RUN_TIMEOUT_S = 180.0
+
+
+class InProcessEngine:
+    """Runs tasks one after the other in this process."""
+
+    may_leave_duplicates = False
+
+    def __init__(self, *, columnar: bool = True) -> None:
+        """`columnar`: whether the columnar path may be used."""
+        self._columnar = columnar
+
+    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        """Run every task."""
+        settings = replace(settings, columnar=settings.columnar and self._columnar)
+        return [run_task(settings, task, attempt=0) for task in tasks]
+
+    def progress_host(self) -> str:
+        """Where tasks reach this process."""
+        return "127.0.0.1"
+
+
+class RunProcess:
+    """A run in a process of its own, which leads a process group, so that a crash point kills it and nothing else."""
+
+    def __init__(self, spec: RunSpec, crash_at: str = "") -> None:
+        """Start it; `crash_at`: the step at which it is killed."""
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        if crash_at:
+            environment[VARIABLE] = crash_at
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "airflow_connect.testing.run_once"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+        if self._process.stdin is not None:
+            self._process.stdin.write(json.dumps(spec.to_json()).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def wait(self) -> RunReport | None:
+        """The report, or None when the run was killed.
+
+        Raises:
+            RuntimeError: it ended in another way.
+        """
+        out, log = self._process.communicate(timeout=RUN_TIMEOUT_S)
+        if self._process.returncode == -signal.SIGKILL:
+            return None
+        if self._process.returncode != 0:
+            raise RuntimeError(f"The process of a run failed: {log.decode(errors='replace')[-3000:]}")
+        return RunReport.from_json(json.loads(out.splitlines()[-1]))
+
+
+def run_here(spec: RunSpec, *, columnar: bool = True) -> tuple[RunReport, list[Mapping[str, Any]]]:
+    """One run in this process; returns its report and its events."""
+    events: list[Mapping[str, Any]] = []
+
+    def observe(event: Mapping[str, Any]) -> None:
+        events.append(event)
+
+    return run_connector(spec, observe, InProcessEngine(columnar=columnar)), events
