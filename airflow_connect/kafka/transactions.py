@@ -12,9 +12,11 @@ confirmed the writer is not used again.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -30,7 +32,7 @@ OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
 
 
 class OutgoingMessage(Protocol):
-    """A whole message for any topic, e.g. a dead letter; the partition follows from its key."""
+    """A whole message for any topic, e.g. a dead letter."""
 
     @property
     def topic(self) -> str:
@@ -52,10 +54,16 @@ class OutgoingMessage(Protocol):
     def timestamp(self) -> int | None:
         """Milliseconds since the epoch, or None for now."""
 
+    @property
+    def partition(self) -> int:
+        """Partition; ANY_PARTITION: it follows from the key."""
+
 
 _LOG = logging.getLogger(__name__)
+ANY_PARTITION = -1
 TRANSACTION_TIMEOUT_MS = 60_000
 _LEAST_WAIT_S = 1.0
+CLOSE_TIMEOUT_S = 5.0
 # What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
 # start.
 _DECIDED = frozenset(
@@ -124,8 +132,11 @@ class TransactionalWriter:
         offsets: Mapping[TopicPartition, int] | None = None,
         group: GroupMetadata | None = None,
         messages: Sequence[OutgoingMessage] = (),
+        notes: Mapping[TopicPartition, str] = MappingProxyType({}),
     ) -> None:
         """Write `records`, `messages` and, when given, the next offsets of `group` in one transaction; ~4 ms.
+
+        `notes`: what Kafka keeps beside an offset as its metadata; up to `offset.metadata.max.bytes`, 4096 by default.
 
         Raises:
             FencedError: a newer run has taken over.
@@ -136,19 +147,22 @@ class TransactionalWriter:
         """
         if offsets and group is None:
             raise ValueError("offsets need the metadata of their group")
+        positions = [
+            _Partition(tp.topic, tp.partition, offset, notes.get(tp, "")) for tp, offset in (offsets or {}).items()
+        ]
         try:
-            self._transact(records, offsets, group, messages)
+            self._transact(records, positions, group, messages)
         except UnavailableError:
             if not self._purged_by_earlier_abort:
                 raise
             # librdkafka 2.16: the purge of an aborted transaction can hit the first messages of the next
             # one. That one was aborted in turn, so writing it again is safe.
-            self._transact(records, offsets, group, messages)
+            self._transact(records, positions, group, messages)
 
     def _transact(
         self,
         records: Sequence[OutgoingRecord],
-        offsets: Mapping[TopicPartition, int] | None,
+        offsets: list[_Partition],
         group: GroupMetadata | None,
         messages: Sequence[OutgoingMessage],
     ) -> None:
@@ -166,6 +180,7 @@ class TransactionalWriter:
                     message.topic,
                     message.value,
                     message.key,
+                    partition=message.partition,
                     headers=list(message.headers),
                     timestamp=message.timestamp or 0,
                 )
@@ -187,8 +202,19 @@ class TransactionalWriter:
         self._commit(deadline)
 
     def close(self) -> None:
-        """Let go of the connections without waiting for anything."""
+        """Let go of the connections. Waits `CLOSE_TIMEOUT_S` at most.
+
+        The client aborts an open transaction first, and waits for ever for a broker that does not answer: then it is
+        left behind with its thread, and the cluster ends the transaction by itself.
+        """
         self._producer.purge(blocking=False)
+        closing = threading.Thread(target=self._close, name=f"close-{self.transactional_id}", daemon=True)
+        closing.start()
+        closing.join(CLOSE_TIMEOUT_S)
+        if closing.is_alive():
+            _LOG.warning("Kafka did not answer while the producer of %s was closed.", self.transactional_id)
+
+    def _close(self) -> None:
         try:
             with warnings.catch_warnings():
                 # The client warns that a fenced producer could not abort; nobody has to be told that.
@@ -214,9 +240,7 @@ class TransactionalWriter:
                 if self._undelivered:
                     raise
 
-    def _send_offsets(self, offsets: Mapping[TopicPartition, int], group: GroupMetadata, deadline: float) -> None:
-        positions = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
-
+    def _send_offsets(self, positions: list[_Partition], group: GroupMetadata, deadline: float) -> None:
         def send() -> None:
             self._producer.send_offsets_to_transaction(positions, group.metadata, API_TIMEOUT_S)
 

@@ -1,14 +1,17 @@
-"""A commit that nobody confirms: neither "done" nor "nothing happened" may be said of it."""
+"""A broker that keeps its connections and answers nothing: what a writer says, and that it ends."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
+from airflow_connect.api.errors import UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.kafka import transactions
 from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.consumer_group import group_metadata, read_committed_offsets
@@ -19,37 +22,69 @@ from tests.support.kafka_data import create_topic
 pytestmark = pytest.mark.integration
 
 
-def test_commit_to_a_broker_that_stops_answering_is_unknown_until_the_state_is_read(
-    unique_name: str, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def broker(unique_name: str) -> Iterator[KafkaBroker]:
+    """A broker that may be frozen, with a topic."""
+    with KafkaBroker.start() as own:
+        create_topic(own.bootstrap, unique_name)
+        yield own
+        os.kill(own.pid, signal.SIGCONT)
+
+
+def fenced_writer(broker: KafkaBroker, name: str) -> TransactionalWriter:
+    writer = TransactionalWriter({"bootstrap.servers": broker.bootstrap}, name, transaction_timeout_ms=2000)
+    writer.fence()
+    return writer
+
+
+def freeze_before(broker: KafkaBroker, writer: TransactionalWriter, step: str, patch: pytest.MonkeyPatch) -> None:
+    """The broker stops answering when the writer comes to one of its steps."""
+    go_on = getattr(writer, step)
+
+    def freeze(*arguments: object) -> None:
+        os.kill(broker.pid, signal.SIGSTOP)
+        go_on(*arguments)
+
+    patch.setattr(writer, step, freeze)
+
+
+def test_commit_that_is_not_answered_is_unknown_until_the_state_is_read(
+    broker: KafkaBroker, unique_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with KafkaBroker.start() as broker:
-        settings = {"bootstrap.servers": broker.bootstrap}
-        create_topic(broker.bootstrap, unique_name)
-        tp = TopicPartition(unique_name, 0)
-        group = group_metadata(unique_name, settings)
-        writer = TransactionalWriter(settings, unique_name, transaction_timeout_ms=2000)
-        writer.fence()
-        send_commit = writer._commit
+    settings, tp = {"bootstrap.servers": broker.bootstrap}, TopicPartition(unique_name, 0)
+    group, writer = group_metadata(unique_name, settings), fenced_writer(broker, unique_name)
+    freeze_before(broker, writer, "_commit", monkeypatch)
+    with pytest.raises(CommitUnknownError, match="did not confirm a transaction of") as raised:
+        writer.commit([(unique_name, 0, b"k", b"v")], {tp: 17}, group)
+    writer.close()
+    os.kill(broker.pid, signal.SIGCONT)
 
-        def freeze_first(deadline: float) -> None:
-            os.kill(broker.pid, signal.SIGSTOP)
-            send_commit(deadline)
-
-        monkeypatch.setattr(writer, "_commit", freeze_first)
-        with pytest.raises(CommitUnknownError, match="did not confirm a transaction of") as raised:
-            writer.commit([(unique_name, 0, b"k", b"v")], {tp: 17}, group)
-        os.kill(broker.pid, signal.SIGCONT)
-
-        successor = TransactionalWriter(settings, unique_name)
-        successor.fence()
-        successor.commit([(unique_name, 0, b"k", b"after")], {}, None)
-        admin = admin_client(settings)
-        end = latest_offsets(admin, [tp], READ_COMMITTED)[tp]
-        batches = RangeReader(settings, [OffsetRange(*tp, 0, end)]).columns()
-        values = [value for batch in batches for value in batch.values.to_pylist()]
-        offsets = read_committed_offsets(admin, unique_name, [tp])
-        for client in (writer, successor, group):
-            client.close()
+    successor = fenced_writer(broker, unique_name)
+    successor.commit([(unique_name, 0, b"k", b"after")])
+    admin = admin_client(settings)
+    end = latest_offsets(admin, [tp], READ_COMMITTED)[tp]
+    batches = RangeReader(settings, [OffsetRange(*tp, 0, end)]).columns()
+    values = [value for batch in batches for value in batch.values.to_pylist()]
+    offsets = read_committed_offsets(admin, unique_name, [tp])
+    successor.close()
+    group.close()
 
     assert raised.value.retriable
     assert (values, offsets) in (([b"v", b"after"], {tp: 17}), ([b"after"], {}))
+
+
+def test_writer_whose_abort_is_not_answered_can_still_be_closed(
+    broker: KafkaBroker, unique_name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client would abort the open transaction first, however long that takes."""
+    writer = fenced_writer(broker, unique_name)
+    group = group_metadata(unique_name, {"bootstrap.servers": broker.bootstrap})
+    monkeypatch.setattr(transactions, "API_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(transactions, "CLOSE_TIMEOUT_S", 0.5)
+    freeze_before(broker, writer, "_send_offsets", monkeypatch)
+    with pytest.raises(UnavailableError, match=f"offsets of group {unique_name}"):
+        writer.commit([(unique_name, 0, b"k", b"v")], {TopicPartition(unique_name, 0): 17}, group)
+    writer.close()
+    group.close()
+
+    assert f"Kafka did not answer while the producer of {unique_name} was closed." in caplog.messages
