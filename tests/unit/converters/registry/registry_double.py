@@ -30,10 +30,10 @@ class RegistryDouble:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802 (the base class's name)
+            def do_GET(self) -> None:
                 double._answer(self)
 
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 double._answer(self)
 
             def log_message(self, *_: Any) -> None:

@@ -1,0 +1,50 @@
+"""A real Schema Registry, started for the first test that asks for it."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from airflow_connect.devstack.schema_registry import SchemaRegistry
+
+
+class Registry:
+    """The registry, and requests to it that are none of a converter's."""
+
+    def __init__(self, server: SchemaRegistry) -> None:
+        self.url = server.url
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """One request; raises for an answer that is not 2xx."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)
+
+    def register(self, subject: str, schema: Any, references: list[dict[str, Any]] | None = None, **more: Any) -> int:
+        """Register a schema, as JSON or as text."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        body = {"schema": text, "references": references or [], **more}
+        found: int = self.request("POST", f"/subjects/{subject}/versions", body)["id"]
+        return found
+
+    def versions(self, subject: str) -> list[int]:
+        """Versions of a subject."""
+        found: list[int] = self.request("GET", f"/subjects/{subject}/versions")
+        return found
+
+    def set_compatibility(self, subject: str, level: str) -> None:
+        """BACKWARD, FULL, NONE..."""
+        self.request("PUT", f"/config/{subject}", {"compatibility": level})
+
+
+@pytest.fixture(scope="session")
+def schema_registry() -> Iterator[Registry]:
+    """A real registry, shared by the session; every test has subjects of its own."""
+    with SchemaRegistry.start() as server:
+        yield Registry(server)
