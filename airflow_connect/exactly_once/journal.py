@@ -21,13 +21,19 @@ class JournalView:
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record that `commit` writes to another topic in its transaction: a dead letter."""
+    """A record that `commit` writes to another topic in its transaction: a dead letter.
+
+    Attributes:
+        timestamp: milliseconds since the epoch, or None for now.
+        partition: -1: it follows from the key.
+    """
 
     topic: str
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp: int | None = None
+    partition: int = -1
 
 
 @dataclass(frozen=True, slots=True)

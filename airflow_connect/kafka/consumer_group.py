@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as _Partition
@@ -59,7 +59,19 @@ class Member:
         return f"{self.client_id} ({self.host.lstrip('/')})"
 
 
+class Committed(NamedTuple):
+    """What a group has committed for a partition: the next offset, and the text that Kafka keeps beside it."""
+
+    offset: int
+    note: str
+
+
 def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """As `read_committed`, offsets only."""
+    return {tp: committed.offset for tp, committed in read_committed(admin, group, tps).items()}
+
+
+def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
     """Committed next offsets; partitions without one are left out; about 1 ms.
 
     Offsets that a transaction has written but not yet ended are waited for (KIP-447, `require_stable`):
@@ -79,7 +91,11 @@ def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartitio
         found = _listed_offsets(admin, group, wanted, doing)
         problems = [(tp, tp.error) for tp in found if tp.error is not None]
         if not problems:
-            return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
+            return {
+                TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
+                for tp in found
+                if tp.offset >= 0
+            }
         is_unstable = all(problem.code() == KafkaError.UNSTABLE_OFFSET_COMMIT for _, problem in problems)
         if not is_unstable or time.monotonic() >= deadline:
             first, problem = problems[0]
