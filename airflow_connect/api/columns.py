@@ -59,7 +59,7 @@ class RecordColumns:
         offsets: int64[n], ascending.
         timestamps: int64[n], milliseconds since the epoch; no meaning where `timestamp_type` says that there is none.
         timestamp_type: one of api.record.TIMESTAMP_*.
-        key, value: converted; None when no stage and no sink asks for keys.
+        key, value: converted; `key` is None where all keys are null, or when no stage and no sink asks for keys.
         read_records: `(indexes)` to the same records as objects before conversion: the reference form of this batch.
         indexes: int64[n], ascending: positions of these records in the batch that was read; what `read_records` takes.
             A gap is a record that was dropped, or one of another schema in another `RecordColumns` of the same batch.

@@ -78,6 +78,9 @@ class SinkWriter(Protocol):
     `task_role` of the connector class: `open_task(context: RoleContext, ranges: Sequence[OffsetRange]) -> SinkWriter`.
     """
 
+    needs_keys: bool
+    """Whether `put_columns` looks at keys."""
+
     def put(self, record: SinkRecord) -> bool:
         """Write one record; False when it must be reported to the dead letter queue (an errant record).
 

@@ -23,6 +23,8 @@ CHECK_MEMORY_EVERY = 2000
 class StorageSinkTask:
     """Routes records to the writer of their topic-partition. Kafka's own coordinates decide, not transformed ones."""
 
+    needs_keys = False  # A configuration that stores them goes record by record.
+
     def __init__(self, plan: StorageTaskPlan, stager: Stager, ranges: Sequence[OffsetRange]) -> None:
         """One writer per planned range."""
         self._plan = plan
@@ -64,7 +66,7 @@ class StorageSinkTask:
         if self._columns is None:
             raise TypeError("This sink was not configured for the columnar path.")
         writer = self._by_name[pieces[0].original_topic, pieces[0].original_partition]
-        if not all(writer.can_join(piece.value.schema) for piece in pieces):
+        if not all(writer.can_join(piece.topic, piece.value.schema) for piece in pieces):
             return False
         laid_out = self._columns.lay_out(pieces)
         if laid_out is None:

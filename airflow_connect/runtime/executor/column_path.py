@@ -41,8 +41,14 @@ class Step(Protocol):
         """Whether the transformation applies where the predicate does not hold."""
 
 
-def column_path(value_converter: Any, steps: Sequence[Step]) -> ColumnPath | None:
-    """The columnar path of a configuration, or None when a stage of it has no columnar form."""
+def column_path(value_converter: Any, steps: Sequence[Step], key_converter: Any | None = None) -> ColumnPath | None:
+    """The columnar path of a configuration, or None when a stage of it has no columnar form.
+
+    Args:
+        value_converter: configured.
+        steps: in order.
+        key_converter: configured; None when no sink asks for keys.
+    """
     if not _is_columnar(value_converter, ColumnarConverter) or _has_other_records(type(value_converter)):
         return None
     for step in steps:
@@ -50,7 +56,7 @@ def column_path(value_converter: Any, steps: Sequence[Step]) -> ColumnPath | Non
             return None
         if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
             return None
-    return ColumnPath(value_converter, steps)
+    return ColumnPath(value_converter, steps, key_converter)
 
 
 def _is_columnar(stage: Any, kind: type) -> bool:
@@ -68,9 +74,10 @@ def _has_other_records(converter: type) -> bool:
 class ColumnPath:
     """Converts and transforms batches."""
 
-    def __init__(self, value_converter: ColumnarConverter, steps: Sequence[Step]) -> None:
+    def __init__(self, value_converter: ColumnarConverter, steps: Sequence[Step], key_converter: Any | None) -> None:
         """Use `column_path`."""
         self._converter = value_converter
+        self._key_converter = key_converter
         self._steps = steps
 
     def convert(self, batch: ColumnBatch) -> list[RecordColumns] | None:
@@ -86,15 +93,27 @@ class ColumnPath:
         found = self._converter.to_columns(batch.topic, batch.values)
         if found is None or not 0 < len(found) <= _MOST_PIECES:
             return None
+        keys = self._keys(batch)
+        if keys is None:
+            return None
         pieces = []
         start = 0
         for values in found:
-            piece = self._transformed(_records(batch, values, start))
+            piece = self._transformed(_records(batch, values, keys[0] if keys else None, start))
             if piece is None:
                 return None
             pieces.append(piece)
             start += len(values)
         return pieces
+
+    def _keys(self, batch: ColumnBatch) -> Sequence[ValueColumns] | None:
+        """The keys as one piece, () where nobody asks or all are null, None when they are not plain."""
+        if self._key_converter is None or batch.keys.null_count == len(batch):
+            return ()
+        if batch.keys.null_count or not _is_columnar(self._key_converter, ColumnarConverter):
+            return None
+        found: Sequence[ValueColumns] | None = self._key_converter.to_columns(batch.topic, batch.keys)
+        return found if found is not None and len(found) == 1 else None
 
     def _transformed(self, piece: RecordColumns) -> RecordColumns | None:
         for step in self._steps:
@@ -107,8 +126,8 @@ class ColumnPath:
         return piece
 
 
-def _records(batch: ColumnBatch, values: ValueColumns, start: int) -> RecordColumns:
-    """The converted records from `start` on."""
+def _records(batch: ColumnBatch, values: ValueColumns, keys: ValueColumns | None, start: int) -> RecordColumns:
+    """The converted records from `start` on. `keys`: of the whole batch."""
     stop = start + len(values)
     read = batch.read_records
 
@@ -126,7 +145,7 @@ def _records(batch: ColumnBatch, values: ValueColumns, start: int) -> RecordColu
         offsets=batch.offsets[start:stop],
         timestamps=batch.timestamps[start:stop],
         timestamp_type=batch.timestamp_type,
-        key=None,
+        key=None if keys is None else ValueColumns(keys.schema, keys.values.slice(start, stop - start)),
         value=values,
         read_records=read_records,
         indexes=np.arange(start, stop, dtype=np.int64),
@@ -163,19 +182,31 @@ def _merged(kept: RecordColumns, changed: RecordColumns) -> RecordColumns | None
     """Both in the order of the log; None when they are of different schemas or topics."""
     if not len(changed):
         return kept
-    if changed.topic != kept.topic or changed.value.schema != kept.value.schema or changed.key is not kept.key:
+    if changed.topic != kept.topic or (changed.key is None) != (kept.key is None):
         return None
-    import pyarrow as pa
-
     indexes = np.concatenate([kept.indexes, changed.indexes])
-    order: Any = np.argsort(indexes)
-    both: Any = pa.concat_arrays([kept.value.values, changed.value.values])
+    order: NDArray[np.intp] = np.argsort(indexes)
+    value = _joined(kept.value, changed.value, order)
+    key = None if kept.key is None or changed.key is None else _joined(kept.key, changed.key, order)
+    if value is None or (kept.key is not None and key is None):
+        return None
     return kept.changed(
         offsets=np.concatenate([kept.offsets, changed.offsets])[order],
         timestamps=np.concatenate([kept.timestamps, changed.timestamps])[order],
-        value=ValueColumns(kept.value.schema, both.take(order)),
+        key=key,
+        value=value,
         indexes=indexes[order],
     )
+
+
+def _joined(first: ValueColumns, second: ValueColumns, order: Any) -> ValueColumns | None:
+    """Values one after the other, then put in order; None when their schemas differ."""
+    if first.schema != second.schema:
+        return None
+    import pyarrow as pa
+
+    both: Any = pa.concat_arrays([first.values, second.values])
+    return ValueColumns(first.schema, both.take(order))
 
 
 class Attempts:

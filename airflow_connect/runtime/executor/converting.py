@@ -73,7 +73,10 @@ class RecordConverter:
         """Whether every key (binary[n]) can be converted."""
         if type(self.key) in _NEVER_FAIL or keys.null_count == len(keys):
             return True
+        to_columns = getattr(self.key, "to_columns", None)
         try:
+            if to_columns is not None and to_columns(topic, keys.drop_null()) is not None:
+                return True
             for key in keys.to_pylist():
                 self.key.to_connect(topic, key)
         except Exception:  # noqa: BLE001 (found again, and reported, record by record)

@@ -125,6 +125,8 @@ class LeftOut(NamedTuple):
 class PluginSink:
     """Calls a sink task in Connect's order and keeps the counts straight. See `api.sink_roles.SinkWriter`."""
 
+    needs_keys = True
+
     def __init__(self, task: SinkTask, context: RoleContext, ranges: Sequence[OffsetRange]) -> None:
         """Nothing of the task is called yet, except that it was made."""
         if context.errors is None:

@@ -68,7 +68,8 @@ class SinkLoop:
             return False
         from airflow_connect.runtime.executor.column_path import column_path
 
-        self._columns = column_path(self._converter.value, self._converter.steps)
+        key = self._converter.key if self._sink.needs_keys else None
+        self._columns = column_path(self._converter.value, self._converter.steps, key)
         return self._columns is not None
 
     def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:

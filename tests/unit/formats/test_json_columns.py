@@ -17,7 +17,6 @@ from airflow_connect.formats.json_columns import JsonColumnWriter
 from tests.unit.formats.connect_columns import column, has_map
 from tests.unit.formats.connect_values import schema_and_values
 
-
 BASE64 = WriterOptions()
 
 
