@@ -1,7 +1,9 @@
 """The grammar of object keys, both ways: offsets to key, key to offsets.
 
 `[<topics.dir><dd>]<topic><dd><directory><dd><topic><fd><partition><fd><start, zero padded><extension>` where
-dd is `directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the leading part.
+dd is `directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the leading part. Where a transformation
+has renamed the topic, the first <topic> is the new one and the second the original one: the file name always holds
+Kafka's own coordinates, so topics that are merged into one cannot meet in one name.
 Source: Confluent S3 sink (TopicPartitionWriter.fileKeyToCommit), `topics/t/partition=0/t+0+0000000000.avro`.
 """
 
@@ -19,7 +21,12 @@ from airflow_connect.layout.escaping import check_delimiter
 MAX_KEY_BYTES = 1024
 KEYS, HEADERS = ".keys", ".headers"
 
-_TOPIC = r"[A-Za-z0-9._-]+"
+TOPIC_CHARACTER = "[A-Za-z0-9._-]"
+"""Regular expression of the characters that Kafka allows in names of topics."""
+MAX_TOPIC_CHARACTERS = 249
+
+_TOPIC = f"{TOPIC_CHARACTER}+"
+_RENAMED = "\0"
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ def object_key(directory: str, topic: str, partition: int, start: int, extension
     """Key of the object that begins at offset `start` of `topic`-`partition`.
 
     Args:
-        directory: what the partitioner returned, already escaped.
+        directory: what the partitioner returned, already escaped; `under_renamed_topic` of it for another topic.
         topic: Kafka topic; Kafka's own rules ([A-Za-z0-9._-], neither `.` nor `..`) make it safe in a path.
         start: first offset inside, >= 0, padded with zeros to `names.pad_width` digits.
         extension: with its dot, `.snappy.parquet`; for keys and headers see `keys_extension`.
@@ -91,8 +98,9 @@ def object_key(directory: str, topic: str, partition: int, start: int, extension
         DataError: longer than 1,024 UTF-8 bytes.
     """
     dd, fd = names.directory_delimiter, names.file_delimiter
+    own_topic, own_directory = _split(directory, topic)
     file_name = f"{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}{extension}"
-    key = f"{names.prefix}{topic}{dd}{directory}{dd}{file_name}"
+    key = f"{names.prefix}{own_topic}{dd}{own_directory}{dd}{file_name}"
     # A character takes at most 4 bytes: short keys need no encoding.
     if len(key) > MAX_KEY_BYTES // 4 and len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
         raise DataError(
@@ -101,6 +109,35 @@ def object_key(directory: str, topic: str, partition: int, start: int, extension
             suggestion="Partition by a shorter field, or shorten topics.dir.",
         )
     return key
+
+
+def under_renamed_topic(topic: str, directory: str) -> str:
+    """A directory below another topic than that of the partition, in the form that `object_key` takes.
+
+    Args:
+        topic: the new topic, for which `is_legal_topic` holds.
+        directory: what the partitioner returned.
+    """
+    return f"{topic}{_RENAMED}{directory}"
+
+
+def _split(directory: str, topic: str) -> tuple[str, str]:
+    """Topic and directory; `topic` where nothing was renamed. No topic and no directory holds a NUL."""
+    renamed, mark, rest = directory.partition(_RENAMED)
+    return (renamed, rest) if mark else (topic, directory)
+
+
+@lru_cache(maxsize=1024)
+def is_legal_topic(topic: str) -> bool:
+    """Whether Kafka would take the name, which makes it safe in a path: a transformation may return any text.
+
+    Source: org.apache.kafka.common.internals.Topic.
+    """
+    return (
+        len(topic) <= MAX_TOPIC_CHARACTERS
+        and topic not in (".", "..")
+        and re.fullmatch(_TOPIC, topic, re.ASCII) is not None
+    )
 
 
 def keys_extension(extension: str, marker: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 
@@ -37,7 +37,10 @@ class TimestampRouter(Transformation):
         """
         parsed = self.config_def.parse(config)
         self._topic_format: str = parsed[TOPIC_FORMAT]
-        self._timestamp_format = SimpleDateFormat(parsed[TIMESTAMP_FORMAT])
+        try:
+            self._timestamp_format = SimpleDateFormat(parsed[TIMESTAMP_FORMAT])
+        except ConfigError as error:
+            raise ConfigError(error.message, suggestion=error.suggestion, config_path=TIMESTAMP_FORMAT) from error
         self._last: tuple[int | None, str] = (None, "")
 
     def apply(self, record: R) -> R | None:

@@ -8,7 +8,7 @@ reports errors. A property test holds both paths equal, file by file.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from airflow_connect.formats.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.formats.parquet import ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
+from airflow_connect.layout.object_names import under_renamed_topic
 from airflow_connect.layout.rotation_batches import RecordColumns as PlacedColumns
 
 if TYPE_CHECKING:
@@ -97,6 +98,11 @@ class LaidOut:
     offsets: NDArray[np.int64]
     rows: Rows
     dropped: NDArray[np.int64]
+
+    def under_renamed_topic(self) -> LaidOut:
+        """The same batch with its topic in the names of its directories."""
+        names = [under_renamed_topic(self.topic, name) for name in self.placed.names]
+        return replace(self, placed=replace(self.placed, names=names))
 
 
 RowEncoder = Callable[[Any], "Rows | None"]

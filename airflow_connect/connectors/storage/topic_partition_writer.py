@@ -13,7 +13,7 @@ from airflow_connect.connectors.storage.open_file import FileStream, StreamSetti
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
 from airflow_connect.formats.format import check_value
 from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
-from airflow_connect.layout.object_names import keys_extension, object_key
+from airflow_connect.layout.object_names import is_legal_topic, keys_extension, object_key, under_renamed_topic
 from airflow_connect.layout.rotation import Reason, Rotation
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 from airflow_connect.stores.store import FileIdentity, Stager
@@ -29,7 +29,11 @@ KEY, HEADERS, VALUE = "key", "headers", "value"
 
 @dataclass(slots=True)
 class OpenFile:
-    """The open streams of one directory. A tombstone file has no value stream."""
+    """The open streams of one directory. A tombstone file has no value stream.
+
+    Attributes:
+        directory: the partitioner's, `under_renamed_topic` where the topic was changed.
+    """
 
     directory: str
     start: int
@@ -114,6 +118,8 @@ class TopicPartitionWriter:
         layout, now_ms = self._plan.layout, self._plan.now_ms
         timestamp = layout.partitioner.timestamp_ms(record, now_ms) if layout.rotation.is_time_based else None
         directory = layout.partitioner.directory(record, now_ms)
+        if record.topic != self._range.topic:
+            directory = _renamed(record, directory)
         if self._rotation.before_write(directory, timestamp, record.value_schema, now_ms) is not None:
             self.rotate()
             # Skipped records and dead letters since the last written one are settled too.
@@ -138,6 +144,8 @@ class TopicPartitionWriter:
         """
         from airflow_connect.layout.rotation_batches import next_cut
 
+        if batch.topic != self._range.topic:
+            batch = batch.under_renamed_topic()
         start, count, now_ms = 0, len(batch.offsets), self._plan.now_ms
         while start < count:
             cut = next_cut(self._rotation, batch.placed, start, now_ms)
@@ -154,8 +162,10 @@ class TopicPartitionWriter:
                     self._commit_offset = int(batch.offsets[stop])
             start = stop
 
-    def can_join(self, schema: Schema | None) -> bool:
-        """Whether records of `schema` may be written in columns: they need no other schema's form, and no version."""
+    def can_join(self, topic: str, schema: Schema | None) -> bool:
+        """Whether records may be written in columns: a legal topic, and no need of another schema's form or a version."""
+        if not is_legal_topic(topic):
+            return False
         if self._compatibility is StorageSchemaCompatibility.NONE:
             return True
         return (schema is None or schema.version is not None) and all(
@@ -315,6 +325,24 @@ class TopicPartitionWriter:
         topic, partition = self._range.topic, self._range.partition
         key = object_key(file.directory, topic, partition, file.start, extension, self._plan.layout.names)
         return FileIdentity(key, topic, partition, file.start, role=role)
+
+
+def _renamed(record: SinkRecord, directory: str) -> str:
+    """Place of a record whose topic was changed; one writer may so have files below several topics.
+
+    Raises:
+        DataError: the new name could walk out of `topics.dir`, and no sweep would know the file.
+    """
+    if not is_legal_topic(record.topic):
+        raise DataError(
+            f"The transformations gave the record at {record.where} the topic {record.topic!r}, which is no legal name"
+            " of a topic.",
+            code="data.illegal_topic",
+            suggestion="Let RegexRouter and TimestampRouter make names of at most 249 letters, digits, dots, hyphens"
+            " and underscores; folders above all topics go into topics.dir.",
+            config_path="transforms",
+        )
+    return under_renamed_topic(record.topic, directory)
 
 
 def _key_of(record: SinkRecord, settings: StreamSettings) -> tuple[Schema | None, Any]:
