@@ -135,7 +135,7 @@ class ColumnarSinkTask(Protocol):
     def put_columns(self, batch: RecordColumns) -> bool:
         """Write a batch of converted records of one partition in columns; equal to `put` of the same records.
 
-        The columns hold values only: a sink that stores keys or headers has no columnar form.
+        The columns hold keys and values, not headers: a sink that stores headers has no columnar form.
 
         Returns:
             False, with nothing written, when the batch is not plain: its records then come to `put`. A batch with a

@@ -7,7 +7,7 @@ class TestMySink(SinkConformance):
         return {"my.folder": str(target)}
 
     def read_back(self, target):
-        return [json.loads(line) for file in sorted(target.glob("*")) for line in file.open()]
+        return [json.loads(line) for file in sorted(target.glob("*")) for line in file.read_text().splitlines()]
 """
 
 from __future__ import annotations

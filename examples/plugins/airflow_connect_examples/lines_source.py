@@ -31,7 +31,6 @@ class LinesSourceTask(SourceTask):
 
 
 class LinesSourceConnector(SourceConnector):
-    version = "1.0"
     task_class = LinesSourceTask
     keys = ConfigKey("lines.file", ConfigType.STRING), ConfigKey("topic", ConfigType.STRING)
     config_def = ConfigDef().define(*keys)
