@@ -149,7 +149,7 @@ class SinkConnectorConfig:
             producer_override=with_prefix(text, keys.PRODUCER_OVERRIDE),
             admin_override=with_prefix(text, keys.ADMIN_OVERRIDE),
             raw=text,
-            transforms=transforms_of(text, parsed),
+            transforms=transforms_of(text),
             ignored=(*known.ignored_keys(text), *_unused_converter_keys(text)),
             unknown=tuple(known.unknown_keys(text)) if definition else (),
         )

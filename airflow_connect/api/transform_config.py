@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from airflow_connect.api import plugins
+from airflow_connect.api.config_values import Type, parse_type
 from airflow_connect.api.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, ChainKind
 from airflow_connect.api.transform_keys import FRAMEWORK_KEYS, NEGATE, PREDICATE, TYPE
 
@@ -45,20 +45,20 @@ class TransformConfig:
     negate: bool = False
 
 
-def transforms_of(raw: Mapping[str, str], parsed: Mapping[str, Any]) -> tuple[TransformConfig, ...]:
+def transforms_of(raw: Mapping[str, str]) -> tuple[TransformConfig, ...]:
     """The chain, in order.
 
     Args:
-        raw: the connector's configuration, as text.
-        parsed: its typed values by a definition that `with_chain` made, without errors.
+        raw: a connector's configuration as text, without errors by a definition that `with_chain` made.
     """
     chain = []
-    for alias in parsed[TRANSFORMATION_KIND.list_key]:
+    for alias in TRANSFORMATION_KIND.aliases(raw):
         prefix = TRANSFORMATION_KIND.prefix(alias)
-        name = parsed[prefix + PREDICATE]
-        predicate = None if name is None else PredicateConfig(name, *_plugin(PREDICATE_KIND, name, raw))
+        name = raw.get(prefix + PREDICATE)
+        predicate = None if name is None else PredicateConfig(name.strip(), *_plugin(PREDICATE_KIND, name.strip(), raw))
         plugin, settings = _plugin(TRANSFORMATION_KIND, alias, raw)
-        chain.append(TransformConfig(alias, plugin, settings, predicate, parsed[prefix + NEGATE]))
+        negate = bool(parse_type(prefix + NEGATE, raw.get(prefix + NEGATE), Type.BOOLEAN))
+        chain.append(TransformConfig(alias, plugin, settings, predicate, negate))
     return tuple(chain)
 
 

@@ -73,8 +73,12 @@ class TopicNameMatches(Predicate):
 
     def test(self, record: ConnectRecord) -> bool:
         """The whole name."""
-        return self._pattern.fullmatch(record.topic) is not None
+        return self.matches(record.topic)
 
     def test_columns(self, batch: RecordColumns) -> NDArray[np.bool_] | bool | None:
         """The same for all records of a batch."""
-        return self._pattern.fullmatch(batch.topic) is not None
+        return self.matches(batch.topic)
+
+    def matches(self, topic: str) -> bool:
+        """Whether it holds for the records of a topic."""
+        return self._pattern.fullmatch(topic) is not None

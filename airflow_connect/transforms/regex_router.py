@@ -53,15 +53,16 @@ class RegexRouter(Transformation):
 
     def apply(self, record: R) -> R | None:
         """The record under its new topic."""
-        topic = self._new_name(record.topic)
+        topic = self.new_name(record.topic)
         return record if topic == record.topic else record.changed(topic=topic)
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
         """The batch under its new topic."""
-        topic = self._new_name(batch.topic)
+        topic = self.new_name(batch.topic)
         return batch if topic == batch.topic else batch.changed(topic=topic)
 
-    def _new_name(self, topic: str) -> str:
+    def new_name(self, topic: str) -> str:
+        """What a topic is called behind this transformation."""
         known = self._topics.get(topic)
         if known is None:
             known = self._topics[topic] = self._renamed(topic)

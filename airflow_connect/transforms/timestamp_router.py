@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
@@ -57,6 +58,20 @@ class TimestampRouter(Transformation):
             )
         topic = self._topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, self._text(record.timestamp))
         return record.changed(topic=topic)
+
+    def parts_of(self, topic: tuple[str | None, ...]) -> tuple[str | None, ...]:
+        """What is known of the new topic before a record comes.
+
+        Args:
+            topic: the old one in parts; None is text that is not known.
+        """
+        parts: list[str | None] = []
+        for piece in re.split(r"(\$\{topic\}|\$\{timestamp\})", self._topic_format):
+            if piece == _TOPIC:
+                parts += topic
+            elif piece:
+                parts.append(None if piece == _TIMESTAMP else piece)
+        return tuple(parts)
 
     def _text(self, timestamp_ms: int) -> str:
         """The formatted timestamp; neighbours often have the same one."""

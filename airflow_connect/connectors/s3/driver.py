@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.api.transform_config import transforms_of
 from airflow_connect.connectors.s3.config import S3SinkConfig
-from airflow_connect.connectors.storage.opening import StorageConfig, key_pattern, open_task_plan
+from airflow_connect.connectors.storage.opening import StorageConfig, key_pattern, key_prefixes, open_task_plan
+from airflow_connect.connectors.storage.topic_names import final_topics
 from airflow_connect.layout.rotation import next_schedule
 from airflow_connect.stores.leftovers import PROBE_NAME, LeftoverPattern
 from airflow_connect.stores.store import Publisher
@@ -21,6 +23,7 @@ class S3SinkDriver:
         """`config`: the sink's typed configuration."""
         self._config = config
         self._plan = open_task_plan(StorageConfig(config.layout, config.rotation, config.format, config.nulls), context)
+        self._chain = transforms_of(context.config)
         self._overwrite = context.overwrite
 
     @property
@@ -36,12 +39,12 @@ class S3SinkDriver:
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         """How uploads of a run over `ranges` look."""
-        topics = sorted({r.topic for r in ranges})
+        topics = {topic: final_topics(self._chain, topic) for topic in sorted({r.topic for r in ranges})}
         names = self._plan.layout.names
         probe_prefix = f"{names.prefix}{PROBE_NAME}-"
         return LeftoverPattern(
             store=self.store_name,
-            prefixes=(*(names.topic_prefix(topic) for topic in topics), probe_prefix),
+            prefixes=(*key_prefixes(self._plan, topics), probe_prefix),
             pattern=key_pattern(self._plan, topics),
             ranges=tuple(ranges),
             probe_prefix=probe_prefix,

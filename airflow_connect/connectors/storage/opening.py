@@ -26,6 +26,7 @@ from airflow_connect.layout.time_zones import Zone
 if TYPE_CHECKING:
     from airflow_connect.api.sink_roles import RoleContext
     from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, NullConfig, RotationConfig
+    from airflow_connect.connectors.storage.topic_names import TopicName
     from airflow_connect.formats.format import Format
 
 WRITE_NULLS = "write"
@@ -197,13 +198,51 @@ def extensions(plan: StorageTaskPlan) -> list[str]:
     return found
 
 
-def key_pattern(plan: StorageTaskPlan, topics: Sequence[str]) -> str:
-    """Regular expression of every key that this plan can make, with the groups `topic`, `partition` and `start`."""
+def key_pattern(plan: StorageTaskPlan, topics: Mapping[str, Sequence[TopicName]]) -> str:
+    """Regular expression of every key that this plan can make, with the groups `topic`, `partition` and `start`.
+
+    Args:
+        plan: layout and formats.
+        topics: names that records of each topic can have behind the transformations; the group `topic` is the
+            original one.
+    """
     names = plan.layout.names
     dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
-    topic = "|".join(re.escape(t) for t in sorted(topics))
+    original = "|".join(re.escape(topic) for topic in sorted(topics))
     extension = "|".join(re.escape(e) for e in extensions(plan))
     return (
-        rf"{re.escape(names.prefix)}(?P<topic>{topic}){dd}(?:{plan.layout.partitioner.directory_regex()}){dd}"
-        rf"(?P=topic){fd}(?P<partition>\d+){fd}(?P<start>\d+)(?:{extension})"
+        rf"{re.escape(names.prefix)}(?:{_folders(names, topics)})(?:{plan.layout.partitioner.directory_regex()}){dd}"
+        rf"(?P<topic>{original}){fd}(?P<partition>\d+){fd}(?P<start>\d+)(?:{extension})"
     )
+
+
+def _folders(names: NameSettings, topics: Mapping[str, Sequence[TopicName]]) -> str:
+    """Folders of topics, each with a look ahead at the original topic in the file's name.
+
+    A topic that merged into another must not open the folders of one to the files of all.
+    """
+    dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
+    file_name = rf"{dd}{{}}{fd}\d+{fd}\d+(?:\D.*)?$"
+    unchanged = [topic for topic, final in topics.items() if [name.exact for name in final] == [topic]]
+    by_names: dict[str, list[str]] = {}
+    for topic in sorted(topics.keys() - set(unchanged)):
+        by_names.setdefault("|".join(name.regex for name in topics[topic]), []).append(re.escape(topic))
+    folders = [
+        f"(?:{renamed}){dd}(?=.*{file_name.format('(?:' + '|'.join(originals) + ')')})"
+        for renamed, originals in by_names.items()
+    ]
+    if unchanged:
+        own = "|".join(re.escape(topic) for topic in sorted(unchanged))
+        folders.insert(0, f"(?P<own>{own}){dd}(?=.*{file_name.format('(?P=own)')})")
+    return "|".join(folders)
+
+
+def key_prefixes(plan: StorageTaskPlan, topics: Mapping[str, Sequence[TopicName]]) -> tuple[str, ...]:
+    """Prefixes under which those keys are found; none lies inside another."""
+    names = plan.layout.names
+    found = sorted(
+        names.topic_prefix(name.exact) if name.exact is not None else names.prefix + name.head
+        for final in topics.values()
+        for name in final
+    )
+    return tuple(p for p in dict.fromkeys(found) if not any(p != other and p.startswith(other) for other in found))

@@ -163,7 +163,7 @@ class TopicPartitionWriter:
             start = stop
 
     def can_join(self, topic: str, schema: Schema | None) -> bool:
-        """Whether records may be written in columns: a legal topic, and no need of another schema's form or a version."""
+        """Whether records may be written in columns: their topic is legal, and they need no other schema's form."""
         if not is_legal_topic(topic):
             return False
         if self._compatibility is StorageSchemaCompatibility.NONE:
