@@ -11,14 +11,14 @@ from types import ModuleType
 
 from airflow_connect import __version__
 from airflow_connect.api.errors import ConnectError
-from airflow_connect.cli.commands import plan, standalone, validate
+from airflow_connect.cli.commands import dlq, plan, standalone, validate
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.outcome import Outcome, defect, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.terminal import Terminal
 
 EXIT_INTERRUPTED = 130
-COMMANDS: tuple[ModuleType, ...] = (standalone, plan, validate, demo)
+COMMANDS: tuple[ModuleType, ...] = (standalone, plan, validate, dlq, demo)
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."
 EPILOG = "Exit code: 0 done, 1 a run failed, 2 the configuration is wrong; of several connectors the worst."
 

@@ -1,0 +1,169 @@
+"""`airflow-connect dlq`: look at dead letters, and write them back to the topics that they came from."""
+
+from __future__ import annotations
+
+import threading
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.points_in_time import parse_timestamp_ms
+from airflow_connect.cli.inputs import add_files, label_of, spec_of
+from airflow_connect.cli.interruptible import run_interruptible
+from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.terminal import Terminal
+from airflow_connect.runtime.config_files import read_worker_file
+from airflow_connect.runtime.presentation import format_count, plural
+
+if TYPE_CHECKING:
+    from airflow_connect.runtime.driver.configuration import RunConfiguration
+
+NAME = "dlq"
+HELP = "show the dead letters of connectors, or replay them"
+
+Answer = tuple[dict[str, Any], list[str]]
+"""Plain JSON, and lines for people."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """The arguments of both actions."""
+    common = ArgumentParser(add_help=False)  # Their defaults are those of the command itself.
+    common.add_argument("--json", action="store_true", default=SUPPRESS, help="print the result as one JSON object")
+    common.add_argument(
+        "-v", "--verbose", action="store_true", default=SUPPRESS, help="show the logs of Spark, Kafka and Airflow"
+    )
+    actions = parser.add_subparsers(metavar="action", required=True)
+    show = actions.add_parser("show", parents=[common], help=_SHOW, description=f"{_SHOW.capitalize()}.")
+    add_files(show)
+    show.add_argument("--limit", type=_positive, default=20, metavar="N", help="letters at most (default: 20)")
+    show.add_argument("--from-beginning", action="store_true", help="the oldest letters instead of the newest")
+    show.add_argument("--connector", default="", metavar="NAME", help="only letters of this connector")
+    _add_filters(show)
+    show.set_defaults(action=_show)
+    replay = actions.add_parser("replay", parents=[common], help=_REPLAY, description=f"{_REPLAY.capitalize()}.")
+    add_files(replay)
+    replay.add_argument("--dry-run", action="store_true", help="say what would be replayed, and write nothing")
+    replay.add_argument("--to", default="", metavar="TOPIC", help="write all of them to this topic")
+    _add_filters(replay)
+    replay.set_defaults(action=_replay)
+
+
+_SHOW = "show dead letters: where from, why, and the beginning of the value"
+_REPLAY = "write dead letters back to the topics that they came from, each one once"
+
+
+def _add_filters(parser: ArgumentParser) -> None:
+    parser.add_argument("--stage", default="", help="only letters of this stage, such as VALUE_CONVERTER")
+    parser.add_argument("--error", default="", metavar="TEXT", help="only where the error's class or text has this")
+    parser.add_argument(
+        "--since", type=_time, default=None, metavar="TIME", help="only records of this time (ISO 8601) and later"
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return number
+
+
+def _time(text: str) -> int:
+    try:
+        return parse_timestamp_ms(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def run(arguments: Namespace, terminal: Terminal) -> Outcome:
+    """Do the action for every connector; one that fails does not keep the others from it."""
+    worker = read_worker_file(arguments.worker)
+    return run_interruptible(lambda stopping: _for_each(arguments, worker, terminal, stopping), terminal)
+
+
+def _for_each(
+    arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
+) -> Outcome:
+    from airflow_connect.runtime.driver.configuration import RunConfiguration
+
+    action: Callable[[RunConfiguration, Namespace, Terminal], Answer] = arguments.action
+    results: list[dict[str, Any]] = []
+    lines: list[str] = []
+    errors: list[Mapping[str, Any]] = []
+    for path in arguments.connectors:
+        if stopping.is_set():
+            break
+        connector: Mapping[str, Any] | None = None
+        try:
+            spec = spec_of(path, worker, NAME, arguments.settings)
+            connector = spec.connector
+            result, told = action(RunConfiguration.from_spec(spec), arguments, terminal)
+        except ConnectError as error:
+            failure = {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}
+            errors.append(failure)
+            results.append({"file": path, "error": failure})
+            continue
+        results.append({"file": path, "error": None, **result})
+        lines += [terminal.style(label_of(path, connector), "bold"), *(f"  {line}" for line in told)]
+    return Outcome(
+        summary=_summary(results),
+        result={"connectors": results},
+        lines=lines,
+        errors=errors,
+        exit_code=max(map(exit_code_of, errors), default=0),
+    )
+
+
+def _summary(results: list[dict[str, Any]]) -> str:
+    failed = sum(1 for r in results if r["error"])
+    shown = sum(len(r.get("letters", ())) for r in results)
+    replayed = sum(r.get("replayed", 0) for r in results)
+    done = f"{plural(replayed, 'dead letter')} replayed" if any("replayed" in r for r in results) else ""
+    told = done or f"{plural(shown, 'dead letter')} shown"
+    return f"{told}, {plural(failed, 'connector')} failed." if failed else f"{told}."
+
+
+def _show(configuration: RunConfiguration, arguments: Namespace, terminal: Terminal) -> Answer:
+    from airflow_connect.runtime.driver.dead_letter_view import describe, find_letters, letter_table
+
+    found = find_letters(
+        configuration, _filter(arguments, arguments.connector), arguments.limit, oldest=arguments.from_beginning
+    )
+    result = {
+        "queue": found.queue,
+        "matching": found.matching,
+        "letters": [describe(letter) for letter in found.letters],
+    }
+    if not found.letters:
+        return result, [f"No dead letters in {found.queue}."]
+    table = letter_table(found.letters)
+    which = "oldest" if arguments.from_beginning else "newest"
+    told = f"{format_count(len(found.letters))} of {plural(found.matching, 'dead letter')} in {found.queue}"
+    more = f", the {which}" if found.matching > len(found.letters) else ""
+    return result, [f"{told}{more}:", terminal.style(table[0], "dim"), *table[1:]]
+
+
+def _replay(configuration: RunConfiguration, arguments: Namespace, terminal: Terminal) -> Answer:
+    from airflow_connect.runtime.driver.dead_letter_replay import ReplayRequest, replay
+
+    done = replay(configuration, ReplayRequest(_filter(arguments, ""), arguments.to, arguments.dry_run))
+    verb = "Would replay" if arguments.dry_run else "Replayed"
+    lines = [f"{verb} {plural(done.topics.total(), 'dead letter')} of {done.queue}."]
+    lines += [f"{format_count(count)} to {topic}" for topic, count in sorted(done.topics.items())]
+    lines += [
+        f"{format_count(count)} had failed in {stage or 'an unknown stage'} with {error or 'an unknown error'}"
+        for (stage, error), count in done.reasons.most_common()
+    ]
+    if done.repeated:
+        lines.append(f"{format_count(done.repeated)} left out: another letter is about the same record")
+    if done.others:
+        lines.append(f"{format_count(done.others)} stay: they are of other connectors")
+    if done.passed_over:
+        lines.append(f"{format_count(done.passed_over)} stay: not chosen; a later replay can have them")
+    return {"dry_run": arguments.dry_run, **done.to_json()}, lines
+
+
+def _filter(arguments: Namespace, connector: str) -> Any:
+    from airflow_connect.kafka.dead_letters import LetterFilter
+
+    return LetterFilter(connector, arguments.stage, arguments.error, arguments.since)

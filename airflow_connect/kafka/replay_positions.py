@@ -1,0 +1,112 @@
+"""How far a dead letter queue has been replayed: everything below an offset, but for some that were passed over.
+
+Filters pass letters over, and they must stay available. So beside the offset the group keeps, as the metadata of that
+offset, what was passed over below it: both are committed in the transaction that writes the replayed records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_connect.api.errors import ConfigError, StateError
+from airflow_connect.api.offsets import TopicPartition
+
+NOTE_CHARACTERS = 4000
+"""Kafka's `offset.metadata.max.bytes` is 4096 by default."""
+_VERSION = "passed-over/1 "
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPosition:
+    """What is replayed of one partition of the queue.
+
+    Attributes:
+        offset: everything below is replayed, but for `passed_over`.
+        passed_over: half-open ranges of offsets below `offset`, ascending.
+    """
+
+    offset: int
+    passed_over: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The first offset that is not replayed."""
+        return self.passed_over[0][0] if self.passed_over else self.offset
+
+    def is_replayed(self, offset: int) -> bool:
+        """Whether the letter at `offset` was replayed."""
+        return offset < self.offset and not any(start <= offset < end for start, end in self.passed_over)
+
+    def note(self, tp: TopicPartition) -> str:
+        """As the metadata of the committed offset: ranges as distances, in base 10.
+
+        Raises:
+            ConfigError: too many ranges for Kafka to keep.
+        """
+        if not self.passed_over:
+            return ""
+        words, at = [], 0
+        for start, end in self.passed_over:
+            words.append(f"{start - at}+{end - start}")
+            at = end
+        text = _VERSION + ",".join(words)
+        if len(text) > NOTE_CHARACTERS:
+            raise ConfigError(
+                f"The filters pass over {len(self.passed_over)} separate stretches of {tp.topic}-{tp.partition}, more "
+                "than Kafka can remember beside an offset.",
+                code="replay.scattered",
+                suggestion="Nothing of this step was replayed. Replay without filters, or with wider ones.",
+            )
+        return text
+
+    @classmethod
+    def parse(cls, offset: int, note: str, tp: TopicPartition) -> ReplayPosition:
+        """Inverse of `note`.
+
+        Raises:
+            StateError: the note is not one of ours.
+        """
+        if not note:
+            return cls(offset)
+        ranges, at = [], 0
+        try:
+            if not note.startswith(_VERSION):
+                raise ValueError(note)
+            for word in note.removeprefix(_VERSION).split(","):
+                distance, length = map(int, word.split("+"))
+                ranges.append((at + distance, at + distance + length))
+                at += distance + length
+        except ValueError as error:
+            raise StateError(
+                f"The replay position of {tp.topic}-{tp.partition} has a note that cannot be read: {note[:60]!r}.",
+                suggestion="Another program commits offsets of this group. Delete the group to begin from the start.",
+            ) from error
+        return cls(offset, tuple(ranges))
+
+
+class ReplayProgress:
+    """Follows one partition of the queue from the first letter that is not replayed on, in order of offsets."""
+
+    def __init__(self, position: ReplayPosition) -> None:
+        """`position`: what earlier replays have done."""
+        self._offset = position.offset
+        self._passed_over: list[tuple[int, int]] = []
+        self._is_passing_over = False
+
+    def passed_over(self, offset: int) -> None:
+        """The letter at `offset` stays available."""
+        if self._is_passing_over:  # Offsets between two letters are no letters: markers of transactions, compaction.
+            self._passed_over[-1] = (self._passed_over[-1][0], offset + 1)
+        else:
+            self._passed_over.append((offset, offset + 1))
+        self._is_passing_over = True
+
+    def replayed(self, offset: int) -> None:
+        """The letter at `offset` is replayed, now or before."""
+        self._offset = max(self._offset, offset + 1)
+        self._is_passing_over = False
+
+    def position(self) -> ReplayPosition:
+        """What is replayed now; letters behind the last replayed one need no mention."""
+        below = tuple(ranged for ranged in self._passed_over if ranged[0] < self._offset)
+        return ReplayPosition(self._offset, below)
