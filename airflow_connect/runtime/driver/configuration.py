@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys, plugins
+from airflow_connect.api.config_infos import config_infos
 from airflow_connect.api.config_references import ResolvedReferences, ResolvedText, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
 from airflow_connect.api.connector_config import CONVERTER_TYPE
@@ -23,7 +24,7 @@ from airflow_connect.runtime.roles import load_role
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.api.config import ConfigDef, ConfigValue
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
@@ -114,13 +115,26 @@ class RunConfiguration:
                 connector = looked_up.references.resolve(spec.connector)
                 definition = connector_definition(connector)
                 wrong = [v for v in definition.validate(connector) if v.errors and v.name not in missing]
-                found += [_finding(definition.error_of([value])) for value in wrong]
+                found += [_finding_of(definition, value) for value in wrong]
                 if not found:
                     found += cls._of(spec, looked_up.references)._remarks()
             found += [_remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
         except ConnectError as error:
             return [_finding(error)]
         return found
+
+    @classmethod
+    def infos(cls, spec: RunSpec) -> dict[str, Any]:
+        """Kafka Connect's ConfigInfos of the connector; what cannot be looked up stays a reference.
+
+        Raises:
+            ConfigError: the class of the connector, or a config provider of the worker, is wrong.
+        """
+        references = look_up(spec.connector, spec.worker, spec.references).references
+        with references.hiding_errors():
+            connector = references.resolve(spec.connector)
+            definition = connector_definition(connector)
+            return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
 
     def _remarks(self) -> list[dict[str, Any]]:
         remarks = []
@@ -310,6 +324,12 @@ class RunConfiguration:
 
 def _finding(error: ConnectError) -> dict[str, Any]:
     return _remark(error.config_path, error.message, "error", error.suggestion)
+
+
+def _finding_of(definition: ConfigDef, value: ConfigValue) -> dict[str, Any]:
+    # One finding per key: what follows from its first error is no news.
+    sentences = [definition.error_of([replace(value, errors=[error])]).message for error in value.errors]
+    return _remark(value.name, " ".join(dict.fromkeys(sentences)), "error", definition.error_of([value]).suggestion)
 
 
 def _remark(key: str, message: str, level: str, suggestion: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,8 +103,8 @@ def test_plan_prints_a_table_of_each_connector(cli: Cli, worker: Path, connector
 
 def test_validate_prints_every_finding(cli: Cli, connector: Connector) -> None:
     findings = [
-        {"key": "flush.size", "message": "Missing required configuration.", "level": "error"},
-        {"key": "s3.proxy.url", "message": "Has no meaning here.", "level": "ignored"},
+        {"key": "flush.size", "message": "Missing required configuration.", "suggestion": "Set it.", "level": "error"},
+        {"key": "s3.proxy.url", "message": "Has no meaning here.", "suggestion": "", "level": "ignored"},
     ]
     done = cli("validate", connector("good"), connector("bad", findings=findings))
     folder = connector("good").parent
@@ -113,6 +114,7 @@ def test_validate_prints_every_finding(cli: Cli, connector: Connector) -> None:
         f"✗ bad  {folder}/bad.json\n"
         "  ✗ flush.size\n"
         "      Missing required configuration.\n"
+        "      → Set it.\n"
         "  ⚠ s3.proxy.url (ignored)\n"
         "      Has no meaning here.\n"
     )
@@ -150,10 +152,21 @@ def test_json_of_failures_has_the_worst_error(cli: Cli, worker: Path, connector:
 
 
 def test_json_of_findings_has_no_error(cli: Cli, connector: Connector) -> None:
-    finding = {"key": "flush.size", "message": "Missing.", "level": "error"}
+    finding = {"key": "flush.size", "message": "Missing.", "suggestion": "", "level": "error"}
     done = cli("validate", "--json", connector("bad", findings=[finding]))
     assert (done.envelope["ok"], done.envelope["error"], done.exit_code) == (False, None, 2)
     assert done.envelope["result"]["connectors"][0]["findings"] == [finding]
+
+
+def test_validate_describes_a_class_as_json_schema(cli: Cli) -> None:
+    done = cli("validate", "--json-schema", "S3Sink")
+    schema = json.loads(done.out)
+    assert (done.exit_code, schema["title"]) == (0, "S3Sink")
+    assert "s3.bucket.name" in schema["required"]
+    assert cli("validate", "--json", "--json-schema", "S3Sink").envelope["result"] == {"schema": schema}
+    unknown = cli("validate", "--json-schema", "S3Sunk")
+    assert (unknown.exit_code, unknown.out) == (2, "")
+    assert "Did you mean" in unknown.err
 
 
 def test_defect_is_reported_with_its_traceback_and_an_envelope(cli: Cli, worker: Path, connector: Connector) -> None:
