@@ -18,6 +18,7 @@ from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.record import ConnectRecord, KafkaRecord, SinkRecord
 from airflow_connect.api.transform import Predicate
 from airflow_connect.runtime.executor import sink_loop
+from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_columns import CONFIGS, ERRORS, HOURLY, ODD, SCHEMA, TEXTS
 
@@ -122,6 +123,7 @@ def chains(draw: st.DrawFn) -> dict[str, str]:
     return config
 
 
+_NOT_JSON = ODD | st.just(b"\xff\xfe")
 VALUES: dict[str, tuple[dict[str, str], st.SearchStrategy[Any]]] = {
     "json-schema": (WITH_SCHEMA, TEXTS),
     "json": (SCHEMALESS, TEXTS),
@@ -129,19 +131,23 @@ VALUES: dict[str, tuple[dict[str, str], st.SearchStrategy[Any]]] = {
     "bytes": (BYTES, st.binary(max_size=8)),
     "long": (LONGS, st.integers(-(2**63), 2**63 - 1).map(lambda n: struct.pack(">q", n))),
     "double": (DOUBLES, st.floats().map(lambda n: struct.pack(">d", n))),
+    "avro": (avro_messages.CONVERTER, avro_messages.FIRST),
+    "avro-evolving": (avro_messages.CONVERTER, avro_messages.FIRST | avro_messages.SECOND),
 }
 
 
 @st.composite
-def batches(draw: st.DrawFn, values: st.SearchStrategy[Any], odd: int) -> list[list[KafkaRecord]]:
-    """Consecutive batches of one partition; about one value in `odd` is not what the converter reads."""
+def batches(
+    draw: st.DrawFn, values: st.SearchStrategy[Any], broken: st.SearchStrategy[Any], odd: int
+) -> list[list[KafkaRecord]]:
+    """Consecutive batches of one partition; about one value in `odd` is `broken`."""
     found: list[list[KafkaRecord]] = []
     offset, stamp = draw(st.integers(0, 3)), NOW_MS - 10**7
     for size in draw(st.lists(st.integers(1, 30), min_size=1, max_size=4)):
         records = []
         for _ in range(size):
             stamp += draw(st.sampled_from([0, 1000, 600_000, 4_000_000, -5_000_000]))
-            value = draw(ODD | st.just(b"\xff\xfe")) if draw(st.integers(0, odd)) == odd else draw(values)
+            value = draw(broken) if draw(st.integers(0, odd)) == odd else draw(values)
             records.append(KafkaRecord("t", 0, offset, None, value, stamp, 1, ()))
             offset += draw(st.sampled_from([1, 1, 1, 2]))
         found.append(records)
@@ -157,7 +163,7 @@ def _prepared(config: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("kind", VALUES)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_configuration_stages_the_same_files_on_both_paths(
     kind: str, file_format: str, data: st.DataObject
@@ -165,10 +171,12 @@ def test_any_configuration_stages_the_same_files_on_both_paths(
     converter, values = VALUES[kind]
     layout = {**data.draw(CONFIGS), **data.draw(DIRECTORIES), **data.draw(ERRORS)}
     config = _prepared({**converter, **FORMATS[file_format], **layout, **data.draw(chains())})
-    records = data.draw(batches(values, data.draw(st.sampled_from([5, 30, 10**6]))))
+    broken = avro_messages.BROKEN if kind.startswith("avro") else _NOT_JSON
+    records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans())
-    reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
-    with patch.object(sink_loop, "RECORD_BY_RECORD", data.draw(st.sampled_from([1, 4]))):
+    smallest = data.draw(st.sampled_from([1, 4]))
+    with avro_messages.known_schemas(), patch.object(sink_loop, "RECORD_BY_RECORD", smallest):
+        reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
         columnar, _ = copy(config, records, columnar=True, flush_on_end=flush_on_end)
     assert (columnar.error, columnar) == (reference.error, reference)
 
@@ -217,6 +225,22 @@ def test_plain_records_of_these_configurations_all_go_in_columns(config: dict[st
     columnar, in_columns = copy({**config, "flush.size": "700"}, _plain(3000), columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert in_columns == 3000 and columnar.files
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "json"])
+def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format: str) -> None:
+    config = {**avro_messages.CONVERTER, **FORMATS[file_format], **THREE_STEPS, **HOURLY, "flush.size": "900"}
+    value = {"name": "n", "at": NOW_MS, "day": 1, "ratio": 0.5, "small": 1, "price": None, "kind": "a", "inner": None}
+    messages = [
+        avro_messages.message(1 if n < 1500 else 2, {**value, "id": n, "ok": n % 2 == 0, "note": "x"})
+        for n in range(3000)
+    ]
+    records = [[KafkaRecord("t", 0, n, b"k", data, NOW_MS + n * 10_000) for n, data in enumerate(messages)]]
+    with avro_messages.known_schemas():
+        reference, _ = copy(config, records, columnar=False)
+        columnar, in_columns = copy(config, records, columnar=True)
+    assert (columnar.error, columnar) == (reference.error, reference)
+    assert in_columns == 3000 and len(columnar.files) > 3
 
 
 def test_dropped_records_count_where_they_stand() -> None:
