@@ -6,7 +6,10 @@ ones also have the *columnar form* `apply_columns`, which answers None for anyth
 - `of_key_or_value.py`: what transformations share that come as `X.Key` and `X.Value`
 - `values.py`: what a value must be, and what Java would call it in a message
 - `fields.py`: paths to fields (KIP-821), new struct schemas made from old ones, the cache that holds them
-- `columns.py`: the fields of a struct as Arrow columns, and back
+- `names.py`: lists of names in configurations
+- `columns.py`: the fields of a struct as Arrow columns, and back; `cast_columns.py` and `timestamp_columns.py`: what
+  Cast and TimestampConverter do to them
+- `java_numbers.py`, `simple_date_format.py`: Java's numbers and date patterns
 
 Never imported by `api`; may import `api` and `converters`.
 """

@@ -14,7 +14,7 @@ from airflow_connect.api.config_validators import CaseInsensitiveValidString
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.schema import Type as SchemaType
-from airflow_connect.transforms.values import field_value
+from airflow_connect.transforms.values import field_value, require_map
 
 FIELD_SYNTAX_VERSION = "field.syntax.version"
 _BACKTICK, _DOT, _BACKSLASH = "`", ".", "\\"
@@ -51,8 +51,14 @@ class FieldPath:
         """Read `path`, the value of configuration `key`.
 
         Raises:
-            ConfigError: a backtick has no partner.
+            ConfigError: a backtick has no partner, or a path of syntax V2 is empty.
         """
+        if syntax is FieldSyntax.V2 and not path:
+            raise ConfigError(
+                f"Invalid value  for configuration {key}: A path of field syntax V2 has at least one step.",
+                suggestion=f"Set {key} to a field, or to the path of a nested one such as address.city.",
+                config_path=key,
+            )
         self.text = path
         self.steps: tuple[str, ...] = (path,) if syntax is FieldSyntax.V1 else tuple(_nested_steps(path, key))
 
@@ -62,12 +68,20 @@ class FieldPath:
         return cls(config[key], FieldSyntax(config[FIELD_SYNTAX_VERSION].upper()), key)
 
     def field_from(self, schema: Schema) -> Field | None:
-        """The field in a STRUCT schema; None when there is none."""
+        """The field in a STRUCT schema; None when there is none.
+
+        Raises:
+            DataError: the path leads through something that is no struct.
+        """
         found: Field | None = None
-        for depth, step in enumerate(self.steps):
-            if depth and (found is None or found.schema.type is not SchemaType.STRUCT):
-                return None
-            found = (schema if found is None else found.schema).field(step)
+        for step in self.steps:
+            inner = schema if found is None else found.schema
+            if inner.type is not SchemaType.STRUCT:
+                raise DataError(
+                    f"Cannot look up fields on non-struct type: {self.text} leads through a {inner.type.name}.",
+                    suggestion="Name a field whose parents are structs.",
+                )
+            found = inner.field(step)
             if found is None:
                 return None
         return found
@@ -90,11 +104,15 @@ class FieldPath:
         return value
 
     def value_from_map(self, value: Any) -> Any:
-        """The value in schemaless maps; None where a step is missing or leads through something else."""
+        """The value in schemaless maps; None where a step is missing or null.
+
+        Raises:
+            DataError: the path leads through something that is no map.
+        """
         for step in self.steps:
-            if not isinstance(value, dict):
+            if value is None:
                 return None
-            value = value.get(step)
+            value = require_map(None, value, "nested field access").get(step)
         return value
 
 

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance
 from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.config_validators import NonEmptyString, ValidList
+from airflow_connect.api.config_validators import NonEmptyString
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import DATE, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
 from airflow_connect.transforms.columns import masked_column, struct_columns, struct_members, with_default
 from airflow_connect.transforms.java_numbers import float32_of, narrowed, parse_decimal
+from airflow_connect.transforms.names import Names
 from airflow_connect.transforms.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
@@ -45,7 +46,7 @@ class _MaskField(OfKeyOrValue):
             FIELDS,
             ConfigType.LIST,
             documentation="Names of fields to mask.",
-            validator=ValidList(empty_allowed=False),
+            validator=Names(empty_allowed=False),
             importance=Importance.HIGH,
         ),
         ConfigKey(
@@ -68,8 +69,6 @@ class _MaskField(OfKeyOrValue):
 
     def apply(self, record: R) -> R:
         schema, value = self.schema_of(record), self.value_of(record)
-        if value is None:
-            return record
         if schema is None:
             old = require_map(None, value, _PURPOSE)
             new = old | {name: self._masked(None, old.get(name)) for name in self._fields}

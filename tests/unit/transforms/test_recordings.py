@@ -1,4 +1,8 @@
-"""Replays what the transformations and predicates of Kafka Connect 4.3.1 did (tests/data/transforms.jsonl)."""
+"""Replays what the transformations and predicates of Kafka Connect 4.3.1 did.
+
+tests/data/transforms.jsonl was recorded inside a worker. tests/data/transforms_more.jsonl, ids from 1000 on, goes into
+the corners: tests/data/TransformRecorder.java plays its lines through Kafka's own classes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,8 @@ from airflow_connect.converters.json_reader import payload_reader
 from airflow_connect.converters.json_schema import schema_from_json
 from tests.support.connect_values import same
 
-RECORDINGS = Path(__file__).parents[2] / "data" / "transforms.jsonl"
+DATA = Path(__file__).parents[2] / "data"
+RECORDINGS = (DATA / "transforms.jsonl", DATA / "transforms_more.jsonl")
 SINK_OFFSET = 42
 
 # Where we mean to differ: ids of the recordings -> why. docs/transformations.md tells the same to users.
@@ -30,10 +35,13 @@ DIFFERENCES: dict[int, str] = {
     571: WIDTH,
     602: WIDTH,
     695: WIDTH,
+    1171: "numbers are written as by Java 19 and later; Java 17 gives this float a digit more than it needs",
+    2398: "Python's regular expressions know no intersections of character classes",
 }
 
 # Where only the words of the message differ: ids of the recordings -> what ours says.
 HASH_ORDER = "Flatten transformation was passed a value of type class java.util.Date which is not supported"
+NOT_A_PATTERN = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps"
 WORDS: dict[int, str] = {
     92: "Invalid type found in casting spec: f.",
     93: "Invalid type found in casting spec: decimal.",
@@ -43,19 +51,32 @@ WORDS: dict[int, str] = {
     253: HASH_ORDER,
     356: "Invalid value null for configuration static.value: No value specified for static field: sf",
     357: "Invalid value null for configuration static.value: No value specified for static field: sf",
+    # In Connect another transformation's message, and the words of Java's enums.
+    1609: "Invalid mapping in casting spec: a:b:c.",
+    1613: "Invalid type found in casting spec: foo.",
+    1615: "Invalid type found in casting spec: a.",
+    1616: "Invalid type found in casting spec: a.",
+    1620: "Invalid type found in casting spec: .",
+    2055: f"{NOT_A_PATTERN}: QQQ. Illegal pattern character 'Q'",
+    2056: f"{NOT_A_PATTERN}: yyyy 'open. Unterminated quote",
+    # An IllegalArgumentException of a list and a NullPointerException.
+    2110: "A path of field syntax V2 has at least one step.",
+    2111: "A path of field syntax V2 has at least one step.",
+    2189: "Unknown field: nope.",
     # Connect's message holds the whole record, and with it the user's data.
     712: "Timestamp missing on record: {'p': 1}@{'o': 2}.",
     714: "Timestamp missing on record: {'p': 1}@{'o': 2}.",
+    2411: "Timestamp missing on record: my-topic-3@42.",
     # Connect reads the pattern only when the first record with a timestamp comes.
     718: "Illegal pattern character 'Q' in the date pattern QQQ.",
     # The reason is in the words of Python's own regular expressions.
+    2396: "Invalid value ( for configuration regex: Invalid regex: missing ), unterminated subpattern at position 0.",
     769: "Invalid value [ for configuration pattern: Invalid regex: unterminated character set at position 0.",
 }
 
 
 def recordings() -> list[dict[str, Any]]:
-    with RECORDINGS.open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    return [json.loads(line) for path in RECORDINGS for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def name_of(recording: dict[str, Any]) -> str:
