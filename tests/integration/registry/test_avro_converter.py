@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import fastavro
 import pyarrow as pa
 import pytest
 
@@ -16,6 +13,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.converters.registry.avro_converter import AvroConverter
+from tests.integration.registry.avro_messages import message
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry
@@ -25,6 +23,7 @@ MakeConverter = Callable[..., AvroConverter]
 
 ORDER = s.struct(("id", s.INT64), ("note", s.OPTIONAL_STRING), name="shop.Order")
 RECORD = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "long"}]}
+JSON_SCHEMA = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
 WIDER = {**RECORD, "fields": [*RECORD["fields"], {"name": "city", "type": "string", "default": "?"}]}
 
 
@@ -39,14 +38,6 @@ def make_converter(schema_registry: Registry) -> MakeConverter:
         return converter
 
     return make
-
-
-def message(schema_id: int, avro_type: Any, value: Any) -> bytes:
-    """What a producer of another make writes."""
-    stream = io.BytesIO()
-    stream.write(b"\0" + schema_id.to_bytes(4, "big"))
-    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(avro_type))), value)
-    return stream.getvalue()
 
 
 def test_value_written_is_registered_and_read_back(
@@ -259,6 +250,6 @@ def test_invalid_utf8_is_read_as_java_reads_it(
 def test_json_schema_is_not_read_as_avro(
     make_converter: MakeConverter, schema_registry: Registry, unique_name: str
 ) -> None:
-    schema_id = schema_registry.register(f"{unique_name}-value", {"type": "object"}, schemaType="JSON")
+    schema_id = schema_registry.register(f"{unique_name}-value", JSON_SCHEMA, schemaType="JSON")
     with pytest.raises(SchemaError, match="of the kind JSON"):
         make_converter().to_connect(unique_name, b"\0" + schema_id.to_bytes(4, "big") + b"{}")
