@@ -11,6 +11,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, text_format
 
+from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.protobuf import meta
 from airflow_connect.converters.protobuf.tokens import Tokens
 
@@ -35,7 +36,12 @@ def parse_proto(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
     Raises:
         SchemaError: not the language, with the line.
     """
-    return _Parser(text, name).file()
+    try:
+        return _Parser(text, name).file()
+    except RecursionError as error:
+        raise SchemaError(
+            f"The Protobuf schema {name} is nested too deeply to be read.", code="data.schema", suggestion="Flatten it."
+        ) from error
 
 
 class _Parser:

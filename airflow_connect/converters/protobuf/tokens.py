@@ -58,7 +58,7 @@ class Tokens:
         """The next word, which then is behind."""
         token = self._all[self._next]
         if token.kind == "end":
-            self.fail("the text ends too early")
+            self.fail("a word is missing")
         self._next += 1
         return token
 
@@ -131,6 +131,8 @@ class Tokens:
 
     def fail(self, reason: str) -> NoReturn:
         """Say what is wrong, and in which line."""
+        if self.peek.kind == "end":
+            reason = "the text ends too early"
         line = self.text.count("\n", 0, self.peek.start) + 1
         raise SchemaError(
             f"The Protobuf schema cannot be read: in line {line} {reason}.",

@@ -259,32 +259,39 @@ def _fill_field(target: Any, name: str, schema: Schema, value: Any, options: Pro
             f"Cannot find field with name {name} in the Protobuf message type {target.DESCRIPTOR.full_name}.",
             suggestion="Compare the schema of the value with the registered one.",
         )
-    if schema.type is Type.ARRAY and isinstance(value, list | tuple):
-        assert schema.value_schema is not None
-        for item in value:
-            _append(target, field, schema.value_schema, item, options)
-    elif schema.type is Type.MAP and isinstance(value, dict):
+    if schema.type is Type.ARRAY:
+        _fill_list(target, field, schema, value, options)
+    elif schema.type is Type.MAP:
         _fill_map(target, field, schema, value, options)
     elif field.message_type is not None and not field.is_repeated:
         fill_message(getattr(target, name), schema, value, options)
+    elif field.is_repeated or schema.type is Type.STRUCT:
+        raise _invalid(schema, value)
     else:
         _set(target, name, schema, value)
 
 
-def _append(target: Any, field: Any, schema: Schema, item: Any, options: ProtobufOptions) -> None:
-    if item is None:
-        raise DataError(
-            f"The list {field.name} holds a null, which Protobuf cannot.", suggestion="Leave nulls out of lists."
-        )
+def _fill_list(target: Any, field: Any, schema: Schema, value: Any, options: ProtobufOptions) -> None:
+    element = schema.value_schema
+    assert element is not None
+    if not isinstance(value, list | tuple) or not field.is_repeated:
+        raise _invalid(schema, value)
     repeated = getattr(target, field.name)
-    if field.message_type is not None:
-        fill_message(repeated.add(), schema, item, options)
-    else:
-        with _Checked(schema, item):
-            repeated.append(_scalar(field, schema, item))
+    for item in value:
+        if item is None:
+            raise DataError(
+                f"The list {field.name} holds a null, which Protobuf cannot.", suggestion="Leave nulls out of lists."
+            )
+        if field.message_type is not None:
+            fill_message(repeated.add(), element, item, options)
+        else:
+            with _Checked(element, item):
+                repeated.append(_scalar(field, element, item))
 
 
-def _fill_map(target: Any, field: Any, schema: Schema, value: dict[Any, Any], options: ProtobufOptions) -> None:
+def _fill_map(target: Any, field: Any, schema: Schema, value: Any, options: ProtobufOptions) -> None:
+    if not isinstance(value, dict) or not is_map(field):
+        raise _invalid(schema, value)
     assert schema.key_schema is not None
     assert schema.value_schema is not None
     is_native = field.message_type.GetOptions().map_entry

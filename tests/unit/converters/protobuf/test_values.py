@@ -1,0 +1,273 @@
+"""Messages to Connect values and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from google.protobuf import message_factory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    DECIMAL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Type,
+    array,
+    date,
+    decimal,
+    map_of,
+    struct,
+    time,
+    timestamp,
+)
+from airflow_connect.converters.protobuf import names
+from airflow_connect.converters.protobuf.files import message_at, open_schema
+from airflow_connect.converters.protobuf.from_connect import schema_from_connect
+from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.text_printer import print_proto
+from airflow_connect.converters.protobuf.to_connect import schema_to_connect
+from airflow_connect.converters.protobuf.values import fill_message, message_reader
+
+HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
+import "google/type/timeofday.proto"; import "confluent/type/decimal.proto"; import "google/protobuf/wrappers.proto";"""
+
+
+def read(body: str, content: dict[str, Any], head: str = HEAD, **options: Any) -> dict[str, Any]:
+    """What a message M with this body and this content is read as; dicts in `content` fill inner messages."""
+    message = message_at(open_schema(f"{head} message M {{ {body} }}", {}), [0])
+    kind = message_factory.GetMessageClass(message)
+    chosen = ProtobufOptions(**options)
+    value = message_reader(message, schema_to_connect(message, chosen), chosen)(
+        kind.FromString(kind(**content).SerializeToString())
+    )
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "expected"),
+    [
+        ("int32 a = 1; string b = 2; bool c = 3; bytes d = 4;", {}, {"a": 0, "b": "", "c": False, "d": b""}),
+        (
+            "uint32 a = 1; fixed32 b = 2;",
+            {"a": 4_000_000_000, "b": 4_000_000_000},
+            {"a": 4_000_000_000, "b": 4_000_000_000},
+        ),
+        ("uint64 a = 1; fixed64 b = 2;", {"a": 2**64 - 1, "b": 2**63}, {"a": -1, "b": -(2**63)}),
+        ("float a = 1; double b = 2;", {"a": 0.5, "b": 0.1}, {"a": 0.5, "b": 0.1}),
+        ("optional int32 a = 1; optional int32 b = 2;", {"b": 0}, {"a": None, "b": 0}),
+        ("repeated int32 a = 1; repeated int32 b = 2;", {"a": [1, 2]}, {"a": [1, 2], "b": []}),
+        ("map<string, int32> a = 1;", {"a": {"z": 1, "b": 2}}, {"a": {"b": 2, "z": 1}}),
+        ("S a = 1; S b = 2; message S { int32 x = 1; }", {"a": {}}, {"a": {"x": 0}, "b": None}),
+        ("E a = 1; enum E { X = 0; Y = 5; }", {"a": 5}, {"a": "Y"}),
+        ("E a = 1; enum E { X = 0; }", {"a": 7}, {"a": "UNKNOWN_ENUM_VALUE_E_7"}),
+        ("E a = 1; enum E { option allow_alias = true; X = 0; Z = 0; }", {}, {"a": "X"}),
+        ("oneof o { int32 a = 1; string b = 2; }", {"b": ""}, {"o_0": {"a": None, "b": ""}}),
+        ("oneof o { int32 a = 1; }", {}, {"o_0": None}),
+        ("google.protobuf.Timestamp a = 1;", {"a": {"seconds": -1, "nanos": 999_999_999}}, {"a": -1}),
+        ("google.type.Date a = 1;", {"a": {"year": 2024, "month": 2, "day": 29}}, {"a": 19_782}),
+        ("google.type.TimeOfDay a = 1;", {"a": {"hours": 23, "nanos": 1_999_999}}, {"a": 82_800_001}),
+        ("confluent.type.Decimal a = 1;", {"a": {"value": b"\xff\x00", "scale": 2}}, {"a": Decimal("-2.56")}),
+        ("google.protobuf.StringValue a = 1;", {"a": {"value": "x"}}, {"a": {"value": "x"}}),
+    ],
+    ids=str,
+)
+def test_message_read_is_the_value(body: str, content: dict[str, Any], expected: dict[str, Any]) -> None:
+    value = read(body, content)
+    assert value == expected
+    for name, item in value.items():
+        if isinstance(item, dict):
+            assert list(item) == list(expected[name])
+
+
+def test_options_change_what_is_read() -> None:
+    enum = "E a = 1; enum E { X = 0; Y = 5; }"
+    assert read(enum, {"a": 5}, int_for_enums=True) == {"a": 5}
+    union = "oneof o { int32 a = 1; string b = 2; }"
+    assert read(union, {"b": "x"}, flatten_unions=True) == {"a": None, "b": "x"}
+    assert read(union, {"b": "x"}, index_for_unions=False) == {"o": {"a": None, "b": "x"}}
+    inner = (
+        "S a = 1; google.protobuf.Timestamp t = 2; message S { int32 x = 1; S2 y = 2; } message S2 { string z = 1; }"
+    )
+    assert read(inner, {}, struct_for_nulls=True) == {"a": {"x": 0, "y": {"z": ""}}, "t": None}
+    wrapped = "google.protobuf.UInt64Value a = 1; google.protobuf.UInt64Value b = 2;"
+    assert read(wrapped, {"a": {"value": 2**64 - 1}}, wrapper_for_nullables=True) == {"a": -1, "b": None}
+
+
+def test_missing_fields_of_proto2_are_null_unless_switched_off() -> None:
+    head, body = 'syntax = "proto2";', "optional int32 a = 1 [default = 5]; optional string b = 2;"
+    assert read(body, {}, head) == {"a": None, "b": None}
+    assert read(body, {}, head, optional_for_proto2=False) == {"a": 5, "b": ""}
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "said"),
+    [
+        ("google.type.Date a = 1;", {"a": {"year": 2023, "month": 2, "day": 29}}, "google.type.Date"),
+        ("google.type.Date a = 1;", {"a": {"year": 2023}}, "google.type.Date"),
+        ("google.type.TimeOfDay a = 1;", {"a": {"hours": 24}}, "google.type.TimeOfDay"),
+        ("google.protobuf.Timestamp a = 1;", {"a": {"seconds": 2**40}}, "google.protobuf.Timestamp"),
+        ("google.protobuf.Timestamp a = 1;", {"a": {"nanos": -1}}, "google.protobuf.Timestamp"),
+    ],
+)
+def test_times_that_do_not_exist_are_refused(body: str, content: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError, match="does not exist") as caught:
+        read(body, content)
+    assert said in caught.value.message
+
+
+def test_map_with_messages_as_keys_is_refused() -> None:
+    body = "repeated MEntry a = 1; message MEntry { S key = 1; int32 value = 2; } message S { int32 x = 1; }"
+    with pytest.raises(DataError, match="cannot be held in memory"):
+        read(body, {"a": [{"key": {"x": 1}}]})
+
+
+def round_trip(schema: Schema, value: Any, **options: Any) -> Any:
+    """The value written and read by the schema that the text of its own schema gives."""
+    chosen = ProtobufOptions(**options)
+    made = schema_from_connect(schema, chosen)
+    message = open_schema(print_proto(made.file), {}).pool.FindMessageTypeByName(made.message)
+    kind = message_factory.GetMessageClass(message)
+    target = kind()
+    fill_message(target, schema, value, chosen)
+    again = schema_to_connect(message, chosen)
+    return message_reader(message, again, chosen)(kind.FromString(target.SerializeToString()))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (struct(("a", INT8)), {"a": 200.0}),
+        (struct(("a", INT32)), {"a": "1"}),
+        (struct(("a", INT32)), {"a": 1 << 31}),
+        (struct(("a", INT64)), {"a": True}),
+        (struct(("a", STRING)), {"a": b"x"}),
+        (struct(("a", STRING)), {"a": "\ud800"}),
+        (struct(("a", FLOAT64)), {"a": 1}),
+        (struct(("a", decimal(2))), {"a": 1.5}),
+        (struct(("a", time())), {"a": 86_400_001}),
+        (struct(("a", timestamp())), {"a": 1 << 62}),
+        (struct(("a", date())), {"a": "2020-01-01"}),
+        (struct(("a", array(INT32))), {"a": [None]}),
+        (struct(("a", array(INT32))), {"a": 5}),
+        (struct(("a", map_of(STRING, INT32))), {"a": [5]}),
+        (struct(("a", map_of(STRING, INT32))), {"a": {1: 5}}),
+        (struct(("a", struct(("b", INT32)))), {"a": 5}),
+        (INT32, "x"),
+    ],
+    ids=str,
+)
+def test_value_that_does_not_fit_its_schema_is_refused(schema: Schema, value: Any) -> None:
+    with pytest.raises(DataError):
+        round_trip(schema, value)
+
+
+def test_enum_written_by_symbol_or_number() -> None:
+    symbols = {names.ENUM: "Color", f"{names.ENUM}.RED": "0", f"{names.ENUM}.BLUE": "5"}
+    text = struct(("c", Schema(Type.STRING, name="Color", parameters=symbols)))
+    assert round_trip(text, {"c": "BLUE"}) == {"c": "BLUE"}
+    with pytest.raises(DataError, match="none of the symbols"):
+        round_trip(text, {"c": "GREEN"})
+    number = struct(("c", Schema(Type.INT32, name="Color", parameters=symbols)))
+    assert round_trip(number, {"c": 5}, int_for_enums=True) == {"c": 5}
+
+
+def test_union_is_written_as_the_member_that_is_set() -> None:
+    union = struct(("a", INT32), ("b", STRING), name=f"{names.UNION_PREFIX}choice", optional=True)
+    schema = struct(("choice_0", union))
+    assert round_trip(schema, {"choice_0": {"a": None, "b": "x"}}) == {"choice_0": {"a": None, "b": "x"}}
+    assert round_trip(schema, {"choice_0": None}) == {"choice_0": None}
+    with pytest.raises(DataError, match="Cannot find non-null field"):
+        round_trip(schema, {"choice_0": {"a": None, "b": None}})
+
+
+def test_default_takes_the_place_of_a_null() -> None:
+    assert round_trip(struct(("a", replace(INT32, default=7))), {"a": None}) == {"a": 7}
+
+
+VALUES: dict[Schema, st.SearchStrategy[Any]] = {
+    INT8: st.integers(-128, 127),
+    INT16: st.integers(-(1 << 15), (1 << 15) - 1),
+    INT32: st.integers(-(1 << 31), (1 << 31) - 1),
+    INT64: st.integers(-(1 << 63), (1 << 63) - 1),
+    Schema(Type.INT64, parameters={names.TYPE: "uint64"}): st.integers(-(1 << 63), (1 << 63) - 1),
+    Schema(Type.INT64, parameters={names.TYPE: "fixed32"}): st.integers(0, (1 << 32) - 1),
+    FLOAT32: st.floats(width=32, allow_nan=False),
+    FLOAT64: st.floats(allow_nan=False),
+    BOOLEAN: st.booleans(),
+    STRING: st.text(st.characters(codec="utf-8"), max_size=6),
+    BYTES: st.binary(max_size=6),
+    decimal(3): st.integers(-(10**30), 10**30).map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -3))),
+    date(): st.integers(-719_162, 2_932_896),
+    time(): st.integers(0, 86_399_999),
+    timestamp(): st.integers(-62_135_596_800_000, 253_402_300_799_999),
+}
+FIELD_NAMES = st.sampled_from(["a", "b_c", "D", "e1", "f"])
+SCALARS = st.integers(0, len(VALUES) - 1).map(list(VALUES).__getitem__)
+MAP_KEYS = st.booleans().map(lambda text: STRING if text else INT32)
+
+
+def member_schemas(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
+    fields = st.lists(st.tuples(FIELD_NAMES, inner), max_size=4, unique_by=lambda f: f[0].lower())
+    structs = st.builds(lambda f, n: struct(*f, name=n), fields, st.none() | st.sampled_from(["com.acme.S", "T", "a"]))
+    simple = st.one_of(SCALARS, structs)
+    return st.one_of(structs, st.builds(array, simple), st.builds(map_of, MAP_KEYS, simple))
+
+
+SCHEMAS = st.recursive(SCALARS, member_schemas, max_leaves=8).map(
+    lambda s: (
+        s if s.type is Type.STRUCT or (s in VALUES and s.name is None and not s.parameters) else struct(("root", s))
+    )
+)
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    # Without this shell hypothesis writes all of the strategy into its report, and warns that it is too long.
+    return draw(SCHEMAS)
+
+
+def value_of(schema: Schema) -> st.SearchStrategy[Any]:
+    if schema.type is Type.ARRAY and schema.value_schema:
+        return st.lists(value_of(schema.value_schema), max_size=3)
+    if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
+        return st.dictionaries(value_of(schema.key_schema), value_of(schema.value_schema), max_size=3)
+    if schema.type is Type.STRUCT:
+        return st.fixed_dictionaries({f.name: value_of(f.schema) for f in schema.fields})
+    return VALUES[schema]
+
+
+@given(st.data())
+def test_value_written_and_read_is_the_same(data: st.DataObject) -> None:
+    schema = data.draw(schemas())
+    value = data.draw(value_of(schema))
+    assert round_trip(schema, value) == value
+
+
+@given(st.data())
+def test_nullable_value_written_and_read_is_the_same(data: st.DataObject) -> None:
+    fields = data.draw(st.lists(st.tuples(FIELD_NAMES, SCALARS), max_size=4, unique_by=lambda f: f[0].lower()))
+    schema = struct(*((name, replace(inner, optional=True)) for name, inner in fields))
+    value = data.draw(st.fixed_dictionaries({name: st.none() | VALUES[inner] for name, inner in fields}))
+    assert round_trip(schema, value, optional_for_nullables=True) == value
+    assert round_trip(schema, value, wrapper_for_nullables=True) == value
+
+
+def test_logical_types_are_all_covered() -> None:
+    assert {schema.name for schema in VALUES} == {None, DECIMAL, DATE, TIME, TIMESTAMP}
