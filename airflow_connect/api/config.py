@@ -346,7 +346,7 @@ class ConfigDef:
         key = self._keys.get(value.name)
         if own or key is None:
             return own
-        return f"Set {key.name} ({key.expectation()}): {_first_sentence(key.documentation)}"
+        return f"Set {key.name} ({key.expectation()}): {_first_sentence(key.documentation or key.ignored)}"
 
     def unknown_keys(self, raw: Iterable[str]) -> list[UnknownKey]:
         """Keys of `raw` that neither a definition nor a family covers, with the nearest known name."""

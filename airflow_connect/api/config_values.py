@@ -16,6 +16,10 @@ from airflow_connect.api.config_references import written
 from airflow_connect.api.errors import ConfigError
 
 HIDDEN = "[hidden]"
+LONGEST_SHOWN = 200
+"""Characters of a value that a message quotes."""
+LONGEST_REASON = 1500
+"""Characters of what is wrong with it: a list of valid values may be long, and a reason may quote the value again."""
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _INTEGER = re.compile(r"[+-]?\d+")
@@ -97,8 +101,17 @@ _URL_WITH_PASSWORD = re.compile(r"://[^\s/:@]*:[^\s/@]+@")
 
 def invalid(name: str, value: Any, why: str = "") -> InvalidValueError:
     """`Invalid value V for configuration K: why`; V is hidden where the name sounds like a secret."""
-    shown = HIDDEN if is_secret_name(name) else display(value)
-    return InvalidValueError(f"Invalid value {shown} for configuration {name}" + (f": {why}" if why else ""))
+    shown = HIDDEN if is_secret_name(name) else shortened(display(value))
+    return InvalidValueError(f"Invalid value {shown} for configuration {name}" + (f": {_cut(why)}" if why else ""))
+
+
+def shortened(text: str) -> str:
+    """At most `LONGEST_SHOWN` characters of a value, so that what is wrong with it can be found behind it."""
+    return _cut(text, LONGEST_SHOWN)
+
+
+def _cut(text: str, longest: int = LONGEST_REASON) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def is_secret_name(name: str) -> bool:
@@ -238,7 +251,7 @@ def _parse_class(name: str, value: Any, find_class: Callable[[str], Any] | None)
         try:
             find_class(value)
         except ConfigError:
-            shown = HIDDEN if is_secret_name(name) else value
+            shown = HIDDEN if is_secret_name(name) else shortened(value)
             raise invalid(name, value, f"Class {shown} could not be found.") from None
     return value
 

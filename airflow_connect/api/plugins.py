@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from airflow_connect.api.config_values import shortened
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.near_names import did_you_mean, nearest
 
@@ -286,7 +287,7 @@ def _not_found(kind: PluginKind, name: str) -> ConfigError:
     near = nearest(name, known, count=3) or nearest(_simple_name(name), _by_alias(kind), count=3)
     hint = did_you_mean(near) or f"Known: {', '.join(aliases(kind))}."
     return ConfigError(
-        f"There is no {kind.label} called {name!r}.",
+        f"There is no {kind.label} called {shortened(name)!r}.",
         code="plugin.not_found",
         suggestion=f"{hint} A plugin of your own is named by its dotted path, package.module:Class.",
     )

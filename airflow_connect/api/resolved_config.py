@@ -53,12 +53,25 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
     if not name:
         # The full list of what is missing is more useful than this one key.
         connector_keys.sink_keys().parse(raw)
-        raise ConfigError("connector.class is empty.", config_path=connector_keys.CONNECTOR_CLASS)
-    connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+        raise ConfigError(
+            "connector.class is empty.",
+            suggestion=f"Set it to a connector: {', '.join(plugins.aliases(plugins.PluginKind.CONNECTOR))}.",
+            config_path=connector_keys.CONNECTOR_CLASS,
+        )
+    try:
+        connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{connector_keys.CONNECTOR_CLASS}: {error.message}",
+            code=error.code,
+            suggestion=error.suggestion,
+            config_path=connector_keys.CONNECTOR_CLASS,
+        ) from error
     definition = getattr(connector, "config_def", None)
     if not isinstance(definition, ConfigDef):
         raise ConfigError(
             f"The class {name} is no connector: it has no `config_def`.",
+            suggestion="Set connector.class to a class that has one, see the page about writing connectors.",
             config_path=connector_keys.CONNECTOR_CLASS,
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):

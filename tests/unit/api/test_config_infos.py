@@ -61,7 +61,8 @@ def test_values_are_text_and_secrets_and_references_are_not_told() -> None:
         "n": "5", "list": "a,b", "password": "[hidden]", "other.password": "${file:/p:k}", "url": "h://${file:/p:k}",
     }  # fmt: skip
     (plain,) = [info["definition"] for info in infos["configs"] if info["definition"]["name"] == "list"]
-    assert (plain["group"], plain["order_in_group"], plain["width"], plain["display_name"]) == (None, -1, "NONE", "list")
+    told = [plain[member] for member in ("group", "order_in_group", "width", "display_name")]
+    assert told == [None, -1, "NONE", "list"]
 
 
 def test_classes_are_recommended_by_their_full_names() -> None:

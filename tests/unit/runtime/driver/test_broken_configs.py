@@ -1,0 +1,96 @@
+"""Every key of every connector, wrong in every way: a sentence that names the key, and nothing is started."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.api.plugins import PluginKind, built_in
+from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.runtime.spec import RunSpec
+from tests.support.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
+
+ROOT = Path(__file__).parents[4]
+CONNECTORS = [name for name in DATA if name != WORKER]
+CASES = [
+    pytest.param(name, case, id=f"{name.rpartition('.')[2]} {case.name}")
+    for name, definition in definitions().items()
+    for case in broken_configs(name, definition)
+]
+PYTHONS_WORDS = re.compile(r"Traceback|object at 0x|NoneType|<class '|(?<!All, )(?<!`)\bNone\b|KeyError|TypeError")
+"""`None` is also the name of an override policy, the second after All."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No connection, process or thread comes of looking at a configuration."""
+
+    def refuse(*args: object, **more: object) -> None:
+        raise AssertionError("A configuration that is only looked at starts something.")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+
+def spec_of(name: str, raw: dict[str, Any]) -> RunSpec:
+    if name == WORKER:
+        return RunSpec(connector=valid(CONNECTORS[0]), worker=raw)
+    return RunSpec(connector=raw, worker=valid(WORKER))
+
+
+def errors_of(name: str, raw: dict[str, Any]) -> list[dict[str, Any]]:
+    return [finding for finding in RunConfiguration.findings(spec_of(name, raw)) if finding["level"] == "error"]
+
+
+def test_every_connector_has_an_entry() -> None:
+    assert set(CONNECTORS) >= set(built_in(PluginKind.CONNECTOR))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_configuration_that_is_called_valid_is_valid(name: str) -> None:
+    assert errors_of(name, valid(name)) == []
+
+
+@pytest.mark.parametrize(("name", "case"), CASES)
+def test_broken_configuration_is_told_by_key_and_with_what_is_accepted(name: str, case: Broken) -> None:
+    errors = errors_of(name, case.raw)
+    if case.is_certain:
+        assert case.key in [error["key"] for error in errors]
+    for error in errors:
+        told = f"{error['message']} {error['suggestion']}"
+        assert error["key"], error
+        assert error["key"] in told
+        assert error["message"].endswith((".", "?", "!"))
+        assert error["suggestion"].endswith((".", "?", "!")), error
+        assert PYTHONS_WORDS.search(told) is None, told
+        assert SECRET not in told
+        assert len(told) < 2_000, "nobody reads that"
+
+
+SAMPLE = ["tasks.max: wrong type 'many'", "flush.size: missing", "secret without its key id", "s3.region: null"]
+
+
+@pytest.mark.parametrize("what", SAMPLE)
+def test_command_gives_exit_code_two_and_no_traceback(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    (case,) = [case.values[1] for case in CASES if case.values[1].name == what and case.values[0] != WORKER]
+    files = [tmp_path / "worker.json", tmp_path / "connector.json"]
+    files[0].write_text(json.dumps(valid(WORKER)))
+    files[1].write_text(json.dumps(case.raw))
+    command = [sys.executable, "-m", "airflow_connect.cli", "validate", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 2
+    assert f"✗ {case.key}" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "secret-key" not in done.stdout + done.stderr
