@@ -89,7 +89,9 @@ class ReplayProgress:
 
     def __init__(self, position: ReplayPosition) -> None:
         """`position`: what earlier replays have done."""
+        self._before = position
         self._offset = position.offset
+        self._seen = 0
         self._passed_over: list[tuple[int, int]] = []
         self._is_passing_over = False
 
@@ -100,13 +102,17 @@ class ReplayProgress:
         else:
             self._passed_over.append((offset, offset + 1))
         self._is_passing_over = True
+        self._seen = offset + 1
 
     def replayed(self, offset: int) -> None:
         """The letter at `offset` is replayed, now or before."""
         self._offset = max(self._offset, offset + 1)
         self._is_passing_over = False
+        self._seen = offset + 1
 
     def position(self) -> ReplayPosition:
         """What is replayed now; letters behind the last replayed one need no mention."""
-        below = tuple(ranged for ranged in self._passed_over if ranged[0] < self._offset)
-        return ReplayPosition(self._offset, below)
+        below = [(start, end) for start, end in self._passed_over if start < self._offset]
+        # Letters that earlier replays have passed over, and that this one has not come to yet, are still available.
+        below += [(max(start, self._seen), end) for start, end in self._before.passed_over if end > self._seen]
+        return ReplayPosition(self._offset, tuple(below))

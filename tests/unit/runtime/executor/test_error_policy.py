@@ -198,8 +198,8 @@ LINE = "Error encountered in task sink-3. Executing stage 'VALUE_CONVERTER' with
             RECORD,
             [
                 (
-                    f"{LINE}, where consumed record is {{topic='orders', partition=2, offset=41, timestamp=1700000000000, "
-                    "timestampType=CreateTime}. Bad."
+                    f"{LINE}, where consumed record is {{topic='orders', partition=2, offset=41, "
+                    "timestamp=1700000000000, timestampType=CreateTime}. Bad."
                 )
             ],
         ),
