@@ -273,7 +273,7 @@ class ConfigDef:
         for names, rule in self._rules:
             if names & wrong:
                 continue
-            for problem in rule(parsed):
+            for problem in _problems(rule, names, parsed):
                 blamed = values.setdefault(problem.key, ConfigValue(problem.key))
                 blamed.errors.append(hide(problem.message))
                 blamed.suggestions.append(hide(problem.suggestion))
@@ -309,10 +309,9 @@ class ConfigDef:
         # As in Connect the validator also sees the null of a failed parse: two messages for one key are
         # usual.
         if key.validator is not None and not (key.is_required and key.name not in raw):
-            try:
-                key.validator.check(key.name, outcome.value)
-            except InvalidValueError as error:
-                outcome.errors.append(str(error))
+            problem = _refusal(key.validator, key.name, outcome.value, is_parsed=not outcome.errors)
+            if problem:
+                outcome.errors.append(problem)
                 outcome.suggestions.append(_class_suggestion(key, given))
         return outcome
 
@@ -382,6 +381,27 @@ class ConfigDef:
     def masked(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of `raw` that can be shown: secrets are `[hidden]`, references to config providers stay."""
         return config_values.masked(raw, self.secret_names)
+
+
+def _problems(rule: Rule, names: frozenset[str], parsed: Mapping[str, Any]) -> list[Problem]:
+    try:
+        return list(rule(parsed))
+    except Exception as error:  # noqa: BLE001 (code of plugins; what its message holds is not known)
+        listed = sorted(names)
+        text = f"How {', '.join(listed)} fit together cannot be checked: {type(error).__name__}."
+        return [Problem(listed[0], text, "Ask those who wrote the connector.")] if listed else []
+
+
+def _refusal(validator: Validator, name: str, value: Any, *, is_parsed: bool) -> str:
+    """What a validator has against a value, or ""."""
+    try:
+        validator.check(name, value)
+    except InvalidValueError as error:
+        return str(error)
+    except Exception as error:  # noqa: BLE001 (code of plugins; what its message holds is not known)
+        # Few validators expect the null of a value that could not be parsed, which has been told already.
+        return f"The value of {name} cannot be checked: {type(error).__name__}." if is_parsed else ""
+    return ""
 
 
 def _class_suggestion(key: ConfigKey, given: str | None) -> str:

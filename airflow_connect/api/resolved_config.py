@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.config import ConfigDef
-from airflow_connect.api.config_values import coerce_config
+from airflow_connect.api.config_values import coerce_json
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.source import SourceConnector
@@ -49,7 +49,7 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
     Raises:
         ConfigError: `connector.class` is missing or unknown.
     """
-    name = coerce_config(raw).get(connector_keys.CONNECTOR_CLASS)
+    name = coerce_json(connector_keys.CONNECTOR_CLASS, raw.get(connector_keys.CONNECTOR_CLASS))
     if not name:
         # The full list of what is missing is more useful than this one key.
         connector_keys.sink_keys().parse(raw)

@@ -268,3 +268,21 @@ def test_parse_contradiction_gives_the_whole_suggestion_once() -> None:
     assert caught.value.suggestion == (
         "Set topics to a comma separated list, or topics.regex to a regular expression, and not both."
     )
+
+
+def test_validate_never_fails_whatever_plugins_do() -> None:
+    def fail(*arguments: Any) -> Any:
+        raise KeyError("hunter22")
+
+    broken = ConfigDef().define(
+        ConfigKey("a", Type.STRING, REQUIRED, "A.", Lambda(fail, "")),
+        ConfigKey("b", Type.INT, 1, "B."),
+        ConfigKey("bb", Type.INT, 1, "B."),
+        ConfigKey("c", Type.INT, REQUIRED, "C.", Lambda(fail, "")),
+    )
+    broken.define_rule(("b", "bb"), fail)
+    told = {value.name: value.errors for value in broken.validate({"a": "x", "c": ["many"]})}
+    assert told["a"] == ["The value of a cannot be checked: KeyError."]
+    assert told["b"] == ["How b, bb fit together cannot be checked: KeyError."]
+    assert len(told["c"]) == 1
+    assert "hunter22" not in str(told)
