@@ -28,9 +28,12 @@ class Transformation(ABC):
     Attributes:
         config_def: keys below `transforms.<alias>.`, without that prefix; `type`, `predicate` and `negate` are the
             framework's.
+        renames_topics: whether `apply` may change the topic. Where a class says False, what a dead run has left in a
+            store is looked for below the topics' own names only.
     """
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
+    renames_topics: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the keys of `config_def`, as text without prefix.

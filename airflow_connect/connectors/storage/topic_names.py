@@ -60,18 +60,14 @@ def _after(transform: TransformConfig, name: TopicName) -> Iterable[TopicName]:
 
 
 def _renamed(transform: TransformConfig, name: TopicName) -> TopicName:
-    if transform.plugin.path not in plugins.built_in(transform.plugin.kind).values():
-        return ANY_TOPIC
     kind = plugins.load(transform.plugin)
     if kind is TimestampRouter:
         return TopicName(_configured(TimestampRouter(), transform).parts_of(name.parts))
     if kind is RegexRouter:
-        return (
-            ANY_TOPIC
-            if name.exact is None
-            else TopicName((_configured(RegexRouter(), transform).new_name(name.exact),))
-        )
-    return name
+        router = _configured(RegexRouter(), transform)
+        return ANY_TOPIC if name.exact is None else TopicName((router.new_name(name.exact),))
+    is_ours = transform.plugin.path in plugins.built_in(transform.plugin.kind).values()
+    return name if is_ours or not kind.renames_topics else ANY_TOPIC
 
 
 def _holds(predicate: PredicateConfig, name: TopicName) -> bool | None:

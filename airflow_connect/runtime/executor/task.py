@@ -11,6 +11,7 @@ import re
 import resource
 import socket
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,9 +80,10 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
     reader = RangeReader(consumer.settings, list(plan.ranges))
     try:
         sink = open_task(replace(context, check_each=way.check_each), plan.ranges)
-        loop = SinkLoop(sink, RecordConverter(config), policy, progress)
-        opened = time.monotonic()
-        partitions = loop.run(reader, plan, columnar=way.columnar)
+        with closing(RecordConverter(config)) as converter:
+            loop = SinkLoop(sink, converter, policy, progress)
+            opened = time.monotonic()
+            partitions = loop.run(reader, plan, columnar=way.columnar)
         policy.refuse_to_go_on()
         copied = time.monotonic()
         files = sink.staged_files()
