@@ -189,8 +189,12 @@ class Started:
         """
         if self._connector is None:
             self._connector = self._guarded("__init__", self._class)
-            self._guarded("initialize", lambda: self._connector.initialize(self))
-            self._guarded("start", lambda: self._connector.start(dict(self._role.config)))
+            try:
+                self._guarded("initialize", lambda: self._connector.initialize(self))
+                self._guarded("start", lambda: self._connector.start(dict(self._role.config)))
+            except ConnectError:
+                self.stop()
+                raise
         return self._guarded(method, lambda: use(self._connector))
 
     def stop(self) -> None:
@@ -207,7 +211,8 @@ class Started:
         try:
             result = call()
             if self._error is not None:
-                raise self._error
+                asked, self._error = self._error, None
+                raise asked
         except ConnectError:
             raise
         except Exception as error:

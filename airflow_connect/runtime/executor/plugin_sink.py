@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.sink import ColumnarSinkTask, SinkConnector, SinkTask
+from airflow_connect.api.sink import ColumnarSinkTask, SinkConnector, SinkTask, StagingSinkConnector
 from airflow_connect.runtime.executor.plugin_partition import PluginPartition
 
 if TYPE_CHECKING:
@@ -41,18 +41,15 @@ def open_task(context: RoleContext, ranges: Sequence[OffsetRange]) -> PluginSink
     Raises:
         ConnectError: what the task raised.
     """
-    connector = plugins.load_class(plugins.PluginKind.CONNECTOR, context.config[connector_keys.CONNECTOR_CLASS])
-    sink = PluginSink(_task_of(connector), context, ranges)
+    name = context.config[connector_keys.CONNECTOR_CLASS]
+    connector: type[SinkConnector] = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+    sink = PluginSink(connector.task_class(), context, ranges, stages=issubclass(connector, StagingSinkConnector))
     try:
         sink.open()
     except BaseException:
         sink.abort()
         raise
     return sink
-
-
-def _task_of(connector: type[SinkConnector]) -> SinkTask:
-    return connector.task_class()
 
 
 class TaskContext:
@@ -127,8 +124,10 @@ class PluginSink:
 
     needs_keys = True
 
-    def __init__(self, task: SinkTask, context: RoleContext, ranges: Sequence[OffsetRange]) -> None:
-        """Nothing of the task is called yet, except that it was made."""
+    def __init__(
+        self, task: SinkTask, context: RoleContext, ranges: Sequence[OffsetRange], *, stages: bool = True
+    ) -> None:
+        """Nothing of the task is called yet, except that it was made. `stages`: its connector can publish."""
         if context.errors is None:
             raise TypeError("A sink task needs the error handling of its run.")
         self._task = task
@@ -138,6 +137,7 @@ class PluginSink:
         self._partitions = {r.topic_partition: PluginPartition(r, r.start) for r in ranges}
         self._waiting: list[SinkRecord | LeftOut] = []
         self._staged: list[StagedFile] = []
+        self._stages = stages
         self._error: Exception | None = None
         self._is_complete = False
         self._is_flushed = False
@@ -211,7 +211,8 @@ class PluginSink:
             return False
         left_out = count
         for batch in filled:
-            wanted = batch.filter(batch.offsets >= state.next_offset)
+            first = state.next_offset
+            wanted = batch if int(batch.offsets[0]) >= first else batch.filter(batch.offsets >= first)
             if len(wanted):
                 if not self._call("put_columns", lambda: task.put_columns(wanted)):  # noqa: B023 (called at once)
                     return False
@@ -333,6 +334,12 @@ class PluginSink:
     def _flush(self) -> None:
         self.flush_is_due = False
         self._staged += self._call("flush", self._task.flush) or ()
+        if self._staged and not self._stages:
+            raise TaskFailedError(
+                f"{self._name} staged {self._staged[0].key}, but its connector has no way to publish it.",
+                code="task.plugin_failed",
+                suggestion="Extend StagingSinkConnector, or return nothing from flush.",
+            )
         self._is_flushed = self._is_complete
 
     def _call(self, method: str, call: Callable[[], _Result], *, look_for_errors: bool = True) -> _Result:
