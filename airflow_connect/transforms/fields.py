@@ -78,7 +78,8 @@ class FieldPath:
             inner = schema if found is None else found.schema
             if inner.type is not SchemaType.STRUCT:
                 raise DataError(
-                    f"Cannot look up fields on non-struct type: {self.text} leads through a {inner.type.name}.",
+                    f"Cannot look up fields on non-struct type: {self.text} leads through a value of type "
+                    f"{inner.type.name}.",
                     suggestion="Name a field whose parents are structs.",
                 )
             found = inner.field(step)

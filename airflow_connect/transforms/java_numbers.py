@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from airflow_connect.converters.java_text import to_float32
 
@@ -13,7 +13,7 @@ _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FLOAT = re.compile(r"([+-]?)(?:(NaN|Infinity)|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 _HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII)
 _BLANKS = "".join(map(chr, range(0x21)))
-_FARTHEST_EXPONENT = 10_000  # far beyond what any of the types can hold, near enough to compute with
+_FARTHEST_EXPONENT = 1000  # far beyond what any of the types can hold, near enough to compute with
 
 
 def wrapped(number: int, bits: int) -> int:
@@ -40,11 +40,11 @@ def narrowed(value: bool | int | float | Decimal, bits: int) -> int:
 
 
 def _bounded(value: Decimal) -> Decimal:
-    # 1E999999999 has a billion digits; all that counts are its low 64 bits, and those of 1E10000 are 0 as well.
-    if value.adjusted() <= _FARTHEST_EXPONENT:
-        return value
-    sign, digits, _ = value.as_tuple()
-    return Decimal((sign, digits, _FARTHEST_EXPONENT))
+    # 1E999999999 has a billion digits; all that counts are its low 64 bits, and those of 1E1000 are 0 as well.
+    sign, digits, exponent = value.as_tuple()
+    if isinstance(exponent, int) and exponent > _FARTHEST_EXPONENT:
+        return Decimal((sign, digits, _FARTHEST_EXPONENT))
+    return value
 
 
 def float32_of(value: bool | int | float | Decimal) -> float:
@@ -78,11 +78,18 @@ def parse_float(text: str, bits: int) -> float:
         sign, special, digits = found.groups()
         if special:
             return math.nan if special == "NaN" else math.copysign(math.inf, -1 if sign == "-" else 1)
-        return to_float32(Decimal(sign + digits)) if bits == 32 else float(sign + digits)
+        return _nearest_float32(sign + digits) if bits == 32 else float(sign + digits)
     if hexadecimal := _HEX_FLOAT.fullmatch(text):
         wide = _from_hex(hexadecimal.group(1))
         return to_float32(wide) if bits == 32 else wide
     raise ValueError(f"{text} is not a number.")
+
+
+def _nearest_float32(text: str) -> float:
+    try:
+        return to_float32(Decimal(text))
+    except InvalidOperation:  # an exponent of more than 18 digits: 0 or infinite, which a double says as well
+        return float(text)
 
 
 def _from_hex(text: str) -> float:
@@ -100,5 +107,8 @@ def parse_decimal(text: str) -> Decimal:
     """
     if not _DECIMAL.fullmatch(text):
         raise ValueError(f"{text} is not a decimal number.")
-    number = Decimal(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(f"The exponent of {text} has too many digits.") from error
     return number.copy_abs() if number.is_zero() else number  # Java's has no negative zero
