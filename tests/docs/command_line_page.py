@@ -16,13 +16,18 @@ WIDTH = "100"
 
 
 def help_texts() -> dict[str, str]:
-    """What `--help` of the program (name "") and of each command prints on a terminal of 100 columns."""
+    """What `--help` of the program (name ""), of each command and each action prints on a terminal of 100 columns."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", WIDTH)
         patch.setenv("NO_COLOR", "1")
         parser = build_parser()
         found = {"": parser.format_help()}
-        return found | {name: command.format_help() for name, command in commands(parser).items()}
+        for name, command in commands(parser).items():
+            actions = commands(command)
+            found |= {f"{name} {action}": sub.format_help() for action, sub in actions.items()}
+            if not actions:
+                found[name] = command.format_help()
+        return found
 
 
 def commands(parser: ArgumentParser) -> dict[str, ArgumentParser]:

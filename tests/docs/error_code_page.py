@@ -35,6 +35,7 @@ AREAS = {
     "offset": "Offsets",
     "plugin": "Plugins",
     "publish": "Publishing",
+    "replay": "Replaying dead letters",
     "run": "The run",
     "s3": "S3",
     "server": "A server was away",
