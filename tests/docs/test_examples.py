@@ -37,6 +37,9 @@ NOT_OURS = {
     "connect.decimal.precision",
     "tool.importlinter",
     "plugin.path",
+    # Settings of config providers.
+    "allowed.paths",
+    "allowlist.pattern",
     # Wrong on purpose.
     "run.max.record",
 }
