@@ -168,7 +168,8 @@ class RunConfiguration:
     @cached_property
     def delivery(self) -> Delivery:
         """What the connector class declares."""
-        declared: Delivery = plugins.load(self.resolved.connector.connector).delivery
+        connector = plugins.load(self.resolved.connector.connector)
+        declared: Delivery = getattr(connector, "delivery", Delivery.STAGED)  # Roles of its own need no base class.
         return declared
 
     @property

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing import SinkConformance
+from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.integration
 
@@ -30,3 +33,10 @@ class TestSqliteSink(SinkConformance):
         with closing(sqlite3.connect(target / "records.sqlite")) as database:
             rows = database.execute("SELECT value FROM records ORDER BY partition, offset").fetchall()
         return [json.loads(value) for (value,) in rows]
+
+
+@pytest.mark.usefixtures("installed_examples")
+def test_configuration_of_the_page_is_right():
+    (block,) = blocks("json sink")
+    worker = {"bootstrap.servers": "broker:9092", "key.converter": "StringConverter"}
+    assert validate_connector(RunSpec(json.loads(block.text), worker)) == []
