@@ -5,25 +5,24 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import fastavro
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.converter import NULL, SchemaAndValue
-from airflow_connect.api.errors import DataError, SchemaError
+from airflow_connect.api.converter import SchemaAndValue
+from airflow_connect.api.errors import DataError
 from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of
 from airflow_connect.converters.avro.compatibility import find_mismatch
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.named_types import NamedTypes
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import AvroType, parsed_for_reading, parsed_for_writing
-from airflow_connect.converters.avro.reading import read_schema
-from airflow_connect.converters.registry.client import AVRO, SchemaRegistryClient, SchemaText
-from airflow_connect.converters.registry.schema_ids import SchemaIds
-from airflow_connect.converters.registry.settings import shared_keys, writing_settings
-from airflow_connect.converters.registry.wire_format import PREFIX_BYTES, prefix, read_schema_id
+from airflow_connect.converters.avro.reading import ReadSchema, read_schema
+from airflow_connect.converters.registry.client import AVRO, SchemaText
+from airflow_connect.converters.registry.registry_converter import MessageReader, MessageWriter, RegistryConverter
+from airflow_connect.converters.registry.settings import shared_keys
+from airflow_connect.converters.registry.wire_format import PREFIX_BYTES, prefix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,6 +37,15 @@ _NOT_DECODABLE = (
     IndexError,
     KeyError,
     MemoryError,
+    OverflowError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+_NOT_ENCODABLE = (
+    ArithmeticError,
+    AttributeError,
+    KeyError,
     OverflowError,
     RecursionError,
     TypeError,
@@ -64,91 +72,35 @@ def _config_def() -> ConfigDef:
     return shared_keys().define(*keys, cache)
 
 
-@dataclass(frozen=True, slots=True)
-class _Decoder:
-    """How messages of one schema id are read on one topic."""
-
-    parsed: Any
-    schema: Schema | None
-    change: Transform | None
-    columns: ColumnPlan | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoder:
-    """How values of one Connect schema are written to one topic."""
-
-    prefix: bytes
-    parsed: Any
-    change: Transform | None
-
-
-class AvroConverter:
+class AvroConverter(RegistryConverter):
     """io.confluent.connect.avro.AvroConverter.
 
     The schema of a value has the version that the schema has under its subject, unless it says another one itself.
     Invalid UTF-8 in strings is read as U+FFFD, as Java does. Bytes behind a value are an error here; Confluent does
     not look at them.
-
-    Attributes:
-        config_def: the keys, without their `value.converter.` prefix.
     """
 
     config_def: ClassVar[ConfigDef] = _config_def()
+    kind: ClassVar[str] = AVRO
 
-    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
-        """Take the converter's keys.
-
-        Raises:
-            ConfigError: a key is missing or wrong.
-        """
-        parsed = self.config_def.parse(config)
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._settings = AvroSettings(*(parsed[name] for name, _, _ in _BOOLEANS))
         self._mapping = AvroMapping(self._settings)
-        self._client = SchemaRegistryClient(parsed, config)
-        self._rules = writing_settings(parsed, is_key)
-        self._ids = SchemaIds(self._client, self._rules, self._mismatch)
-        self._cache_size = max(1, parsed["schemas.cache.config"])
-        self._decoders: dict[tuple[str, int], _Decoder] = {}
-        self._encoders: dict[tuple[str, Schema | None], _Encoder] = {}
-
-    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
-        """One message to schema and value; None is a tombstone, (None, None).
-
-        Raises:
-            DataError: not of the wire format, an unknown schema id, or bytes that are not of the schema.
-            UnavailableError, AccessError: the registry.
-        """
-        if data is None:
-            return NULL
-        schema_id = read_schema_id(data)
-        decoder = self._decoder(topic, schema_id)
-        stream = io.BytesIO(data)
-        stream.seek(PREFIX_BYTES)
-        try:
-            value = fastavro.schemaless_reader(
-                stream, decoder.parsed, None, return_record_name=False, handle_unicode_errors="replace"
-            )
-        except _NOT_DECODABLE as error:
-            raise _not_decodable(schema_id, data, error) from error
-        if stream.tell() != len(data):
-            raise DataError(
-                f"The message ends {len(data) - stream.tell()} bytes behind the value of the schema {schema_id}.",
-                code="data.trailing_bytes",
-                suggestion="The producer wrote it with another schema than the one it names.",
-            )
-        if decoder.change is not None:
-            value = decoder.change(value)
-        return SchemaAndValue(decoder.schema, value)
+        self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
+        self._schemaless: dict[str, MessageWriter] = {}
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
-        """Many messages at once; see `ColumnarConverter`."""
+        """Many messages at once; see `ColumnarConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
         from airflow_connect.converters.registry.avro_columns import to_columns
 
-        return to_columns(data, lambda schema_id: self._decoder(topic, schema_id).columns)
+        return to_columns(data, lambda schema_id: self._plan(topic, schema_id))
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Schema and value to one message; null is a tombstone.
+        """Schema and value to one message; null is a tombstone, values without schema are written as `Anything`.
 
         Raises:
             DataError: the value does not fit the schema, or the registry does not take the schema.
@@ -158,84 +110,78 @@ class AvroConverter:
             if schema is None or schema.optional:
                 return None
             raise DataError("Found null value for non-optional schema.", code="data.mismatch")
-        encoder = self._encoders.get((topic, schema)) or self._new_encoder(topic, schema)
-        stream = io.BytesIO()
-        stream.write(encoder.prefix)
-        try:
-            written = value if encoder.change is None else encoder.change(value)
-            fastavro.schemaless_writer(stream, encoder.parsed, written)
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            KeyError,
-            OverflowError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
-            raise DataError(
-                f"A value does not fit its schema and cannot be written as Avro ({type(error).__name__}).",
-                code="data.mismatch",
-                suggestion="A connector or a transformation made a value that does not fit its own schema.",
-            ) from error
-        return stream.getvalue()
+        if schema is not None:
+            return super().from_connect(topic, schema, value)
+        writer = self._schemaless.get(topic)
+        if writer is None:
+            writer = self._message_writer(topic, ANYTHING_SCHEMA, anything_of)
+            self._keep(self._schemaless, topic, writer)
+        return writer(value)
 
-    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
-        """As `to_connect`."""
-        return self.to_connect(topic, data)
+    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
+        avro_type, named, (schema, change) = self._read_schema(topic, schema_id)
+        parsed = parsed_for_reading(avro_type, named)
 
-    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """As `from_connect`."""
-        return self.from_connect(topic, schema, value)
+        def read_message(data: bytes) -> SchemaAndValue:
+            stream = io.BytesIO(data)
+            stream.seek(PREFIX_BYTES)
+            try:
+                value = fastavro.schemaless_reader(
+                    stream, parsed, None, return_record_name=False, handle_unicode_errors="replace"
+                )
+            except _NOT_DECODABLE as error:
+                raise _not_decodable(schema_id, data, error) from error
+            if stream.tell() != len(data):
+                raise DataError(
+                    f"The message ends {len(data) - stream.tell()} bytes behind the value of the schema {schema_id}.",
+                    code="data.trailing_bytes",
+                    suggestion="The producer wrote it with another schema than the one it names.",
+                )
+            return SchemaAndValue(schema, value if change is None else change(value))
 
-    def _decoder(self, topic: str, schema_id: int) -> _Decoder:
-        found = self._decoders.get((topic, schema_id))
-        if found is None:
-            found = self._new_decoder(topic, schema_id)
-            while len(self._decoders) >= self._cache_size:
-                del self._decoders[next(iter(self._decoders))]
-            self._decoders[topic, schema_id] = found
-        return found
+        return read_message
 
-    def _new_decoder(self, topic: str, schema_id: int) -> _Decoder:
-        text = self._client.schema(schema_id)
+    def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
+        return self._message_writer(topic, self._mapping.avro_schema(schema), self._mapping.transform(schema))
+
+    def _message_writer(self, topic: str, avro_type: AvroType, change: Transform | None) -> MessageWriter:
+        text = SchemaText(AVRO, json.dumps(avro_type, separators=(",", ":")))
+        schema_id, target = self._ids.written(topic, _record_name(avro_type), text)
+        parsed, start = parsed_for_writing(*self._types(target)), prefix(schema_id)
+
+        def write_message(value: Any) -> bytes:
+            stream = io.BytesIO()
+            stream.write(start)
+            try:
+                fastavro.schemaless_writer(stream, parsed, value if change is None else change(value))
+            except _NOT_ENCODABLE as error:
+                raise DataError(
+                    f"A value does not fit its schema and cannot be written as Avro ({type(error).__name__}).",
+                    code="data.mismatch",
+                    suggestion="A connector or a transformation made a value that does not fit its own schema.",
+                ) from error
+            return stream.getvalue()
+
+        return write_message
+
+    def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
+        key = (topic, schema_id)
+        if key not in self._plans:
+            avro_type, named, read = self._read_schema(topic, schema_id)
+            self._keep(self._plans, key, _column_plan(avro_type, named, read.schema))
+        return self._plans[key]
+
+    def _read_schema(self, topic: str, schema_id: int) -> tuple[AvroType, list[AvroType], ReadSchema]:
+        text = self._registered(schema_id)
         avro_type, named = self._types(text)
-        subject = self._rules.subject(topic, _record_name(avro_type))
-        registered = self._client.lookup(subject, text, deleted=True)
-        if registered is None:
-            raise DataError(
-                f"Error retrieving Avro schema version for id {schema_id}: the subject {subject} does not have it.",
-                code="data.subject",
-                suggestion="Set the subject name strategy that the producer uses, in key.subject.name.strategy or "
-                "value.subject.name.strategy.",
-            )
-        read = read_schema(avro_type, named, self._settings, registered.version)
-        return _Decoder(
-            parsed_for_reading(avro_type, named), read.schema, read.change, _column_plan(avro_type, named, read.schema)
-        )
+        version = self._version(topic, _record_name(avro_type), text)
+        return avro_type, named, read_schema(avro_type, named, self._settings, version)
 
     def _types(self, text: SchemaText) -> tuple[AvroType, list[AvroType]]:
-        if text.kind != AVRO:
-            raise SchemaError(
-                f"The schema is of the kind {text.kind}, which AvroConverter does not read.",
-                code="data.schema_kind",
-                suggestion="Use JsonSchemaConverter or ProtobufConverter.",
-            )
+        """A schema and those that it refers to."""
         return _json(text.text), [_json(used.text) for used in self._client.referenced(text).values()]
 
-    def _new_encoder(self, topic: str, schema: Schema | None) -> _Encoder:
-        avro_type = ANYTHING_SCHEMA if schema is None else self._mapping.avro_schema(schema)
-        change = anything_of if schema is None else self._mapping.transform(schema)
-        text = SchemaText(AVRO, json.dumps(avro_type, separators=(",", ":")))
-        written = self._ids.written(topic, _record_name(avro_type), text)
-        target, named = self._types(written.schema)
-        made = _Encoder(prefix(written.schema_id), parsed_for_writing(target, named), change)
-        while len(self._encoders) >= self._cache_size:
-            del self._encoders[next(iter(self._encoders))]
-        self._encoders[topic, schema] = made
-        return made
-
-    def _mismatch(self, target: SchemaText, schema: SchemaText) -> str:
+    def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
         return find_mismatch(*self._types(target), _json(schema.text))
 
 

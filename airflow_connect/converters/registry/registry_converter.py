@@ -1,4 +1,4 @@
-"""What the converters of JSON Schema and Protobuf share: the registry's side of a message.
+"""What the converters of Avro, JSON Schema and Protobuf share: the registry's side of a message.
 
 Reading and writing are compiled once per schema; a record then costs a look-up by the bytes of its prefix.
 """
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from airflow_connect.api.config import ConfigDef
 from airflow_connect.api.converter import NULL, SchemaAndValue
-from airflow_connect.api.errors import DataError
+from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.registry import settings
 from airflow_connect.converters.registry.client import SchemaRegistryClient, SchemaText
@@ -49,6 +49,7 @@ class RegistryConverter(ABC):
         self._client = SchemaRegistryClient(parsed, config)
         self._rules = settings.writing_settings(parsed, is_key)
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
+        self._cache_size = max(1, parsed["schemas.cache.config"])
         self._readers: dict[tuple[str, int], MessageReader] = {}
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
 
@@ -88,7 +89,7 @@ class RegistryConverter(ABC):
         return writer(value)
 
     def _keep(self, cache: dict[Any, Any], key: Any, value: Any) -> None:
-        while len(cache) >= self._rules.max_cached_schemas:
+        while len(cache) >= self._cache_size:
             del cache[next(iter(cache))]
         cache[key] = value
 
@@ -97,16 +98,26 @@ class RegistryConverter(ABC):
         found = self._client.schema(schema_id)
         if found.kind == self.kind:
             return found
-        raise DataError(
-            f"The schema {schema_id} is of the type {found.kind}, and {type(self).__name__} reads {self.kind}.",
-            code="data.schema_type",
-            suggestion="Use the converter of the schema's type for this topic.",
+        raise SchemaError(
+            f"The schema {schema_id} is of the kind {found.kind}, which {type(self).__name__} does not read.",
+            code="data.schema_kind",
+            suggestion="Use the converter of that kind for this topic.",
         )
 
-    def _version(self, topic: str, record_name: str | None, schema: SchemaText) -> int | None:
-        """The schema's version in the subject of the topic; None when it stands under other subjects only."""
-        found = self._client.lookup(self._rules.subject(topic, record_name), schema, deleted=True)
-        return None if found is None else found.version
+    def _version(self, topic: str, record_name: str | None, schema_id: int, schema: SchemaText) -> int:
+        """The schema's version in the subject of the topic."""
+        subject = self._rules.subject(topic, record_name)
+        found = self._client.lookup(subject, schema, deleted=True)
+        if found is not None:
+            return found.version
+        raise DataError(
+            f"Error retrieving the schema version for id {schema_id}: the subject {subject} does not have it.",
+            code="data.subject",
+            suggestion=(
+                "Set the subject name strategy that the producer uses, in key.subject.name.strategy or "
+                "value.subject.name.strategy."
+            ),
+        )
 
     @abstractmethod
     def _configure(self, parsed: Mapping[str, Any]) -> None:
