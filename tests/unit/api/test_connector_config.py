@@ -66,8 +66,8 @@ def test_from_config_every_key_reaches_its_attribute() -> None:
 @pytest.mark.parametrize(
     ("change", "key", "text"),
     [
-        ({"transforms": "route"}, "transforms", "this version cannot apply transformations"),
-        ({"predicates": "p"}, "predicates", "this version cannot apply predicates"),
+        ({"transforms": "route"}, "transforms.route.type", 'Missing required configuration "transforms.route.type"'),
+        ({"predicates": "p"}, "predicates.p.type", 'Missing required configuration "predicates.p.type"'),
         ({"delivery.guarantee": "twice"}, "delivery.guarantee", "one of: exactly_once, at_least_once, at_most_once"),
         ({"run.max.records": 0}, "run.max.records", "Value must be at least 1"),
         ({"run.until.timestamp": "soon"}, "run.until.timestamp", "milliseconds since the epoch or ISO 8601"),
