@@ -107,7 +107,7 @@ class JsonSchemaConverter(RegistryConverter):
         registered = self._registered(schema_id)
         references = self._references(registered)
         title = references.root.node.get("title") if isinstance(references.root.node, dict) else None
-        schema = schema_to_connect(references, self._options, self._version(topic, title, registered))
+        schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
         read = value_reader(schema)
         parse = parse_exact if needs_exact_numbers(schema) else _parse

@@ -102,7 +102,7 @@ class ProtobufConverter(RegistryConverter):
                 message = files.message_at(file, indexes)
                 if message is None:
                     raise _no_message(schema_id, indexes)
-                version = self._version(topic, message.full_name, registered)
+                version = self._version(topic, message.full_name, schema_id, registered)
                 reader = by_indexes[key] = _payload_reader(message, schema_id, options, version, end)
             return reader(data)
 

@@ -218,13 +218,13 @@ VALUES: dict[Schema, st.SearchStrategy[Any]] = {
     time(): st.integers(0, 86_399_999),
     timestamp(): st.integers(-62_135_596_800_000, 253_402_300_799_999),
 }
-FIELD_NAMES = st.sampled_from(["a", "b_c", "D", "e1", "f"])
+FIELD_NAMES = ("a", "b_c", "D", "e1")
 SCALARS = st.integers(0, len(VALUES) - 1).map(list(VALUES).__getitem__)
 MAP_KEYS = st.booleans().map(lambda text: STRING if text else INT32)
 
 
 def member_schemas(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    fields = st.lists(st.tuples(FIELD_NAMES, inner), max_size=4, unique_by=lambda f: f[0].lower())
+    fields = st.lists(inner, max_size=4).map(lambda schemas: list(zip(FIELD_NAMES, schemas, strict=False)))
     structs = st.builds(lambda f, n: struct(*f, name=n), fields, st.none() | st.sampled_from(["com.acme.S", "T", "a"]))
     simple = st.one_of(SCALARS, structs)
     return st.one_of(structs, st.builds(array, simple), st.builds(map_of, MAP_KEYS, simple))
@@ -262,7 +262,7 @@ def test_value_written_and_read_is_the_same(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_nullable_value_written_and_read_is_the_same(data: st.DataObject) -> None:
-    fields = data.draw(st.lists(st.tuples(FIELD_NAMES, SCALARS), max_size=4, unique_by=lambda f: f[0].lower()))
+    fields = list(zip(FIELD_NAMES, data.draw(st.lists(SCALARS, max_size=4)), strict=False))
     schema = struct(*((name, replace(inner, optional=True)) for name, inner in fields))
     value = data.draw(st.fixed_dictionaries({name: st.none() | VALUES[inner] for name, inner in fields}))
     assert round_trip(schema, value, optional_for_nullables=True) == value
