@@ -48,11 +48,13 @@ class LookUp:
         problems: an error for every configuration key that refers to something that could not; `config_path` is the
             key.
         unknown: references that stay as they are, as in Kafka Connect.
+        elsewhere: as `problems`, for what only Airflow knows while this is not Airflow.
     """
 
     references: ResolvedReferences
     problems: list[ConnectError] = field(default_factory=list)
     unknown: list[UnknownProvider] = field(default_factory=list)
+    elsewhere: list[ConnectError] = field(default_factory=list)
 
 
 class _Use(NamedTuple):
@@ -80,14 +82,14 @@ def resolve_references(
         UnavailableError: a provider's server did not answer.
     """
     found = look_up(connector, worker, known, providers)
-    if found.problems:
-        first = found.problems[0]
-        # One that may pass decides about a retry: with it the others are looked at again.
-        worst = next((problem for problem in found.problems if problem.retriable), first)
-        if len(found.problems) > 1 and worst is first and isinstance(first, ConfigError):
-            raise _merged(found.problems)
-        raise worst
-    return found.references
+    problems = [*found.problems, *found.elsewhere]
+    if not problems:
+        return found.references
+    # One that may pass decides about a retry: with it the others are looked at again.
+    worst = next((problem for problem in problems if problem.retriable), problems[0])
+    if len(problems) > 1 and worst is problems[0] and isinstance(worst, ConfigError):
+        raise _merged(problems)
+    raise worst
 
 
 def look_up(
@@ -112,7 +114,8 @@ def look_up(
         if name in available:
             by_place.setdefault((name, use.reference.path), []).append(use)
         elif name == AIRFLOW:
-            outcome.problems.append(_problem(use, "only Airflow knows its connections and variables", _OUTSIDE_AIRFLOW))
+            why = "only Airflow knows its connections and variables"
+            outcome.elsewhere.append(_problem(use, why, _OUTSIDE_AIRFLOW))
         else:
             outcome.unknown.append(UnknownProvider(use.key, use.reference.text, name))
     for (name, path), group in by_place.items():
@@ -167,7 +170,7 @@ def _factory(name: str, config: Mapping[str, str]) -> ProviderFactory:
             raise ConfigError(
                 f"{path}: {error.message}", code=error.code, suggestion=error.suggestion, config_path=path
             ) from error
-        except Exception as error:  # noqa: BLE001 (code of others: the message may hold a setting that is secret)
+        except Exception as error:  # code of others: the message may hold a setting that is secret
             raise ConfigError(
                 f"{key}: the config provider cannot be set up: {type(error).__name__}.",
                 config_path=key,

@@ -110,14 +110,15 @@ class RunConfiguration:
         try:
             looked_up = look_up(spec.connector, spec.worker, spec.references)
             found = [_finding(problem) for problem in looked_up.problems]
-            missing = {problem.config_path for problem in looked_up.problems}
+            unseen = {problem.config_path for problem in (*looked_up.problems, *looked_up.elsewhere)}
             with looked_up.references.hiding_errors():
                 connector = looked_up.references.resolve(spec.connector)
                 definition = connector_definition(connector)
-                wrong = [v for v in definition.validate(connector) if v.errors and v.name not in missing]
+                wrong = [v for v in definition.validate(connector) if v.errors and v.name not in unseen]
                 found += [_finding_of(definition, value) for value in wrong]
-                if not found:
+                if not found and not unseen:
                     found += cls._of(spec, looked_up.references)._remarks()
+            found += [_remark(e.config_path, e.message, "unknown", e.suggestion) for e in looked_up.elsewhere]
             found += [_remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
         except ConnectError as error:
             return [_finding(error)]
