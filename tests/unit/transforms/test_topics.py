@@ -1,0 +1,130 @@
+"""RegexRouter, TimestampRouter, Filter and the predicates: names of topics, in records and in columns."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_connect.api import schema as schemas
+from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.record import Header, SinkRecord
+from airflow_connect.transforms.filter import Filter
+from airflow_connect.transforms.java_regex import Replacement, compile_java_regex
+from airflow_connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from airflow_connect.transforms.regex_router import RegexRouter
+from airflow_connect.transforms.timestamp_router import TimestampRouter
+from tests.support.columns import assert_same_both_ways, records_of, to_columns
+
+
+def configured(kind: type, **config: str) -> Any:
+    plugin = kind()
+    plugin.configure({key.replace("_", "."): value for key, value in config.items()})
+    return plugin
+
+
+def record(topic: str = "orders", **parts: Any) -> SinkRecord:
+    return SinkRecord(topic=topic, partition=0, offset=1, **parts)
+
+
+@pytest.mark.parametrize(
+    ("regex", "replacement", "topic", "expected"),
+    [
+        ("(.*)-eu", "$1", "orders-eu", "orders"),
+        ("(?<name>.*)-eu", "eu.${name}", "orders-eu", "eu.orders"),
+        (".*", "all", "orders", "all"),
+        ("order", "x", "orders", "orders"),  # not the whole name
+        ("o|orders", "x", "orders", "xrders"),  # the first match is shorter than the name
+        ("(a)(b)?.*", "$2-$1", "a1", "-a"),  # a group that took no part
+        ("(o)rders", "$12", "orders", "o2"),  # there is no group 12
+        (r"\Qa.b\E", r"\$1", "a.b", "$1"),
+        (r"\p{Alpha}+\d", "x", "orders1", "x"),
+        (r"[\p{Alpha}.]+", "x", "or.ders", "x"),
+    ],
+)
+def test_regex_router_renames_as_java_does(regex: str, replacement: str, topic: str, expected: str) -> None:
+    router = configured(RegexRouter, regex=regex, replacement=replacement)
+    routed = router.apply(record(topic))
+    assert (routed.topic, routed.original_topic) == (expected, topic)
+    assert router.apply_columns(to_columns([record(topic, value_schema=schemas.INT8, value=1)])).topic == expected
+
+
+@pytest.mark.parametrize("replacement", ["$2", "$", "x\\", "${name}", "$x"])
+def test_regex_router_replacement_without_group_is_a_configuration_error(replacement: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(RegexRouter, regex="(.*)", replacement=replacement)
+    assert caught.value.config_path == "replacement"
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a-z&&[^b]]", r"\X", r"\p{Klingon}", "a**", r"[\P{Alpha}]"])
+def test_java_regex_that_cannot_be_said_in_python_is_refused(pattern: str) -> None:
+    with pytest.raises(re.error):
+        compile_java_regex(pattern)
+    with pytest.raises(ConfigError, match="Invalid regex: "):
+        configured(TopicNameMatches, pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(?<a>x)\k<a>", "xx"), (r"a\z", "a"), (r"\P{Upper}+", "abc"), ("(?=a)a", "a"), ("(?<!b)a", "a"),
+        ("a++", "aa"),
+        ("(?i)ABC", "abc"), (r"[\[\]&]+", "[]&"), (r"\w+", "a_1"),
+    ],
+)  # fmt: skip
+def test_java_regex_forms_match(pattern: str, text: str) -> None:
+    assert compile_java_regex(pattern).fullmatch(text)
+
+
+def test_java_regex_word_characters_are_ascii() -> None:
+    assert compile_java_regex(r"\w+").fullmatch("é") is None
+
+
+@given(st.text(max_size=20))
+def test_replacement_of_any_quoted_text_is_that_text(text: str) -> None:
+    pattern = compile_java_regex("(.)")
+    quoted = re.sub(r"([\\$])", r"\\\1", text)
+    found = pattern.search("x")
+    assert found is not None
+    assert Replacement(quoted, pattern).expand(found) == text
+
+
+def test_timestamp_router_formats_in_utc_also_before_1970() -> None:
+    router = configured(TimestampRouter, topic_format="${timestamp}_${topic}", timestamp_format="yyyy-MM-dd")
+    topics = [router.apply(record(timestamp=ms)).topic for ms in (-1, 0, 86_400_000)]
+    assert topics == ["1969-12-31_orders", "1970-01-01_orders", "1970-01-02_orders"]
+
+
+def test_timestamp_router_record_without_timestamp_is_refused() -> None:
+    with pytest.raises(DataError, match="Timestamp missing on record: orders-0@1"):
+        configured(TimestampRouter).apply(record())
+
+
+def test_timestamp_router_unknown_letter_names_the_key() -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(TimestampRouter, timestamp_format="QQQ")
+    assert caught.value.config_path == "timestamp.format"
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(0, 9), min_size=1, max_size=6), st.sampled_from(["orders", "x.*", "o.*"]))
+def test_predicates_columns_equal_records(values: list[int | None], pattern: str) -> None:
+    records = records_of(schemas.OPTIONAL_INT64, values)
+    batch = to_columns(records)
+    for predicate in (configured(RecordIsTombstone), configured(TopicNameMatches, pattern=pattern)):
+        answer = np.broadcast_to(predicate.test_columns(batch), len(records))
+        assert answer.tolist() == [predicate.test(r) for r in records]
+
+
+def test_filter_drops_all_in_both_forms() -> None:
+    assert assert_same_both_ways(configured(Filter), records_of(schemas.INT8, [1, 2, 3]))
+
+
+def test_has_header_key_compares_whole_names() -> None:
+    predicate = configured(HasHeaderKey, name="h")
+    assert predicate.test(record(headers=(Header("x", None, 1), Header("h", None, None))))
+    assert not predicate.test(record(headers=(Header("H", None, 1),)))
