@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_connect.api.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.configuration import RunConfiguration
@@ -94,3 +96,21 @@ def test_command_gives_exit_code_two_and_no_traceback(
     assert f"✗ {case.key}" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     assert "secret-key" not in done.stdout + done.stderr
+
+
+KEYS = sorted(
+    {*definitions()[CONNECTORS[0]].keys, "value.converter.schemas.enable", "consumer.override.client.id", "x"}
+)
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20),
+    st.sampled_from(["", " ", "a,b", "TimeBasedPartitioner", "${env:HOME}", "${vault:x}", "${airflow:a:b}", "0", "-1"]),
+    st.lists(st.text(max_size=3), max_size=2), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
+def test_findings_of_anything_are_sentences_with_keys(changes: dict[str, Any]) -> None:
+    for finding in RunConfiguration.findings(spec_of(CONNECTORS[0], {**valid(CONNECTORS[0]), **changes})):
+        assert finding["key"]
+        assert finding["message"].endswith((".", "?", "!"))
+        assert PYTHONS_WORDS.search(finding["message"]) is None
