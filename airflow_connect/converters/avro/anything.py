@@ -5,6 +5,8 @@ Source: io.confluent.connect.avro.AvroData.ANYTHING_SCHEMA.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
 from typing import Any
 
 from airflow_connect.api.errors import DataError
@@ -57,3 +59,106 @@ def anything_of(value: Any) -> dict[str, Any]:
         code="data.mismatch",
         suggestion="Give the record a schema, or convert the value to text or a number.",
     )
+
+
+def read_anything(data: bytes, at: int) -> tuple[Any, int]:
+    """A value of `ANYTHING_SCHEMA`, and where it ends.
+
+    This is the one schema that contains itself. fastavro would follow deep nesting on C's stack, and a message of a
+    few kilobytes could end the process; here Python counts.
+
+    Raises:
+        EOFError, IndexError, ValueError, RecursionError: not such a value.
+    """
+    found: Any = None
+    for read in _MEMBERS:
+        branch, at = _read_long(data, at)
+        if branch == 1:
+            value, at = read(data, at)
+            # The first member that is set counts.
+            found = value if found is None else found
+        elif branch:
+            raise IndexError("a union of two types has no branch of this number")
+    return found, at
+
+
+def _read_long(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+        if shift >= 70:
+            raise ValueError("a number has more than ten bytes")
+
+
+def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
+    return data[at] == 1, at + 1
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _read_long(data, at)
+    if not 0 <= size <= len(data) - at:
+        raise EOFError
+    return data[at : at + size], at + size
+
+
+def _read_string(data: bytes, at: int) -> tuple[str, int]:
+    found, at = _read_bytes(data, at)
+    return found.decode("utf-8", "replace"), at
+
+
+def _read_packed(form: struct.Struct) -> Callable[[bytes, int], tuple[float, int]]:
+    def read(data: bytes, at: int) -> tuple[float, int]:
+        if len(data) - at < form.size:
+            raise EOFError
+        return form.unpack_from(data, at)[0], at + form.size
+
+    return read
+
+
+def _read_array(data: bytes, at: int) -> tuple[list[Any], int]:
+    return _read_blocks(data, at, read_anything)
+
+
+def _read_map(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
+    entries, at = _read_blocks(data, at, _read_entry)
+    return dict(entries), at
+
+
+def _read_entry(data: bytes, at: int) -> tuple[tuple[Any, Any], int]:
+    key, at = read_anything(data, at)
+    value, at = read_anything(data, at)
+    if isinstance(key, dict | list):
+        raise ValueError("a map has a key that is itself a map or an array")
+    return (key, value), at
+
+
+def _read_blocks(data: bytes, at: int, read_item: Callable[[bytes, int], tuple[Any, int]]) -> tuple[list[Any], int]:
+    made: list[Any] = []
+    while True:
+        count, at = _read_long(data, at)
+        if count == 0:
+            return made, at
+        if count < 0:
+            count, (_, at) = -count, _read_long(data, at)
+        for _ in range(count):
+            item, at = read_item(data, at)
+            made.append(item)
+
+
+_MEMBERS: tuple[Callable[[bytes, int], tuple[Any, int]], ...] = (
+    _read_boolean,
+    _read_bytes,
+    _read_packed(struct.Struct("<d")),
+    _read_packed(struct.Struct("<f")),
+    _read_long,
+    _read_long,
+    _read_string,
+    _read_array,
+    _read_map,
+)
+"""In the order of the fields."""

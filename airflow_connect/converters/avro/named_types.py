@@ -55,7 +55,7 @@ class NamedTypes:
                 return AvroNode(avro_type, {}, namespace, "")
             found = self._nodes.get(_full(avro_type, namespace)) or self._nodes.get(avro_type)
             if found is None:
-                raise SchemaError(f"The Avro schema uses the type {avro_type}, which nothing defines.")
+                raise SchemaError(f"The Avro schema uses the type {avro_type[:80]}, which nothing defines.")
             return found
         return self._of_object(avro_type, namespace)
 

@@ -14,8 +14,6 @@ from airflow_connect.converters.value_transform import Transform
 
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _INT32_LOW, _INT32_HIGH = -(1 << 31), (1 << 31) - 1
-_ANYTHING = ("boolean", "bytes", "double", "float", "int", "long", "string")
-"""Members of a schemaless value, in the order in which the first that is not null counts."""
 
 
 def optional_change(change: Transform | None) -> Transform | None:
@@ -123,15 +121,3 @@ def change_of_union(names: Sequence[str], branches: Mapping[str, tuple[str, Tran
         return made
 
     return change
-
-
-def change_of_anything(value: dict[str, Any]) -> Any:
-    """A value of the record `Anything`, which AvroData makes of schemaless values."""
-    for name in _ANYTHING:
-        if value[name] is not None:
-            return value[name]
-    if value["array"] is not None:
-        return [change_of_anything(item) for item in value["array"]]
-    if value["map"] is not None:
-        return {change_of_anything(e["key"]): change_of_anything(e["value"]) for e in value["map"]}
-    return None

@@ -41,7 +41,6 @@ from airflow_connect.converters.avro.names import (
 )
 from airflow_connect.converters.avro.parsing import AvroType, branch_key, is_null, optional_member
 from airflow_connect.converters.avro.read_changes import (
-    change_of_anything,
     change_of_array,
     change_of_decimal,
     change_of_integer,
@@ -77,7 +76,7 @@ class Part(NamedTuple):
 
 
 class ReadSchema(NamedTuple):
-    """How values of one Avro schema are read; `schema` None is schemaless."""
+    """How values of one Avro schema are read; `schema` None is schemaless, which `anything.read_anything` reads."""
 
     schema: Schema | None
     change: Transform | None
@@ -99,7 +98,7 @@ def read_schema(
     """
     types = NamedTypes([*named, avro_type])
     if not isinstance(avro_type, list) and types.node(avro_type, "").full_name == ANYTHING:
-        return ReadSchema(None, change_of_anything)
+        return ReadSchema(None, None)
     try:
         return ReadSchema(*_SchemaReader(types, settings).read(avro_type, "", version=version))
     except RecursionError:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import fastavro
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError
-from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of
+from airflow_connect.api.errors import DataError, SchemaError
+from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
 from airflow_connect.converters.avro.compatibility import find_mismatch
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.named_types import NamedTypes
@@ -120,20 +120,16 @@ class AvroConverter(RegistryConverter):
 
     def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
         avro_type, named, (schema, change) = self._read_schema(topic, schema_id)
-        parsed = parsed_for_reading(avro_type, named)
+        decode = read_anything if schema is None else _decoder(parsed_for_reading(avro_type, named))
 
         def read_message(data: bytes) -> SchemaAndValue:
-            stream = io.BytesIO(data)
-            stream.seek(PREFIX_BYTES)
             try:
-                value = fastavro.schemaless_reader(
-                    stream, parsed, None, return_record_name=False, handle_unicode_errors="replace"
-                )
+                value, end = decode(data, PREFIX_BYTES)
             except _NOT_DECODABLE as error:
                 raise _not_decodable(schema_id, data, error) from error
-            if stream.tell() != len(data):
+            if end != len(data):
                 raise DataError(
-                    f"The message ends {len(data) - stream.tell()} bytes behind the value of the schema {schema_id}.",
+                    f"The message ends {len(data) - end} bytes behind the value of the schema {schema_id}.",
                     code="data.trailing_bytes",
                     suggestion="The producer wrote it with another schema than the one it names.",
                 )
@@ -174,7 +170,7 @@ class AvroConverter(RegistryConverter):
     def _read_schema(self, topic: str, schema_id: int) -> tuple[AvroType, list[AvroType], ReadSchema]:
         text = self._registered(schema_id)
         avro_type, named = self._types(text)
-        version = self._version(topic, _record_name(avro_type), text)
+        version = self._version(topic, _record_name(avro_type), schema_id, text)
         return avro_type, named, read_schema(avro_type, named, self._settings, version)
 
     def _types(self, text: SchemaText) -> tuple[AvroType, list[AvroType]]:
@@ -193,12 +189,26 @@ def _column_plan(avro_type: AvroType, named: list[AvroType], schema: Schema | No
     return None if schema is None or reader is None else ColumnPlan(schema, reader)
 
 
+def _decoder(parsed: Any) -> Callable[[bytes, int], tuple[Any, int]]:
+    def decode(data: bytes, at: int) -> tuple[Any, int]:
+        stream = io.BytesIO(data)
+        stream.seek(at)
+        value = fastavro.schemaless_reader(
+            stream, parsed, None, return_record_name=False, handle_unicode_errors="replace"
+        )
+        return value, stream.tell()
+
+    return decode
+
+
 def _json(text: str) -> AvroType:
     try:
         return json.loads(text)
     except ValueError:
         # Registries also keep a primitive schema as its bare name.
         return text
+    except RecursionError:
+        raise SchemaError("The Avro schema is nested too deeply.", code="data.schema_invalid") from None
 
 
 def _record_name(avro_type: AvroType) -> str | None:

@@ -150,13 +150,26 @@ def test_record_name_strategy_value_that_is_no_record_is_an_error(make_converter
         converter.from_connect("t", s.STRING, "x")
 
 
-def test_schema_of_another_subject_is_read_without_a_version(
+def test_schema_of_another_subject_names_the_strategy(
     make_converter: MakeConverter, schema_registry: Registry, unique_name: str
 ) -> None:
     schema_id = schema_registry.register(f"{unique_name}-elsewhere", {**RECORD, "name": "x.Elsewhere"})
-    found = make_converter().to_connect(unique_name, message(schema_id, RECORD, {"id": 1}))
-    assert found.schema is not None
-    assert (found.schema.version, found.value) == (None, {"id": 1})
+    data, converter = message(schema_id, RECORD, {"id": 1}), make_converter()
+    with pytest.raises(DataError, match=rf"the subject {unique_name}-value does not have it.*strategy"):
+        converter.to_connect(unique_name, data)
+    assert converter.to_columns(unique_name, pa.array([data])) is None
+
+
+def test_schemaless_message_of_deep_nesting_is_a_sentence(
+    make_converter: MakeConverter, schema_registry: Registry, unique_name: str
+) -> None:
+    converter, depth = make_converter(), 20_000
+    start = converter.from_connect(unique_name, None, 1)[:5]
+    deep = start + (b"\0" * 7 + b"\x02\x02") * depth + b"\0" * 9 + b"\0\0" * depth
+    with pytest.raises(DataError, match=r"is not Avro data of the schema .*RecursionError"):
+        converter.to_connect(unique_name, deep)
+    with pytest.raises(DataError, match="it ends too early"):
+        converter.to_connect(unique_name, start + b"\0\0\x02")
 
 
 @pytest.mark.parametrize(
@@ -252,5 +265,5 @@ def test_json_schema_is_not_read_as_avro(
     make_converter: MakeConverter, schema_registry: Registry, unique_name: str
 ) -> None:
     schema_id = schema_registry.register(f"{unique_name}-value", JSON_SCHEMA, schemaType="JSON")
-    with pytest.raises(DataError, match="of the type JSON"):
+    with pytest.raises(DataError, match="of the kind JSON"):
         make_converter().to_connect(unique_name, b"\0" + schema_id.to_bytes(4, "big") + b"{}")

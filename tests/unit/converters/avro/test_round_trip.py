@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as s
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema
-from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of
+from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings, scrub
 from airflow_connect.converters.avro.parsing import parsed_for_reading, parsed_for_writing
@@ -131,11 +131,24 @@ def test_avro_schema_default_of_an_avro_field_is_written_to_the_field_only() -> 
 def test_anything_schemaless_value_comes_back(value: Any) -> None:
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, parsed_for_writing(ANYTHING_SCHEMA), anything_of(value))
-    stream.seek(0)
-    read = read_schema(ANYTHING_SCHEMA, [], AvroSettings())
-    assert (read.schema, read.change is None) == (None, False)
-    assert read.change is not None
-    assert read.change(fastavro.schemaless_reader(stream, parsed_for_reading(ANYTHING_SCHEMA), None)) == value
+    data = stream.getvalue()
+    assert read_schema(ANYTHING_SCHEMA, [], AvroSettings()) == (None, None)
+    assert read_anything(b"before" + data, 6) == (value, 6 + len(data))
+
+
+def test_anything_deep_nesting_is_an_error_and_no_crash() -> None:
+    depth = 20_000
+    with pytest.raises(RecursionError):
+        read_anything((b"\0" * 7 + b"\x02\x02") * depth + b"\0" * 9 + b"\0\0" * depth, 0)
+
+
+@given(st.binary(max_size=60))
+def test_anything_random_bytes_are_a_value_or_an_error(data: bytes) -> None:
+    try:
+        _, end = read_anything(data, 0)
+    except (EOFError, IndexError, ValueError):
+        end = len(data)
+    assert 0 < end <= len(data) or not data
 
 
 def test_anything_unknown_type_is_a_data_error() -> None:
