@@ -83,6 +83,10 @@ class SimpleDateFormat:
         self._century_year = start.year - _TWO_DIGIT_YEARS_BACK
         self._century_ms = epoch_day(self._century_year, start.month, start.day) * MS_PER_DAY + _clock_ms(start)
 
+    def runs(self) -> list[tuple[str, str]]:
+        """What the pattern consists of, in order: (letters of a field, "") or ("", literal text)."""
+        return [(p.text * p.count, "") if p.count else ("", p.text) for p in self._pieces]
+
     def format(self, instant_ms: int) -> str:
         """Text of an instant.
 

@@ -32,6 +32,8 @@ from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 from airflow_connect.transforms.values import field_value, java_class, require_map, require_struct
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_connect.api.columns import RecordColumns
 
 FIELD = "field"
@@ -208,8 +210,6 @@ class _TimestampConverter(OfKeyOrValue):
         return found
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        from airflow_connect.transforms.timestamp_columns import from_instants, to_instants
-
         part = self.columns_of(batch)
         members = struct_members(part)
         if part is None or part.schema is None or members is None or not self._field:
@@ -218,12 +218,25 @@ class _TimestampConverter(OfKeyOrValue):
         for field, member in zip(part.schema.fields, members, strict=True):
             column = with_default(member, field.schema, self._replace_null)
             if column is not None and field.name == self._field:
-                instants = to_instants(field.schema, column, self._units_per_second)
-                column = None if instants is None else from_instants(instants, self._target, self._units_per_second)
+                column = self._convert_column(field.schema, column)
             if column is None:
                 return None
             columns.append(column)
         return self.with_columns(batch, struct_columns(self._schemas(part.schema), columns, len(part)))
+
+    def _convert_column(self, schema: Schema, column: pa.Array[Any]) -> pa.Array[Any] | None:
+        from airflow_connect.transforms.timestamp_columns import from_instants, to_instants
+        from airflow_connect.transforms.timestamp_text_columns import instants_of, texts_of
+
+        if schema.type is Type.STRING:
+            instants = None if self._format is None or schema.name else instants_of(column, self._format)
+        else:
+            instants = to_instants(schema, column, self._units_per_second)
+        if instants is None:
+            return None
+        if self._target == STRING:
+            return None if self._format is None else texts_of(instants, self._format)
+        return from_instants(instants, self._target, self._units_per_second)
 
 
 def representation_of(schema: Schema) -> str:
