@@ -21,6 +21,7 @@ from airflow_connect.api.config_validators import (
 from airflow_connect.api.config_values import invalid
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.plugins import PluginKind, resolve
+from airflow_connect.connectors.storage.visibility import OfPartitioner
 from airflow_connect.layout.escaping import check_delimiter
 
 FORMAT_CLASS = "format.class"
@@ -212,33 +213,35 @@ def _partitioner_keys() -> list[ConfigKey]:
         ConfigKey(
             PARTITIONER_CLASS, Type.CLASS, DEFAULT_PARTITIONER, "What decides on the directory of a record.",
             None, high, _PARTITIONER, PluginKind.PARTITIONER,
+            dependents=(PARTITION_FIELD_NAME, PARTITION_DURATION_MS, PATH_FORMAT, LOCALE, TIMEZONE),
         ),
         ConfigKey(
             PARTITION_FIELD_NAME, Type.LIST, "",
             "Fields of the value that FieldPartitioner makes directories of, in this order; dots reach into"
             " nested structures.",
-            Lambda(_check_fields, "field names"), medium, _PARTITIONER,
+            Lambda(_check_fields, "field names"), medium, _PARTITIONER, recommender=OfPartitioner(),
         ),
         ConfigKey(
             PARTITION_DURATION_MS, Type.LONG, -1,
             "Span of record time in milliseconds that shares a directory, for TimeBasedPartitioner.",
-            None, medium, _PARTITIONER,
+            None, medium, _PARTITIONER, recommender=OfPartitioner(),
         ),
         ConfigKey(
             PATH_FORMAT, Type.STRING, "",
             "Directory name as a Joda-Time pattern, for TimeBasedPartitioner, such as"
             " 'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH.",
-            None, medium, _PARTITIONER,
+            None, medium, _PARTITIONER, recommender=OfPartitioner(),
         ),
         ConfigKey(
             LOCALE, Type.STRING, "", "Language of names of months and days in directories, such as en-US.",
-            None, medium, _PARTITIONER,
+            None, medium, _PARTITIONER, recommender=OfPartitioner(),
         ),
         ConfigKey(
             TIMEZONE, Type.STRING, "",
             "Time zone of directories and of rotate.schedule.interval.ms: an id such as Europe/Zurich, or"
             " an offset such as +01:00.",
             Lambda(_check_timezone, "time zone id or [+-]hh:mm"), medium, _PARTITIONER,
+            recommender=OfPartitioner(also_for=ROTATE_SCHEDULE_INTERVAL_MS),
         ),
         ConfigKey(
             TIMESTAMP_EXTRACTOR, Type.CLASS, "Wallclock",
