@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +21,11 @@ PYTHON_MODULE = "airflow_connect.api.config_docs"
 
 
 class Page(NamedTuple):
-    """One page: where it goes, its title, its introduction, and the dotted path of `() -> ConfigDef`.
+    """One page: where it goes, its title, its introduction, and dotted paths of what its keys come from.
 
-    The path is text because this package must not import connectors, which stand above it.
+    `definition` is a function that returns a ConfigDef, or for plugins a dict from name to (what it does, ConfigDef);
+    then there may be several, separated by blanks. The paths are text because this package must not import
+    connectors, which stand above it.
     """
 
     file: str
@@ -46,13 +48,18 @@ PAGES = (
         "What connectors share. Every other key is taken as a setting of Kafka's clients.",
         "airflow_connect.api.worker_config:worker_keys",
     ),
+    Page(
+        "docs/transformations.reference.md",
+        "Transformations and predicates: every configuration key",
+        "Keys of the class stand behind `transforms.<alias>.` and `predicates.<alias>.`. How they work together:"
+        " [transformations.md](transformations.md).",
+        "airflow_connect.transforms.reference:transformations airflow_connect.transforms.reference:predicates",
+    ),
 )
 
 
 def render(page: Page) -> str:
     """The page as Markdown."""
-    module, _, name = page.definition.partition(":")
-    definition: ConfigDef = getattr(import_module(module), name)()
     lines = [
         f"# {page.title}",
         "",
@@ -61,14 +68,33 @@ def render(page: Page) -> str:
         page.introduction,
         "",
     ]
+    for path in page.definition.split():
+        module, _, name = path.partition(":")
+        found = getattr(import_module(module), name)()
+        lines += _definition(found) if isinstance(found, ConfigDef) else _plugins(found)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _plugins(sections: Mapping[str, tuple[str, ConfigDef]]) -> list[str]:
+    """One heading for each plugin."""
+    lines = []
+    for name, (what, definition) in sections.items():
+        keys = list(definition.keys.values())
+        table = _key_table(keys) if keys else ["It has no keys of its own."]
+        lines += [f"## {name}", "", what, "", *table, ""]
+    return lines
+
+
+def _definition(definition: ConfigDef) -> list[str]:
+    """One heading for each group of keys."""
+    lines: list[str] = []
     meaningful = [key for key in definition.keys.values() if not key.ignored]
     for group in dict.fromkeys(key.group or "Other" for key in meaningful):
         lines += [f"## {group}", "", *_key_table(k for k in meaningful if (k.group or "Other") == group), ""]
     families = [family for family in definition.families if not family.ignored]
     if families:
         lines += ["## Keys that begin with", "", *_family_table(families), ""]
-    lines += _ignored(definition)
-    return "\n".join(lines).rstrip("\n") + "\n"
+    return lines + _ignored(definition)
 
 
 def _ignored(definition: ConfigDef) -> list[str]:

@@ -12,7 +12,7 @@ HEADERS = "headers"
 
 
 class DropHeaders(Transformation):
-    """Removes every header that has one of the names."""
+    """Remove every header that has one of the names."""
 
     config_def = ConfigDef().define(
         ConfigKey(

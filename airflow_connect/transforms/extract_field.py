@@ -90,7 +90,7 @@ class _ExtractField(OfKeyOrValue):
 
 
 class ExtractField:
-    """The two variants."""
+    """Take one field and put it in the place of the whole key or value; null stays null."""
 
     class Key(OfKey, _ExtractField):
         """Of the record's key."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Filter(Transformation):
-    """Drops every record that it is applied to; without a predicate that is every record."""
+    """Drop every record that it is applied to; without a predicate that is every record."""
 
     def apply(self, record: R) -> R | None:
         """None."""

@@ -112,7 +112,7 @@ class _HeaderFrom(OfKeyOrValue):
 
 
 class HeaderFrom:
-    """The two variants."""
+    """Copy or move fields of the key or value into headers, behind those that the record has."""
 
     class Key(OfKey, _HeaderFrom):
         """Of the record's key."""

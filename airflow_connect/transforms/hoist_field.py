@@ -63,7 +63,7 @@ class _HoistField(OfKeyOrValue):
 
 
 class HoistField:
-    """The two variants."""
+    """Wrap the whole key or value into a struct (with a schema) or map of one field."""
 
     class Key(OfKey, _HoistField):
         """Of the record's key."""

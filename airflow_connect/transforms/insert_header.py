@@ -14,7 +14,7 @@ HEADER, LITERAL = "header", "value.literal"
 
 
 class InsertHeader(Transformation):
-    """Adds a header behind those that the record has, even behind one of the same name."""
+    """Add the same header to every record, behind those that it has, even behind one of the same name."""
 
     config_def = ConfigDef().define(
         ConfigKey(

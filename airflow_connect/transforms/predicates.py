@@ -21,7 +21,7 @@ NAME, PATTERN = "name", "pattern"
 
 
 class HasHeaderKey(Predicate):
-    """Holds for records with at least one header of a name."""
+    """Hold for records with at least one header of a name."""
 
     config_def = ConfigDef().define(
         ConfigKey(
@@ -40,7 +40,7 @@ class HasHeaderKey(Predicate):
 
 
 class RecordIsTombstone(Predicate):
-    """Holds for records with a null value."""
+    """Hold for records with a null value."""
 
     def test(self, record: ConnectRecord) -> bool:
         """The value's schema does not matter."""
@@ -58,7 +58,7 @@ class RecordIsTombstone(Predicate):
 
 
 class TopicNameMatches(Predicate):
-    """Holds for records whose whole topic matches; of a renamed record it is the new topic."""
+    """Hold for records whose whole topic matches; of a renamed record it is the new topic."""
 
     config_def = ConfigDef().define(
         ConfigKey(

@@ -19,7 +19,7 @@ REGEX, REPLACEMENT = "regex", "replacement"
 
 
 class RegexRouter(Transformation):
-    """Gives records whose whole topic matches another topic: the first match in it is replaced."""
+    """Rename topics: where the whole name matches, the first match in it is replaced."""
 
     config_def = ConfigDef().define(
         ConfigKey(

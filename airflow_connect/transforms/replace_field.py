@@ -129,7 +129,7 @@ class _ReplaceField(OfKeyOrValue):
 
 
 class ReplaceField:
-    """The two variants."""
+    """Keep, drop and rename fields of a struct or map; null stays null."""
 
     class Key(OfKey, _ReplaceField):
         """Of the record's key."""

@@ -15,7 +15,7 @@ _TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
 
 
 class TimestampRouter(Transformation):
-    """Gives records a topic that is made of the old one and of the record's timestamp in UTC."""
+    """Rename topics by the record's timestamp, in UTC."""
 
     config_def = ConfigDef().define(
         ConfigKey(

@@ -18,7 +18,7 @@ _PURPOSE = "copying fields from value to key"
 
 
 class ValueToKey(Transformation):
-    """Replaces the key by a struct or map of some of the value's fields."""
+    """Replace the key by a struct or map of some of the value's fields."""
 
     config_def = ConfigDef().define(
         ConfigKey(

@@ -18,6 +18,7 @@ from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.runtime.config_files import parse_properties
 from airflow_connect.runtime.driver.run import validate_connector
 from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.transforms.reference import predicates, transformations
 from tests.docs import error_code_page
 from tests.docs.pages import PAGES, Block, blocks, code_spans, name_of
 
@@ -112,7 +113,8 @@ def keys_in(span: str) -> list[str]:
 
 
 def is_known(name: str) -> bool:
-    definitions = (config_def(), worker_keys())
+    plugins = [definition for _, definition in (*transformations().values(), *predicates().values())]
+    definitions = (config_def(), worker_keys(), *plugins)
     if (
         name in NOT_OURS
         or name in error_code_page.codes()
