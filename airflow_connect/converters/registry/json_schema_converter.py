@@ -13,7 +13,7 @@ from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.json_reader import needs_exact_numbers
-from airflow_connect.converters.json_text import parse_exact, parse_fast
+from airflow_connect.converters.json_text import MISSING, parse_exact, parse_fast
 from airflow_connect.converters.registry import settings
 from airflow_connect.converters.registry.client import JSON, SchemaText
 from airflow_connect.converters.registry.json_schema_from_connect import schema_from_connect
@@ -115,6 +115,12 @@ class JsonSchemaConverter(RegistryConverter):
         def read_message(data: bytes) -> SchemaAndValue:
             text = data[PREFIX_BYTES:]
             node = parse(text)
+            if node is MISSING:
+                raise DataError(
+                    f"The message ends behind its schema id {schema_id}: it holds no JSON.",
+                    code="data.truncated",
+                    suggestion="It was cut off, or not written by a JSON Schema serializer.",
+                )
             if validate is not None:
                 validate(_parse(text))
             return SchemaAndValue(schema, read(node))

@@ -16,6 +16,7 @@ from airflow_connect.converters.registry import json_schema_names as names
 from airflow_connect.converters.registry.json_schema_names import JsonSchemaOptions
 from airflow_connect.converters.registry.json_schema_values import value_writer
 
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 _NUMBERS = {
     Type.INT8: ("integer", "int8"),
     Type.INT16: ("integer", "int16"),
@@ -28,7 +29,11 @@ _NUMBERS = {
 
 def schema_from_connect(schema: Schema, options: JsonSchemaOptions) -> str:
     """The text of the JSON Schema that describes values of `schema`."""
-    return json.dumps(_document(schema, options, None), ensure_ascii=False, separators=(",", ":"))
+    document = _document(schema, options, None)
+    if "properties" not in document:
+        # Apicurio Registry takes a document for JSON Schema by its properties, or else by this word.
+        document = {"$schema": _DRAFT, **document}
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
 def _document(schema: Schema, options: JsonSchemaOptions, index: int | None) -> dict[str, Any]:

@@ -275,6 +275,12 @@ def test_written_document_has_confluents_words() -> None:
     }
 
 
+def test_written_document_without_properties_says_that_it_is_json_schema() -> None:
+    for schema in (STRING, replace(struct(("a", INT64)), optional=True)):
+        document = json.loads(schema_from_connect(schema, JsonSchemaOptions()))
+        assert document["$schema"] == "http://json-schema.org/draft-07/schema#"
+
+
 def test_enum_written_has_its_symbols() -> None:
     for options in (JsonSchemaOptions(), GENERAL):
         schema = read({"enum": ["A", None], "title": "Color"}, options)
