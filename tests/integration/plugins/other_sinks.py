@@ -1,0 +1,74 @@
+"""Two more ways to deliver: a sink that simply appends, and one that keeps its offsets beside its records."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from airflow_connect.api import (
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Delivery,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+
+PATH = ConfigDef().define(ConfigKey("path", ConfigType.STRING, documentation="Where records go."))
+
+
+class AppendTask(SinkTask):
+    """Appends a line per record; nothing tells it what is there already."""
+
+    def start(self, config: Mapping[str, str]) -> None:
+        self.path = Path(config["path"])
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        with self.path.open("a") as file:
+            file.writelines(json.dumps(record.value) + "\n" for record in records)
+
+    def stop(self) -> None:
+        pass
+
+
+class AppendConnector(SinkConnector):
+    """At least once."""
+
+    task_class = AppendTask
+    config_def = PATH
+
+
+class OffsetsTask(SinkTask):
+    """Records and the offsets behind them in one transaction of a database; nothing else keeps a record from coming twice."""
+
+    def start(self, config: Mapping[str, str]) -> None:
+        self.database = sqlite3.connect(config["path"])
+        self.database.execute("CREATE TABLE IF NOT EXISTS records (partition, value)")
+        self.database.execute("CREATE TABLE IF NOT EXISTS offsets (topic, partition, next, UNIQUE (topic, partition))")
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        for topic, partition, following in self.database.execute("SELECT topic, partition, next FROM offsets"):
+            if TopicPartition(topic, partition) in partitions:
+                self.context.offset(TopicPartition(topic, partition), following)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        with self.database:
+            for r in records:
+                self.database.execute("INSERT INTO records VALUES (?, ?)", (r.partition, json.dumps(r.value)))
+                place = (r.original_topic, r.original_partition, r.offset + 1)
+                self.database.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)", place)
+
+    def stop(self) -> None:
+        self.database.close()
+
+
+class OffsetsConnector(SinkConnector):
+    """Exactly once, because it skips what it has."""
+
+    task_class = OffsetsTask
+    delivery = Delivery.IDEMPOTENT
+    config_def = PATH
