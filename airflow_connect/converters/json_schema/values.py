@@ -1,0 +1,243 @@
+"""Values between Connect and the JSON that goes with a JSON Schema: one function per schema, built once.
+
+Scalars are read and written as JsonConverter does it. Sum types are the plain value, maps with keys that are not
+required text are arrays of `{"key":K,"value":V}`, and a missing property is None even where it is required. Source:
+io.confluent.connect.json.JsonSchemaData.toConnectData and fromConnectData (8.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import Field, Schema, Type
+from airflow_connect.converters.json_reader import Reader, scalar_reader
+from airflow_connect.converters.json_schema import names
+from airflow_connect.converters.json_schema.names import JsonSchemaOptions
+from airflow_connect.converters.json_text import MISSING, string_text
+from airflow_connect.converters.json_writer import WriterOptions, scalar_writer
+
+Writer = Callable[[Any], str | None]
+"""A value to JSON text, or None where the property is to be left out."""
+
+_INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
+_FITS: dict[Type, Callable[[Any], bool]] = {
+    **dict.fromkeys(_INTEGERS, lambda node: type(node) is int),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), lambda node: type(node) in (int, float, Decimal)),
+    Type.BOOLEAN: lambda node: type(node) is bool,
+    Type.STRING: lambda node: type(node) is str,
+    Type.BYTES: lambda node: type(node) in (str, Decimal),
+    Type.ARRAY: lambda node: type(node) is list,
+    Type.MAP: lambda node: type(node) in (dict, list),
+    Type.STRUCT: lambda node: False,
+}
+
+
+# Reading
+
+
+def value_reader(schema: Schema) -> Reader:
+    """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`."""
+    build = _READERS.get(schema.type)
+    read = scalar_reader(schema) if build is None else build(schema)
+    default, is_optional = schema.default, schema.optional
+
+    def read_nullable(node: Any) -> Any:
+        if node is not None and node is not MISSING:
+            return read(node)
+        if default is not None or node is MISSING or is_optional:
+            return default
+        raise DataError(
+            f"Invalid null value for required {schema.type.name} field.",
+            suggestion="Make the field optional in the schema, or give it a default.",
+        )
+
+    return read_nullable
+
+
+def _array_reader(schema: Schema) -> Reader:
+    assert schema.value_schema is not None
+    element = value_reader(schema.value_schema)
+
+    def read(node: Any) -> list[Any]:
+        if type(node) is list:
+            return [element(item) for item in node]
+        # As JsonConverter: the values of an object, nothing in a scalar.
+        return [element(item) for item in node.values()] if type(node) is dict else []
+
+    return read
+
+
+def _map_reader(schema: Schema) -> Reader:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    key, value = value_reader(schema.key_schema), value_reader(schema.value_schema)
+    if names.has_object_form(schema):
+
+        def read_object(node: Any) -> dict[str, Any]:
+            if type(node) is not dict:
+                raise _mismatch("Maps with string fields should be encoded as JSON objects, but found", node)
+            return {k: value(v) for k, v in node.items()}
+
+        return read_object
+
+    def read_entries(node: Any) -> dict[Any, Any]:
+        if type(node) is not list:
+            raise _mismatch("Maps with non-string fields should be encoded as JSON array of objects, but found", node)
+        try:
+            return {
+                key(entry.get(names.KEY, MISSING)): value(entry.get(names.VALUE, MISSING))
+                for entry in map(_checked_entry, node)
+            }
+        except TypeError as error:
+            raise DataError(
+                "A map with arrays, maps or structs as keys cannot be held in memory.",
+                suggestion="Use a primitive type for the keys of the map.",
+            ) from error
+
+    return read_entries
+
+
+def _checked_entry(entry: Any) -> dict[str, Any]:
+    if type(entry) is not dict:
+        raise _mismatch("Found invalid map entry instead of object:", entry)
+    if len(entry) != 2:
+        raise DataError(f"Found invalid map entry, expected length 2 but found {len(entry)}.")
+    return entry
+
+
+def _struct_reader(schema: Schema) -> Reader:
+    if names.is_union(schema):
+        return _union_reader(schema)
+    members = [(f.name, value_reader(f.schema)) for f in schema.fields]
+
+    def read(node: Any) -> dict[str, Any]:
+        if type(node) is not dict:
+            raise _mismatch("Structs should be encoded as JSON objects, but found", node)
+        get = node.get
+        return {name: member(get(name, MISSING)) for name, member in members}
+
+    return read
+
+
+def _union_reader(schema: Schema) -> Reader:
+    members = [(f, value_reader(f.schema)) for f in schema.fields]
+    nothing: dict[str, Any] = dict.fromkeys(f.name for f in schema.fields)
+
+    def read(node: Any) -> dict[str, Any]:
+        best, best_score = None, -1
+        for member in members:
+            # The first simple type that fits; else the struct that shares most names with the object.
+            if _FITS[member[0].schema.type](node):
+                best = member
+                break
+            score = _shared_names(member[0], node)
+            if score > best_score:
+                best, best_score = member, score
+        if best is None:
+            raise _mismatch("Did not find matching oneof field for data, which is", node)
+        return {**nothing, best[0].name: best[1](node)}
+
+    return read
+
+
+def _shared_names(field: Field, node: Any) -> int:
+    if field.schema.type is not Type.STRUCT or type(node) is not dict:
+        return -1
+    return len(field.schema.fields_by_name.keys() & node.keys())
+
+
+_READERS: dict[Type, Callable[[Schema], Reader]] = {
+    Type.ARRAY: _array_reader,
+    Type.MAP: _map_reader,
+    Type.STRUCT: _struct_reader,
+}
+
+
+def _mismatch(message: str, node: Any) -> DataError:
+    kind = {dict: "OBJECT", list: "ARRAY", str: "STRING", bool: "BOOLEAN", type(None): "NULL"}.get(type(node), "NUMBER")
+    return DataError(f"{message} {kind}.", suggestion="The message does not fit the schema that it names.")
+
+
+# Writing
+
+
+def value_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
+    """A function from values of `schema` to JSON text; None for a null that is neither optional nor has a default."""
+    build = _WRITERS.get(schema.type)
+    write = scalar_writer(schema, WriterOptions(options.numeric_decimals)) if build is None else build(schema, options)
+    if schema.default is not None and not options.ignore_default_for_nullables:
+        null = write(schema.default)
+    else:
+        null = "null" if schema.optional else None
+    return lambda value: null if value is None else write(value)
+
+
+def _array_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
+    assert schema.value_schema is not None
+    element = value_writer(schema.value_schema, options)
+
+    def write(value: Any) -> str:
+        if not isinstance(value, list | tuple):
+            raise _invalid(schema, value)
+        return "[" + ",".join([element(item) or "null" for item in value]) + "]"
+
+    return write
+
+
+def _map_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    key, item = value_writer(schema.key_schema, options), value_writer(schema.value_schema, options)
+    is_object = names.has_object_form(schema)
+
+    def write(value: Any) -> str:
+        if not isinstance(value, dict):
+            raise _invalid(schema, value)
+        pairs = [(key(k), item(v) or "null") for k, v in value.items()]
+        if not is_object:
+            return "[" + ",".join([f'{{"key":{k or "null"},"value":{v}}}' for k, v in pairs]) + "]"
+        if any(k is None for k, _ in pairs):
+            raise _invalid(schema.key_schema or schema, None)
+        return "{" + ",".join([f"{k}:{v}" for k, v in pairs]) + "}"
+
+    return write
+
+
+def _struct_writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
+    members = [(f.name, string_text(f.name), value_writer(f.schema, options)) for f in schema.fields]
+    known = schema.fields_by_name.keys()
+    is_union = names.is_union(schema)
+
+    def write(value: Any) -> str | None:
+        if type(value) is not dict:
+            raise _invalid(schema, value)
+        if not value.keys() <= known:
+            unknown = ", ".join(map(repr, sorted(map(str, value.keys() - known))))
+            raise DataError(
+                f"Mismatching schema: the struct holds {unknown}, the schema does not.",
+                suggestion="Add the fields to the schema.",
+            )
+        if is_union:
+            held = (member(value[name]) for name, _, member in members if value.get(name) is not None)
+            return next(held, "null" if schema.optional else None)
+        texts = [(label, member(value.get(name))) for name, label, member in members]
+        return "{" + ",".join([f"{label}:{text}" for label, text in texts if text is not None]) + "}"
+
+    return write
+
+
+_WRITERS: dict[Type, Callable[[Schema, JsonSchemaOptions], Writer]] = {
+    Type.ARRAY: _array_writer,
+    Type.MAP: _map_writer,
+    Type.STRUCT: _struct_writer,
+}
+
+
+def _invalid(schema: Schema, value: Any) -> DataError:
+    return DataError(
+        f"Invalid type for {schema.type.name}: {type(value).__name__}.",
+        suggestion="The value does not fit its schema: check the source and the transformations.",
+    )
