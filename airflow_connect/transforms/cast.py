@@ -156,6 +156,9 @@ class _Cast(OfKeyOrValue):
         members = struct_members(part)
         if part is None or part.schema is None or members is None or self._whole is not None:
             return None
+        new_schema = self._schemas.or_none(part.schema)
+        if new_schema is None:
+            return None
         new = []
         for field, member in zip(part.schema.fields, members, strict=True):
             column = with_default(member, field.schema, self._replace_null)
@@ -165,7 +168,7 @@ class _Cast(OfKeyOrValue):
             if column is None:
                 return None
             new.append(column)
-        return self.with_columns(batch, struct_columns(self._schemas(part.schema), new, len(part)))
+        return self.with_columns(batch, struct_columns(new_schema, new, len(part)))
 
 
 def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:

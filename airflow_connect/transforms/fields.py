@@ -175,6 +175,13 @@ class SchemaCache:
             made = self._made[schema] = self._make(schema)
         return made
 
+    def or_none(self, schema: Schema) -> Schema | None:
+        """The same for columns: None where there is no new schema, so that the record form says why."""
+        try:
+            return self(schema)
+        except DataError:
+            return None
+
 
 def struct_like(source: Schema, members: Iterable[tuple[str, Schema]], **attributes: Any) -> Schema:
     """A STRUCT schema with the name, version, doc and parameters of `source` and other fields.

@@ -112,9 +112,8 @@ class _Flatten(OfKeyOrValue):
         members = struct_members(part)
         if part is None or part.schema is None or members is None:
             return None
-        try:
-            new_schema = self._schemas(part.schema)
-        except DataError:  # the record form says so, record by record
+        new_schema = self._schemas.or_none(part.schema)
+        if new_schema is None:
             return None
         columns = list(_leaves(part.schema, members))
         flat = [column for column in columns if column is not None]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Problem
 from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, ConnectRecord
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
@@ -133,9 +132,8 @@ class _InsertField(OfKeyOrValue):
         members = struct_members(part)
         if part is None or part.schema is None or members is None:
             return None
-        try:
-            new_schema = self._schemas(part.schema)
-        except DataError:  # the record form says so, record by record
+        new_schema = self._schemas.or_none(part.schema)
+        if new_schema is None:
             return None
         columns = []
         for field, member in zip(part.schema.fields, members, strict=True):

@@ -214,6 +214,9 @@ class _TimestampConverter(OfKeyOrValue):
         members = struct_members(part)
         if part is None or part.schema is None or members is None or not self._field:
             return None
+        new_schema = self._schemas.or_none(part.schema)
+        if new_schema is None:
+            return None
         columns = []
         for field, member in zip(part.schema.fields, members, strict=True):
             column = with_default(member, field.schema, self._replace_null)
@@ -222,7 +225,7 @@ class _TimestampConverter(OfKeyOrValue):
             if column is None:
                 return None
             columns.append(column)
-        return self.with_columns(batch, struct_columns(self._schemas(part.schema), columns, len(part)))
+        return self.with_columns(batch, struct_columns(new_schema, columns, len(part)))
 
     def _convert_column(self, schema: Schema, column: pa.Array[Any]) -> pa.Array[Any] | None:
         from airflow_connect.transforms.timestamp_columns import from_instants, to_instants

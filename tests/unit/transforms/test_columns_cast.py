@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.schema import Schema, struct
+from airflow_connect.api.schema import Schema, Type, struct
 from airflow_connect.transforms.cast import Cast
 from tests.support.columns import assert_same_both_ways, records_of, struct_records, to_columns, to_records
 
@@ -67,6 +67,11 @@ def test_columns_plain_values_are_cast_as_columns(source: Schema, texts: list, t
 def test_columns_text_that_arrow_reads_otherwise_goes_record_by_record(text: str) -> None:
     batch = to_columns(records_of(struct(("a", schemas.STRING)), [{"a": "1"}, {"a": text}]))
     assert cast("a:int64").apply_columns(batch) is None
+
+
+def test_columns_default_that_cannot_be_cast_goes_record_by_record() -> None:
+    schema = struct(("a", Schema(Type.STRING, default="x")))
+    assert cast("a:int64").apply_columns(to_columns(records_of(schema, [{"a": "1"}]))) is None
 
 
 def test_columns_null_value_goes_record_by_record() -> None:
