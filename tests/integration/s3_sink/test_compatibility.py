@@ -135,7 +135,7 @@ IGNORED = {
         "tasks.max.enforce", "s3.elastic.buffer.enable", "s3.elastic.buffer.init.capacity", "max.write.duration.ms",
         "s3.http.send.expect.continue", "max.files.scan.limit", "schemas.cache.config", "retry.backoff.ms",
         "shutdown.timeout.ms", "config.action.reload", "confluent.license", "confluent.topic.bootstrap.servers",
-        "confluent.topic.replication.factor", "errors.retry.timeout", "hive.integration",
+        "confluent.topic.replication.factor", "hive.integration",
     }
 }  # fmt: skip
 
