@@ -13,11 +13,11 @@ from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.json_reader import needs_exact_numbers
-from airflow_connect.converters.json_schema.from_connect import schema_from_connect
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema.references import References
-from airflow_connect.converters.json_schema.to_connect import schema_to_connect
-from airflow_connect.converters.json_schema.values import value_reader, value_writer
+from airflow_connect.converters.json_schema_mapping.from_connect import schema_from_connect
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.references import References
+from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
+from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
 from airflow_connect.converters.json_text import MISSING, parse_exact, parse_fast
 from airflow_connect.converters.registry import settings
 from airflow_connect.converters.registry.client import JSON, SchemaText

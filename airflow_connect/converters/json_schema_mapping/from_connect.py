@@ -12,9 +12,9 @@ from typing import Any
 
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DECIMAL, Schema, Type
-from airflow_connect.converters.json_schema import names
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema.values import value_writer
+from airflow_connect.converters.json_schema_mapping import names
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.values import value_writer
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _NUMBERS = {

@@ -13,10 +13,10 @@ from typing import Any
 
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import STRING, Field, Schema, Type
-from airflow_connect.converters.json_schema import names
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema.references import Place, References
-from airflow_connect.converters.json_schema.values import value_reader
+from airflow_connect.converters.json_schema_mapping import names
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.references import Place, References
+from airflow_connect.converters.json_schema_mapping.values import value_reader
 from airflow_connect.converters.json_text import MISSING
 
 _NUMBER_TYPES = {

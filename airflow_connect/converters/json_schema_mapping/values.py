@@ -14,8 +14,8 @@ from typing import Any
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.json_reader import Reader, scalar_reader
-from airflow_connect.converters.json_schema import names
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping import names
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_text import MISSING, string_text
 from airflow_connect.converters.json_writer import WriterOptions, scalar_writer
 

@@ -33,11 +33,11 @@ from airflow_connect.api.schema import (
     time,
     timestamp,
 )
-from airflow_connect.converters.json_schema import names
-from airflow_connect.converters.json_schema.from_connect import schema_from_connect
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema.references import References
-from airflow_connect.converters.json_schema.to_connect import schema_to_connect
+from airflow_connect.converters.json_schema_mapping import names
+from airflow_connect.converters.json_schema_mapping.from_connect import schema_from_connect
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.references import References
+from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
 
 GENERAL = JsonSchemaOptions(generalized_sum_types=True)
 

@@ -33,9 +33,9 @@ from airflow_connect.api.schema import (
     time,
     timestamp,
 )
-from airflow_connect.converters.json_schema import names
-from airflow_connect.converters.json_schema.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema.values import value_reader, value_writer
+from airflow_connect.converters.json_schema_mapping import names
+from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
 from airflow_connect.converters.json_text import MISSING, parse_exact
 
 UNION = struct(
