@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_connect.api.config_references import references_in
 from airflow_connect.api.config_values import is_secret_name
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file
@@ -35,7 +36,8 @@ def _setting(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not key or not separator:
         raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    if is_secret_name(key):  # The value is not shown either: this message goes to a terminal.
+    is_reference = [reference.text for reference in references_in(value)] == [value]
+    if is_secret_name(key) and not is_reference:  # The value is not shown either: this message goes to a terminal.
         raise ArgumentTypeError(f"{key} is a secret, and everybody on this machine can read command lines; use a file")
     return key, value
 

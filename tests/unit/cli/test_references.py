@@ -79,6 +79,17 @@ def test_missing_value_ends_the_command_before_anything_is_started(
     assert "Configuration aws.secret.access.key refers to ${file:" in done.err
 
 
+def test_set_takes_a_reference_to_a_secret_and_no_secret(
+    cli: Cli, files: Callable[..., list[Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, paths = "aws.secret.access.key", files()
+    done = cli("plan", "--set", f"{key}=${{env:NOT_SET_ANYWHERE}}", *paths)
+    assert f"Configuration {key} refers to ${{env:NOT_SET_ANYWHERE}}" in done.err
+    with pytest.raises(SystemExit):
+        cli("plan", "--set", f"{key}=x${{env:HOME}}{SECRET}", *paths)
+    assert SECRET not in capsys.readouterr().err
+
+
 NOISY = """
 import os, subprocess, sys
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
