@@ -13,6 +13,9 @@ from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.run import RunReport
 from airflow_connect.api.worker_config import WorkerConfig, worker_keys
 from airflow_connect.connectors.s3.config import config_def
+from airflow_connect.converters.registry.avro_converter import AvroConverter
+from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.runtime.config_files import parse_properties
@@ -36,6 +39,12 @@ NOT_OURS = {
     "exception.message",
     "error.code",
     "connect.decimal.precision",
+    "connect.name",
+    "connect.doc",
+    "connect.version",
+    "connect.parameters",
+    "connect.default",
+    "connect.type",
     "tool.importlinter",
     "plugin.path",
     # Settings of config providers.
@@ -114,6 +123,7 @@ def keys_in(span: str) -> list[str]:
 
 def is_known(name: str) -> bool:
     plugins = [definition for _, definition in (*transformations().values(), *predicates().values())]
+    plugins += [converter.config_def for converter in (AvroConverter, JsonSchemaConverter, ProtobufConverter)]
     definitions = (config_def(), worker_keys(), *plugins)
     if (
         name in NOT_OURS
