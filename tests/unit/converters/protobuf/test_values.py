@@ -116,6 +116,11 @@ def test_missing_fields_of_proto2_are_null_unless_switched_off() -> None:
     assert read(body, {}, head, optional_for_proto2=False) == {"a": 5, "b": ""}
 
 
+def test_missing_fields_of_an_edition_are_null_where_presence_is_explicit() -> None:
+    body = "int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT];"
+    assert read(body, {}, 'edition = "2023";') == {"a": None, "b": 0}
+
+
 @pytest.mark.parametrize(
     ("body", "content", "said"),
     [
