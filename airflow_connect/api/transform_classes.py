@@ -107,9 +107,13 @@ def _not_loaded(kind: ChainKind, key: str, name: str, error: ConfigError) -> Pro
         return Problem(key, error.message, error.suggestion)
     if any(name in plugins.built_in(other) for other in plugins.PluginKind if other is not kind.plugin_kind):
         return _wrong_class(kind, key, name)
-    return Problem(
-        key, f"Invalid value {name} for configuration {key}: Class {name} could not be found.", error.suggestion
-    )
+    suggestion = error.suggestion
+    if "Did you mean" not in suggestion:
+        suggestion = (
+            f"Known: {', '.join(kind.class_names())}. A {kind.label.lower()} of your own is named by its dotted path,"
+            " package.module:Class."
+        )
+    return Problem(key, f"Invalid value {name} for configuration {key}: Class {name} could not be found.", suggestion)
 
 
 def _wrong_class(kind: ChainKind, key: str, name: str) -> Problem:

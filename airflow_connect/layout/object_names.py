@@ -121,6 +121,11 @@ def under_renamed_topic(topic: str, directory: str) -> str:
     return f"{topic}{_RENAMED}{directory}"
 
 
+def without_topic(directory: str) -> str:
+    """The partitioner's directory, whatever the topic is called."""
+    return directory.rpartition(_RENAMED)[2]
+
+
 def _split(directory: str, topic: str) -> tuple[str, str]:
     """Topic and directory; `topic` where nothing was renamed. No topic and no directory holds a NUL."""
     renamed, mark, rest = directory.partition(_RENAMED)

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from airflow_connect.layout.object_names import without_topic
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 from airflow_connect.layout.time_zones import DAY_MS, Zone
 
@@ -195,7 +196,9 @@ class Rotation:
         if directory == self.last_directory:
             return False
         tombstone = self.settings.tombstone_directory
-        return tombstone is None or tombstone not in (directory, self.last_directory)
+        return tombstone is None or not any(
+            without_topic(place or "") == tombstone for place in (directory, self.last_directory)
+        )
 
     def is_scheduled(self, now_ms: int) -> bool:
         """Whether the schedule has come up."""
