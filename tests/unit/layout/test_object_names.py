@@ -9,8 +9,11 @@ from airflow_connect.layout.object_names import (
     NameSettings,
     ObjectName,
     keys_extension,
+    is_legal_topic,
     object_key,
     parse_object_key,
+    under_renamed_topic,
+    without_topic,
 )
 
 DEFAULT = NameSettings()
@@ -80,6 +83,23 @@ def test_key_with_slashes_is_read_back_without_knowing_the_topic(directory, topi
 )
 def test_keys_of_others_are_not_taken_for_ours(key):
     assert parse_object_key(key, DEFAULT) is None
+
+
+def test_key_under_a_renamed_topic_has_both_names():
+    directory = under_renamed_topic("merged", "a=1/b=2")
+    key = object_key(directory, "old.topic", 3, 42, ".json", DEFAULT)
+    assert key == "topics/merged/a=1/b=2/old.topic+3+0000000042.json"
+    assert (without_topic(directory), without_topic("a=1/b=2")) == ("a=1/b=2", "a=1/b=2")
+
+
+@pytest.mark.parametrize("topic", ["a", "A-1_b.c", "...", "x" * 249])
+def test_topic_that_kafka_allows_is_legal(topic):
+    assert is_legal_topic(topic)
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a b", "a\\b", "é", "a\n", "\0", "x" * 250, "²"])
+def test_topic_that_kafka_does_not_allow_is_not_legal(topic):
+    assert not is_legal_topic(topic)
 
 
 def test_key_of_1024_bytes_fits_and_one_more_does_not():
