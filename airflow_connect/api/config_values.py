@@ -29,7 +29,7 @@ _LIST_SEPARATOR = re.compile(r"\s*,\s*", re.ASCII)
 _CHAIN_ALIAS = re.compile(r"^(transforms|predicates)\.[^.]*\.")
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|secret|token|jaas|private\.?key|keystore\.key|truststore\.certificates"
-    r"|customer\.key|access\.key|api\.?key|user\.info|oauthbearer\.assertion",
+    r"|customer\.key|access\.key|api\.?key|user\.info|authorization|oauthbearer\.assertion",
     re.IGNORECASE,
 )
 

@@ -141,6 +141,8 @@ class RegistryConnection:
             options: dict[str, Any] = {"num_pools": 2}
             if self._tls is not None:
                 options["ssl_context"] = self._tls
+                if not self._tls.check_hostname:
+                    options["assert_hostname"] = False  # urllib3 compares by itself
             proxy = self._proxy_of(url)
             pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
             self._pools[url] = pool

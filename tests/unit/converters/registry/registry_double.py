@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,7 +23,7 @@ class Request(NamedTuple):
 class RegistryDouble:
     """Gives the answers of `answers` in turn, then the last one again: (status, document), or None to hang up."""
 
-    def __init__(self, *answers: tuple[int, Any] | None) -> None:
+    def __init__(self, *answers: tuple[int, Any] | None, tls: ssl.SSLContext | None = None) -> None:
         self._answers = deque(answers)
         self.requests: list[Request] = []
         double = self
@@ -40,6 +41,9 @@ class RegistryDouble:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     def _answer(self, handler: BaseHTTPRequestHandler) -> None:
@@ -61,7 +65,7 @@ class RegistryDouble:
     @property
     def url(self) -> str:
         """Base URL."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> Self:
         self._thread.start()
