@@ -136,7 +136,8 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> Non
     if connector.consumer_group == worker.group_id:
         raise ConfigError(
             f"Consumer group {connector.consumer_group} conflicts with Connect worker group {worker.group_id}.",
-            suggestion="Give the connector another name, or the worker another group.id.",
+            suggestion="Give the connector another name or another consumer.override.group.id, or the worker another"
+            " group.id.",
             config_path="consumer.override.group.id",
         )
 

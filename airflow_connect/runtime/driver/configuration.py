@@ -117,7 +117,8 @@ class RunConfiguration:
                 wrong = [v for v in definition.validate(connector) if v.errors and v.name not in unseen]
                 found += [_finding_of(definition, value) for value in wrong]
                 if not found and not unseen:
-                    found += cls._of(spec, looked_up.references)._remarks()
+                    configuration = cls._of(spec, looked_up.references)
+                    found += [*configuration._offline_findings(), *configuration._remarks()]
             found += [_remark(e.config_path, e.message, "unknown", e.suggestion) for e in looked_up.elsewhere]
             found += [_remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
         except ConnectError as error:
@@ -136,6 +137,14 @@ class RunConfiguration:
             connector = references.resolve(spec.connector)
             definition = connector_definition(connector)
             return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
+
+    def _offline_findings(self) -> list[dict[str, Any]]:
+        from airflow_connect.runtime.driver.offline_checks import offline_problems  # loads converters: not for a run
+
+        problems = list(offline_problems(self.resolved, self.worker))
+        for problem in problems:
+            self.references.hide_in_error(problem)
+        return [_finding(problem) for problem in problems]
 
     def _remarks(self) -> list[dict[str, Any]]:
         remarks = []
