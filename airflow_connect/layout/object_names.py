@@ -153,6 +153,8 @@ def keys_extension(extension: str, marker: str) -> str:
 def parse_object_key(key: str, names: NameSettings, topic: str | None = None) -> ObjectName | None:
     """The parts of a key that `object_key` made, or None when it made no such key.
 
+    None also for keys under renamed topics: two different names look like the file of a stranger.
+
     Args:
         key: key without bucket.
         topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`)
