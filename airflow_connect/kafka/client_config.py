@@ -107,6 +107,20 @@ def _translate(defaults: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[
                 merged.pop(other, None)
             merged[key] = value
             origin[key] = prefix
+    try:
+        return _translated(merged, origin)
+    except ConfigError as error:
+        key = error.config_path
+        if not origin.get(key):
+            raise
+        # What the user wrote has the prefix, and only that is found again.
+        full = origin[key] + key
+        raise ConfigError(
+            f"{full}: {error.message}", code=error.code, suggestion=error.suggestion, config_path=full
+        ) from error
+
+
+def _translated(merged: Mapping[str, Any], origin: Mapping[str, str]) -> ClientConfig:
     settings: dict[str, Any] = {}
     used = apply_sasl(merged, settings) | apply_ssl(merged, settings)
     ignored: list[str] = []
@@ -142,7 +156,9 @@ def _number(key: str, text: str) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise ConfigError(f"{key}={text} is not a whole number.", config_path=key) from error
+        raise ConfigError(
+            f"{key}={text} is not a whole number.", suggestion="Write digits only.", config_path=key
+        ) from error
 
 
 def _kilobytes(key: str, text: str) -> int:

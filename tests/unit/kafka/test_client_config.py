@@ -157,7 +157,8 @@ def test_producer_config_of_java_timeouts_and_memory_converts_units() -> None:
 def test_consumer_config_of_unusable_values_names_the_key_and_no_secret(override: dict[str, str], where: str) -> None:
     with pytest.raises(ConfigError) as caught:
         consumer_config(WORKER, {f"consumer.override.{key}": value for key, value in override.items()})
-    assert caught.value.config_path == where
+    assert caught.value.config_path == f"consumer.override.{where}"
+    assert caught.value.config_path in caught.value.message
     assert "hush" not in str(caught.value)
 
 
