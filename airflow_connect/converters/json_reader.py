@@ -214,7 +214,7 @@ def _pair(entry: Any) -> list[Any]:
 
 
 def _struct(schema: Schema, replace_null: bool) -> Reader:
-    members = [(f.name, _taken_as_is(f.schema), _member(f.name, f.schema, replace_null)) for f in schema.fields]
+    members = [(f.name, taken_as_is(f.schema), _member(f.name, f.schema, replace_null)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
@@ -225,7 +225,7 @@ def _struct(schema: Schema, replace_null: bool) -> Reader:
     return read
 
 
-def _taken_as_is(schema: Schema) -> type | None:
+def taken_as_is(schema: Schema) -> type | None:
     """The Python type whose values need no reading: most fields of most records, spared a call each."""
     if schema.name in _LOGICAL:
         return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Field, Schema, Type
-from airflow_connect.converters.json_reader import Reader, scalar_reader
+from airflow_connect.converters.json_reader import Reader, scalar_reader, taken_as_is
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_text import MISSING, string_text
@@ -111,13 +111,13 @@ def _checked_entry(entry: Any) -> dict[str, Any]:
 def _struct_reader(schema: Schema) -> Reader:
     if names.is_union(schema):
         return _union_reader(schema)
-    members = [(f.name, value_reader(f.schema)) for f in schema.fields]
+    members = [(f.name, taken_as_is(f.schema), value_reader(f.schema)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
         get = node.get
-        return {name: member(get(name, MISSING)) for name, member in members}
+        return {name: v if type(v := get(name, MISSING)) is kind else member(v) for name, kind, member in members}
 
     return read
 
