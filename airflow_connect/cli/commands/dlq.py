@@ -40,13 +40,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     show.add_argument("--from-beginning", action="store_true", help="the oldest letters instead of the newest")
     show.add_argument("--connector", default="", metavar="NAME", help="only letters of this connector")
     _add_filters(show)
-    show.set_defaults(action=_show)
+    show.set_defaults(action=_show, counted=_shown)
     replay = actions.add_parser("replay", parents=[common], help=_REPLAY, description=f"{_REPLAY.capitalize()}.")
     add_files(replay)
     replay.add_argument("--dry-run", action="store_true", help="say what would be replayed, and write nothing")
     replay.add_argument("--to", default="", metavar="TOPIC", help="write all of them to this topic")
     _add_filters(replay)
-    replay.set_defaults(action=_replay)
+    replay.set_defaults(action=_replay, counted=_replayed)
 
 
 _SHOW = "show dead letters: where from, why, and the beginning of the value"
@@ -106,7 +106,7 @@ def _for_each(
         results.append({"file": path, "error": None, **result})
         lines += [terminal.style(label_of(path, connector), "bold"), *(f"  {line}" for line in told)]
     return Outcome(
-        summary=_summary(results),
+        summary=_summary(results, arguments.counted),
         result={"connectors": results},
         lines=lines,
         errors=errors,
@@ -114,13 +114,19 @@ def _for_each(
     )
 
 
-def _summary(results: list[dict[str, Any]]) -> str:
-    failed = sum(1 for r in results if r["error"])
-    shown = sum(len(r.get("letters", ())) for r in results)
-    replayed = sum(r.get("replayed", 0) for r in results)
-    done = f"{plural(replayed, 'dead letter')} replayed" if any("replayed" in r for r in results) else ""
-    told = done or f"{plural(shown, 'dead letter')} shown"
-    return f"{told}, {plural(failed, 'connector')} failed." if failed else f"{told}."
+def _summary(results: list[dict[str, Any]], counted: Callable[[dict[str, Any]], int]) -> str:
+    failed = sum(1 for result in results if result["error"])
+    letters = plural(sum(counted(result) for result in results if not result["error"]), "dead letter")
+    verb = "shown" if counted is _shown else "replayed"
+    return f"{letters} {verb}, {plural(failed, 'connector')} failed." if failed else f"{letters} {verb}."
+
+
+def _shown(result: dict[str, Any]) -> int:
+    return len(result["letters"])
+
+
+def _replayed(result: dict[str, Any]) -> int:
+    return 0 if result["dry_run"] else int(result["replayed"])
 
 
 def _show(configuration: RunConfiguration, arguments: Namespace, terminal: Terminal) -> Answer:
