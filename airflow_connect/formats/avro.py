@@ -22,12 +22,15 @@ from isal import isal_zlib
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
-from airflow_connect.converters.avro.parsing import parsed_for_writing
+from airflow_connect.converters.avro.parsing import AvroType, parsed_for_writing
 from airflow_connect.converters.value_transform import Transform
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.formats.value_check import cannot_write, no_schema
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from airflow_connect.api.schema import Schema
     from airflow_connect.formats.format import ByteSink
 
@@ -89,6 +92,14 @@ class AvroFormat:
         settings = AvroSettings(enhanced_schema, connect_meta_data, allow_optional_map_keys)
         self._mapping = AvroMapping(settings)
         self._records: dict[Schema, RecordWriter] = {}
+
+    def avro_schema(self, schema: Schema) -> AvroType:
+        """The Avro schema, as JSON, of files with values of `schema`.
+
+        Raises:
+            SchemaError: Avro cannot express it.
+        """
+        return self._mapping.avro_schema(schema)
 
     def open(self, sink: ByteSink, schema: Schema | None) -> AvroEncoder:
         """Start a file.
@@ -225,6 +236,23 @@ class AvroEncoder:
             self._block_records += records
             if len(self._block) >= BLOCK_BYTES:
                 self._end_block()
+
+    def append_encoded(self, data: memoryview, bounds: NDArray[np.int32]) -> None:
+        """Columnar path: records as the file holds them.
+
+        Args:
+            data: where the records lie one after the other.
+            bounds: int32[n + 1]; record i is `data[bounds[i]:bounds[i + 1]]`.
+        """
+        start, count = 0, len(bounds) - 1
+        while start < count:
+            full = int(bounds[start]) + BLOCK_BYTES - len(self._block)
+            stop = min(count, max(start + 1, int(bounds.searchsorted(full))))
+            self._block.append(data[int(bounds[start]) : int(bounds[stop])])
+            self._block_records += stop - start
+            if len(self._block) >= BLOCK_BYTES:
+                self._end_block()
+            start = stop
 
     def spill(self) -> None:
         """Move the open block to disk: an early, small block would compress badly."""

@@ -20,6 +20,8 @@ from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Type
 from airflow_connect.connectors.storage.column_directories import ColumnDirectories, has_columnar_directories
 from airflow_connect.formats.arrow_columns import file_columns
+from airflow_connect.formats.avro import AvroFormat
+from airflow_connect.formats.avro_columns import record_writer
 from airflow_connect.formats.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.formats.parquet import ParquetFormat
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.storage.open_file import FileStream
     from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
 
+_FORMATS = (AvroFormat, ByteArrayFormat, JsonFormat, ParquetFormat)
 _SCHEMAS_KEPT = 100
 
 
@@ -78,6 +81,23 @@ class Columns:
     def write(self, stream: FileStream, start: int, stop: int) -> None:
         """Append columns."""
         stream.append_arrow(self.batch.slice(start, stop - start))
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records as an Avro file holds them in its blocks."""
+
+    encoded: Any
+
+    def take(self, order: NDArray[np.intp]) -> Records:
+        """In another order."""
+        return Records(self.encoded.take(order))
+
+    def write(self, stream: FileStream, start: int, stop: int) -> None:
+        """Append records."""
+        first = self.encoded.offset + start
+        bounds = np.frombuffer(self.encoded.buffers()[1], dtype=np.int32)[first : first + stop - start + 1]
+        stream.append_encoded(memoryview(self.encoded.buffers()[2]), bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +172,7 @@ def column_path(plan: StorageTaskPlan) -> ColumnPath | None:
     """The columnar path of a configuration, or None when a stage of it works record by record only."""
     if plan.key is not None or plan.headers is not None or not has_columnar_directories(plan.layout.partitioner):
         return None
-    return ColumnPath(plan) if type(plan.value.format) in (ByteArrayFormat, JsonFormat, ParquetFormat) else None
+    return ColumnPath(plan) if type(plan.value.format) in _FORMATS else None
 
 
 def _row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
@@ -164,7 +184,12 @@ def _row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
     if isinstance(file_format, ByteArrayFormat):
         is_bytes = schema.type is Type.BYTES and schema.name is None
         return _raw_encoder(file_format.separator) if is_bytes else None
-    return _parquet_encoder(file_format, schema)
+    try:
+        if isinstance(file_format, AvroFormat):
+            return _avro_encoder(record_writer(file_format, schema))
+        return _parquet_encoder(schema, file_format.arrow_schema(schema))
+    except DataError:
+        return None
 
 
 def _json_encoder(writer: JsonColumnWriter) -> RowEncoder:
@@ -182,12 +207,18 @@ def _raw_encoder(separator: bytes) -> RowEncoder:
     return encode
 
 
-def _parquet_encoder(file_format: ParquetFormat, schema: Schema) -> RowEncoder | None:
-    try:
-        columns = file_format.arrow_schema(schema)
-    except DataError:
+def _avro_encoder(write: Callable[[Any], Any | None] | None) -> RowEncoder | None:
+    if write is None:
         return None
 
+    def encode(values: Any) -> Rows | None:
+        encoded = write(values)
+        return None if encoded is None else Records(encoded)
+
+    return encode
+
+
+def _parquet_encoder(schema: Schema, columns: pa.Schema) -> RowEncoder:
     def encode(values: Any) -> Rows | None:
         batch = file_columns(values, schema, columns)
         return None if batch is None else Columns(batch)

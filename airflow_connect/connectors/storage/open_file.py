@@ -13,7 +13,9 @@ from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from airflow_connect.api.run import StagedFile
     from airflow_connect.api.schema import Schema
@@ -85,6 +87,14 @@ class FileStream:
         encoder: Any = self._encoder
         with self._fatal():
             encoder.append_arrow(batch)
+
+    def append_encoded(self, data: memoryview, bounds: NDArray[np.int32]) -> None:
+        """Columnar path: add records `data[bounds[i]:bounds[i + 1]]`. For formats that put them into blocks."""
+        if self._values:
+            self._encode()
+        encoder: Any = self._encoder
+        with self._fatal():
+            encoder.append_encoded(data, bounds)
 
     def spill(self) -> None:
         """Give memory back to the executor."""

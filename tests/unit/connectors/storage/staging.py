@@ -167,10 +167,10 @@ def copy(
 
 
 def content(key: str, data: bytes) -> Any:
-    """Bytes after decompression, or schema and rows of a Parquet or an Avro file."""
+    """Bytes after decompression, schema and rows of a Parquet file, or schema and encoded records of an Avro file."""
     if key.endswith(".avro"):
-        reader = fastavro.reader(io.BytesIO(data))
-        return reader.metadata["avro.schema"], repr(list(reader))
+        blocks = fastavro.block_reader(io.BytesIO(data))
+        return blocks.metadata["avro.schema"], b"".join(block.bytes_.getvalue() for block in blocks)
     if key.endswith(".parquet"):
         table = pq.read_table(io.BytesIO(data))
         # Python's dates end at the year 9999, Parquet's do not.
