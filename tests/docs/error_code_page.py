@@ -35,6 +35,7 @@ AREAS = {
     "offset": "Offsets",
     "plugin": "Plugins",
     "publish": "Publishing",
+    "registry": "The Schema Registry",
     "replay": "Replaying dead letters",
     "run": "The run",
     "s3": "S3",

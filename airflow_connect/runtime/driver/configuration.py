@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys, plugins
+from airflow_connect.api.config import UnknownKey
 from airflow_connect.api.config_infos import config_infos
 from airflow_connect.api.config_references import ResolvedReferences, ResolvedText, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
@@ -139,20 +140,20 @@ class RunConfiguration:
             return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
 
     def _offline_findings(self) -> list[dict[str, Any]]:
-        from airflow_connect.runtime.driver.offline_checks import offline_problems  # loads converters: not for a run
+        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for a run
 
-        problems = list(offline_problems(self.resolved, self.worker))
+        problems = list(offline_checks.offline_problems(self.resolved, self.worker))
         for problem in problems:
             self.references.hide_in_error(problem)
-        return [_finding(problem) for problem in problems]
+        if problems:
+            return [_finding(problem) for problem in problems]
+        return [_unknown(key) for key in offline_checks.unknown_converter_keys(self.resolved)]
 
     def _remarks(self) -> list[dict[str, Any]]:
         remarks = []
         for config in (self.resolved.connector, self.resolved.worker):
             remarks += [_remark(k.name, k.reason, "ignored") for k in config.ignored]
-            for unknown in config.unknown:
-                hint = f"Did you mean {unknown.nearest}?" if unknown.nearest else ""
-                remarks.append(_remark(unknown.name, "Unknown key.", "unknown", hint))
+            remarks += [_unknown(unknown) for unknown in config.unknown]
         return remarks
 
     @property
@@ -341,6 +342,10 @@ def _finding_of(definition: ConfigDef, value: ConfigValue) -> dict[str, Any]:
     # One finding per key: what follows from its first error is no news.
     sentences = [definition.error_of([replace(value, errors=[error])]).message for error in value.errors]
     return _remark(value.name, " ".join(dict.fromkeys(sentences)), "error", definition.error_of([value]).suggestion)
+
+
+def _unknown(key: UnknownKey) -> dict[str, Any]:
+    return _remark(key.name, "Unknown key.", "unknown", f"Did you mean {key.nearest}?" if key.nearest else "")
 
 
 def _remark(key: str, message: str, level: str, suggestion: str = "") -> dict[str, Any]:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from airflow_connect.api import connector_keys
+from airflow_connect.api import connector_keys, plugins
+from airflow_connect.api.config import ConfigDef, UnknownKey
+from airflow_connect.api.connector_config import CONVERTER_TYPE
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.resolved_config import ResolvedConfig
 from airflow_connect.kafka import client_config
@@ -43,6 +45,23 @@ def offline_problems(resolved: ResolvedConfig, worker: Mapping[str, Any]) -> Ite
             if error.config_path not in told:
                 told.add(error.config_path)
                 yield error
+
+
+def unknown_converter_keys(resolved: ResolvedConfig) -> Iterator[UnknownKey]:
+    """Keys behind `key.converter.` and `value.converter.` that their converter does not know, with the nearest it does.
+
+    Converters that do not say what they know take anything.
+    """
+    converters = (
+        (connector_keys.KEY_CONVERTER, resolved.key_converter),
+        (connector_keys.VALUE_CONVERTER, resolved.value_converter),
+        (connector_keys.HEADER_CONVERTER, resolved.header_converter),
+    )
+    for key, converter in converters:
+        definition = getattr(plugins.load(converter.plugin), "config_def", None)
+        given = [name for name in converter.settings if name != CONVERTER_TYPE]
+        for unknown in definition.unknown_keys(given) if isinstance(definition, ConfigDef) else ():
+            yield UnknownKey(f"{key}.{unknown.name}", f"{key}.{unknown.nearest}" if unknown.nearest else "")
 
 
 def _of_converter(key: str, error: ConfigError) -> ConfigError:
