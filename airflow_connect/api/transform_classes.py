@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from airflow_connect.api import config_values, plugins
 from airflow_connect.api.config import ConfigDef, Problem, Type
-from airflow_connect.api.config_values import InvalidValueError
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.transform import Predicate, Transformation
 
@@ -33,12 +32,11 @@ class ChainKind(NamedTuple):
         return f"{self.list_key}.{alias}."
 
     def aliases(self, raw: Mapping[str, Any]) -> list[str]:
-        """Aliases that a configuration lists, each once; [] when the list cannot be read."""
-        try:
-            listed = config_values.parse_type(self.list_key, raw.get(self.list_key), Type.LIST)
-        except InvalidValueError:
+        """Aliases that a configuration lists, each once; [] when the list is not text."""
+        given = raw.get(self.list_key)
+        if not isinstance(given, str):
             return []
-        return list(dict.fromkeys(listed or ()))
+        return list(dict.fromkeys(config_values.parse_type(self.list_key, given, Type.LIST)))
 
     def java_names(self) -> list[str]:
         """Full Java names of the classes that this package ships."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import ValidList
 from airflow_connect.api.transform import R, Transformation
+from airflow_connect.transforms.names import Names
 
 HEADERS = "headers"
 
@@ -17,7 +17,7 @@ class DropHeaders(Transformation):
     config_def = ConfigDef().define(
         ConfigKey(
             HEADERS, Type.LIST, documentation="The names of the headers to be removed.",
-            validator=ValidList(empty_allowed=False), importance=Importance.HIGH,
+            validator=Names(empty_allowed=False), importance=Importance.HIGH,
         )
     )  # fmt: skip
 

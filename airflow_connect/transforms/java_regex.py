@@ -1,7 +1,7 @@
 r"""Java's regular expressions in Python's, for patterns over topic names.
 
 The two differ in a few forms only: named groups, quotes, POSIX classes, back references by name, the end of the input.
-What Python cannot say (intersections of character classes, `\G`, `\X`) is refused. Topic names are ASCII, and so are
+What Python cannot say (classes inside character classes, `\G`, `\X`) is refused. Topic names are ASCII, and so are
 Java's `\w`, `\d` and `\s`. Source: documentation of java.util.regex.Pattern.
 """
 
@@ -46,7 +46,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _ESCAPES = {"z": r"\Z", "Z": r"(?=\n?\Z)", "h": r"[ \t]", "R": r"(?:\r\n|[\n\x0b\f\r])", "e": r"\x1b"}
-_UNKNOWN_ESCAPES = "GXNHVc"
+_UNKNOWN_ESCAPES = "GXNHVvc"
 
 
 def compile_java_regex(pattern: str) -> re.Pattern[str]:
@@ -55,18 +55,16 @@ def compile_java_regex(pattern: str) -> re.Pattern[str]:
     Raises:
         re.error: it is none, or Python has no such form; the message says which.
     """
-    depth = 0
+    inside_class = False
 
     def translated(token: re.Match[str]) -> str:
-        nonlocal depth
+        nonlocal inside_class
+        if inside_class and (token["intersection"] or token["bracket"] == "["):
+            raise re.error("unions and intersections of character classes are not supported")
         if token["bracket"]:
-            depth += 1 if token["bracket"] == "[" else -1 if depth else 0
+            inside_class = token["bracket"] == "["
             return token["bracket"]
-        if token["intersection"]:
-            if depth:
-                raise re.error("intersections of character classes (&&) are not supported")
-            return "&&"
-        return _translated(token, inside_class=depth > 0)
+        return "&&" if token["intersection"] else _translated(token, inside_class=inside_class)
 
     return re.compile(_TOKEN.sub(translated, pattern), re.ASCII)
 

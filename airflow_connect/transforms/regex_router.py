@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
 
 REGEX, REPLACEMENT = "regex", "replacement"
+_TOPICS_KEPT = 10_000
 
 
 class RegexRouter(Transformation):
@@ -65,6 +66,8 @@ class RegexRouter(Transformation):
         """What a topic is called behind this transformation."""
         known = self._topics.get(topic)
         if known is None:
+            if len(self._topics) >= _TOPICS_KEPT:  # An earlier transformation may make names without end.
+                self._topics.clear()
             known = self._topics[topic] = self._renamed(topic)
         return known
 

@@ -13,6 +13,7 @@ from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.transform import R
 from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
 from airflow_connect.transforms.fields import SchemaCache, struct_like
+from airflow_connect.transforms.names import Names
 from airflow_connect.transforms.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
@@ -46,11 +47,11 @@ class _ReplaceField(OfKeyOrValue):
     config_def = ConfigDef().define(
         ConfigKey(
             EXCLUDE, Type.LIST, "", "Fields to exclude. This takes precedence over the fields to include.",
-            importance=Importance.MEDIUM,
+            Names(), Importance.MEDIUM,
         ),
         ConfigKey(
             INCLUDE, Type.LIST, "", "Fields to include. If specified, only these fields will be used.",
-            importance=Importance.MEDIUM,
+            Names(), Importance.MEDIUM,
         ),
         ConfigKey(
             RENAMES, Type.LIST, "", "Field rename mappings.",
@@ -117,6 +118,15 @@ class _ReplaceField(OfKeyOrValue):
 
     def _make_schema(self, schema: Schema) -> Schema:
         members = [(self._name(field.name), field.schema) for field in self._kept(schema)]
+        unchanged = {field.name for field in self._kept(schema)} - self._renames.keys()
+        missing = [old for old, new in self._renames.items() if schema.field(old) is None and new in unchanged]
+        if missing:
+            raise DataError(
+                f"{missing[0]} is not a valid field name.",
+                suggestion=f"There is no such field to rename, and {self._renames[missing[0]]} has a value of its own:"
+                f" correct {RENAMES}.",
+                config_path=RENAMES,
+            )
         names = [name for name, _ in members]
         twice = [name for name in names if names.count(name) > 1]
         if twice:

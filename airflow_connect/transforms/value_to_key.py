@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import ValidList
 from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.transforms.fields import SchemaCache
+from airflow_connect.transforms.names import Names
 from airflow_connect.transforms.of_key_or_value import REPLACE_NULL_WITH_DEFAULT, replace_null_with_default
 from airflow_connect.transforms.values import field_value, require_map, require_struct
 
@@ -23,7 +23,7 @@ class ValueToKey(Transformation):
     config_def = ConfigDef().define(
         ConfigKey(
             FIELDS, Type.LIST, documentation="Field names on the record value to extract as the record key.",
-            validator=ValidList(empty_allowed=False), importance=Importance.HIGH,
+            validator=Names(empty_allowed=False), importance=Importance.HIGH,
         ),
         replace_null_with_default(),
     )  # fmt: skip
@@ -31,7 +31,7 @@ class ValueToKey(Transformation):
     def configure(self, config: Mapping[str, str]) -> None:
         """Take the names."""
         parsed = self.config_def.parse(config)
-        self._fields: list[str] = parsed[FIELDS]
+        self._fields = list(dict.fromkeys(parsed[FIELDS]))
         self._replace_null: bool = parsed[REPLACE_NULL_WITH_DEFAULT]
         self._key_schema = SchemaCache(self._make_key_schema)
 

@@ -208,7 +208,7 @@ def test_definition_without_chain_is_the_same_object() -> None:
     assert "transforms.a.type" not in base.keys
 
 
-@pytest.mark.parametrize("value", [None, 5, ["a"], "a,,a", "  "])
+@pytest.mark.parametrize("value", [None, 5, ["a"], [{}], "a,,a", "  "])
 def test_validation_of_a_broken_list_never_raises(value: Any) -> None:
     raw = MINIMAL | {"transforms": value, "transforms.a.type": value, "transforms.a.negate": value}
     found = {v.name: v.errors for v in with_chain(sink_keys(), raw).validate(raw)}

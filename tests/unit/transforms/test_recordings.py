@@ -36,6 +36,7 @@ DIFFERENCES: dict[int, str] = {
     602: WIDTH,
     695: WIDTH,
     1171: "numbers are written as by Java 19 and later; Java 17 gives this float a digit more than it needs",
+    2197: "of two members that get one name the renamed one stays, not the one that Java's hash order puts last",
     2398: "Python's regular expressions know no intersections of character classes",
 }
 

@@ -60,7 +60,7 @@ def test_regex_router_replacement_without_group_is_a_configuration_error(replace
     assert caught.value.config_path == "replacement"
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a-z&&[^b]]", r"\X", r"\p{Klingon}", "a**", r"[\P{Alpha}]"])
+@pytest.mark.parametrize("pattern", ["(", "[a-z&&[^b]]", "[a[0-9]]", r"\X", r"\p{Klingon}", "a**", r"[\P{Alpha}]"])
 def test_java_regex_that_cannot_be_said_in_python_is_refused(pattern: str) -> None:
     with pytest.raises(re.error):
         compile_java_regex(pattern)
