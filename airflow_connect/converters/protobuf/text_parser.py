@@ -28,6 +28,9 @@ _LABELS = {
     "required": _Field.LABEL_REQUIRED,
     "repeated": _Field.LABEL_REPEATED,
 }
+# Words of edition 2024 before message and enum; what may see a type has no meaning here.
+_VISIBILITIES = ("export", "local")
+_MEMBERS = ("message", "enum", "oneof", "extend", "reserved", "extensions", "option", "map", ";", *_VISIBILITIES)
 
 
 def parse_proto(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
@@ -79,7 +82,7 @@ class _Parser:
             elif statement in ("service", "extend"):
                 tokens.dotted()
                 tokens.skip_block("{", "}")
-            elif statement != ";":
+            elif statement not in (";", *_VISIBILITIES):
                 tokens.fail(f"{statement!r} is no statement")
         return file
 
@@ -93,7 +96,11 @@ class _Parser:
         self._tokens.expect(";")
 
     def _import(self) -> None:
-        kind = self._tokens.accept("public", "weak")
+        kind = self._tokens.accept("public", "weak", "option")
+        if kind == "option":
+            # Such a file only defines options of one's own.
+            self._tokens.skip_statement()
+            return
         if kind == "public":
             self._file.public_dependency.append(len(self._file.dependency))
         self._file.dependency.append(self._tokens.string())
@@ -108,7 +115,7 @@ class _Parser:
         tokens.expect("{")
         while not tokens.accept("}"):
             following = tokens.peek.text
-            if following in ("message", "enum", "oneof", "extend", "reserved", "extensions", "option", "map", ";"):
+            if following in _MEMBERS:
                 tokens.take()
                 self._member(message, following)
             else:
@@ -130,7 +137,7 @@ class _Parser:
             self._option_statement(message.options)
         elif kind == "map":
             self._map(message)
-        elif kind != ";":
+        elif kind in ("reserved", "extensions"):
             tokens.skip_statement()
 
     def _field(self, message: Any, oneof_index: int | None) -> None:

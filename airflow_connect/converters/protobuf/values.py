@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from operator import attrgetter
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any
 
-from google.protobuf import message_factory
+from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.errors import DataError
@@ -130,8 +131,20 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
     key_field, value_field = field.message_type.fields
     key, value = _single(key_field, schema.key_schema, options), _single(value_field, schema.value_schema, options)
     if field.message_type.GetOptions().map_entry:
-        # The order of a map is by chance; a file written again must not differ.
-        return lambda found: {key(k): value(found[k]) for k in sorted(found)}
+        name = field.full_name
+
+        def read_map(found: Any) -> dict[Any, Any]:
+            try:
+                # The order of a map is by chance; a file written again must not differ.
+                return {key(k): value(v) for k, v in sorted(found.items(), key=itemgetter(0))}
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"A key of the map {name} is text that is not valid UTF-8 ({error.reason}).",
+                    code="data.utf8",
+                    suggestion="Mend the producer, or set errors.tolerance.",
+                ) from error
+
+        return read_map
     return lambda found: {_hashable(key(entry.key)): value(entry.value) for entry in found}
 
 
@@ -152,11 +165,24 @@ def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader
         return message_reader(field.message_type, schema, options)
     if field.enum_type is not None:
         return _same if schema.type is Type.INT32 else _enum_reader(field.enum_type)
+    if field.type == FieldDescriptor.TYPE_STRING and not _is_text_checked(field.file.serialized_pb):
+        return _text
     return _READERS.get(field.type, _BY_CONNECT_TYPE.get(schema.type, _same))
 
 
 def _same(value: Any) -> Any:
     return value
+
+
+@lru_cache(maxsize=64)
+def _is_text_checked(file: bytes) -> bool:
+    """Whether parsing a message of this file refuses text that is not UTF-8; proto2 does not."""
+    return bool(descriptor_pb2.FileDescriptorProto.FromString(file).syntax == "proto3")
+
+
+def _text(value: Any) -> Any:
+    """Text of proto2: what is not UTF-8 comes as bytes, and is read as Java reads it."""
+    return value if type(value) is str else value.decode("utf-8", "replace")
 
 
 def _signed(bits: int) -> ValueReader:
@@ -245,6 +271,12 @@ def fill_message(target: Any, schema: Schema, value: Any, options: ProtobufOptio
 def _fill_struct(target: Any, schema: Schema, value: Any, options: ProtobufOptions) -> None:
     if not isinstance(value, dict):
         raise _invalid(schema, value)
+    if not value.keys() <= schema.fields_by_name.keys():
+        unknown = ", ".join(map(repr, sorted(map(str, value.keys() - schema.fields_by_name.keys()))))
+        raise DataError(
+            f"Mismatching struct schema: the struct holds {unknown}, the schema does not.",
+            suggestion="Add the fields to the schema.",
+        )
     target.SetInParent()
     for field in schema.fields:
         member = value.get(field.name)

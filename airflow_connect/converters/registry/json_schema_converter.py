@@ -25,6 +25,7 @@ from airflow_connect.converters.registry.registry_converter import (
     MessageReader,
     MessageWriter,
     RegistryConverter,
+    cache_size_key,
     find_connect_mismatch,
 )
 from airflow_connect.converters.registry.wire_format import PREFIX_BYTES, prefix
@@ -62,7 +63,7 @@ def _own_keys() -> list[ConfigKey]:
             CaseInsensitiveValidString("BASE64", "NUMERIC"),
             Importance.LOW,
         ),
-        ConfigKey("schemas.cache.config", Type.INT, "1000", "Number of schemas kept.", importance=Importance.LOW),
+        cache_size_key(),
         *(ConfigKey(name, Type.STRING, "", "Not used.", ignored=_OF_JAVA_OBJECTS) for name in ignored),
         ConfigKey(
             "json.indent.output",
@@ -103,8 +104,7 @@ class JsonSchemaConverter(RegistryConverter):
         others = self._client.referenced(schema)
         return References(schema.text, {name: other.text for name, other in others.items()})
 
-    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
-        registered = self._registered(schema_id)
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         references = self._references(registered)
         title = references.root.node.get("title") if isinstance(references.root.node, dict) else None
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, EncodeError
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema
@@ -24,6 +24,7 @@ from airflow_connect.converters.registry.registry_converter import (
     MessageReader,
     MessageWriter,
     RegistryConverter,
+    cache_size_key,
     find_connect_mismatch,
 )
 from airflow_connect.converters.registry.wire_format import PREFIX_BYTES, prefix
@@ -47,7 +48,7 @@ _NO_REFERENCES_WRITTEN = "Schemas that are written here import well-known files 
 def _own_keys() -> list[ConfigKey]:
     return [
         *(ConfigKey(name, Type.BOOLEAN, default, text) for name, default, text in _BOOLEAN_KEYS),
-        ConfigKey("schemas.cache.config", Type.INT, "1000", "Number of schemas kept.", importance=Importance.LOW),
+        cache_size_key(),
         *(
             ConfigKey(name, Type.STRING, "", "Not used.", ignored=_NO_REFERENCES_WRITTEN)
             for name in ("reference.subject.name.strategy", "reference.lookup.only", "skip.known.types")
@@ -87,8 +88,7 @@ class ProtobufConverter(RegistryConverter):
         others = self._client.referenced(schema)
         return files.open_schema(schema.text, {name: other.text for name, other in others.items()})
 
-    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
-        registered = self._registered(schema_id)
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         file = self._file(registered)
         options = self._options
         # One schema holds several message types; nearly always all messages are of one.

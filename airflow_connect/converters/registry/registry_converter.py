@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from airflow_connect.api.config import ConfigDef
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema
@@ -19,6 +19,7 @@ from airflow_connect.converters.registry.schema_ids import SchemaIds
 from airflow_connect.converters.registry.settings import WritingSettings
 from airflow_connect.converters.registry.wire_format import read_schema_id
 
+CACHE_SIZE = "schemas.cache.config"
 MessageReader = Callable[[bytes], SchemaAndValue]
 MessageWriter = Callable[[Any], bytes | None]
 
@@ -50,6 +51,7 @@ class RegistryConverter(ABC):
         self._rules = settings.writing_settings(parsed, is_key)
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
         self._cache_size = max(1, parsed["schemas.cache.config"])
+        self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
 
@@ -64,9 +66,17 @@ class RegistryConverter(ABC):
         key = (topic, read_schema_id(data))
         reader = self._readers.get(key)
         if reader is None:
-            reader = self._open_reader(*key)
+            reader = self._reader(*key)
             self._keep(self._readers, key, reader)
         return reader(data)
+
+    def _reader(self, topic: str, schema_id: int) -> MessageReader:
+        registered = self._registered(schema_id)
+        try:
+            return self._open_reader(topic, schema_id, registered)
+        except DataError as error:
+            # Every message with this schema fails alike; the registry is not asked again for each of them.
+            return _refusing(error)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Schema and value to a message, whose schema is registered or looked up first.
@@ -124,7 +134,7 @@ class RegistryConverter(ABC):
         """Take the converter's own keys, typed."""
 
     @abstractmethod
-    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         """A function that reads messages with this schema."""
 
     @abstractmethod
@@ -134,6 +144,18 @@ class RegistryConverter(ABC):
     @abstractmethod
     def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
         """Why data of `schema` cannot be read with `target`, or ""."""
+
+
+def cache_size_key() -> ConfigKey:
+    """How many schemas a converter keeps."""
+    return ConfigKey(CACHE_SIZE, Type.INT, "1000", "Schemas kept, in each direction.", importance=Importance.LOW)
+
+
+def _refusing(error: DataError) -> MessageReader:
+    def refuse(data: bytes) -> SchemaAndValue:
+        raise type(error)(error.message, code=error.code, suggestion=error.suggestion)
+
+    return refuse
 
 
 def find_connect_mismatch(target: Schema, schema: Schema, path: str = "") -> str:

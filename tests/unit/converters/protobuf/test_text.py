@@ -53,6 +53,11 @@ def test_editions_have_the_presence_that_they_say() -> None:
     assert [f.has_presence for f in first(text).fields] == [False, True]
 
 
+def test_words_of_edition_2024_are_passed_over() -> None:
+    text = 'edition = "2024"; import option "mine.proto"; export message M { local message N { } N n = 1; }'
+    assert first(text).fields[0].message_type.full_name == "M.N"
+
+
 def test_names_are_resolved_from_the_inside_out() -> None:
     text = """syntax = "proto3"; package com.acme;
         message Outer { Inner a = 1; com.acme.Inner b = 2; .com.acme.Inner c = 3; Outer.Inner d = 4; acme.Inner e = 5;

@@ -116,6 +116,26 @@ def test_missing_fields_of_proto2_are_null_unless_switched_off() -> None:
     assert read(body, {}, head, optional_for_proto2=False) == {"a": 5, "b": ""}
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"\x0a\x02x\xff" + b"\x12\x01\xff", {"a": "x\ufffd", "b": ["\ufffd"], "c": {}}),
+        (b"\x1a\x06\x0a\x01x\x12\x01\xff", {"a": None, "b": [], "c": {"x": "\ufffd"}}),
+        (b"\x1a\x06\x0a\x01\xff\x12\x01x", None),
+    ],
+)
+def test_text_of_proto2_that_is_not_utf8_is_read_as_java_reads_it(data: bytes, expected: Any) -> None:
+    body = "optional string a = 1; repeated string b = 2; map<string, string> c = 3;"
+    message = message_at(open_schema(f'syntax = "proto2"; message M {{ {body} }}', {}), [0])
+    found = message_factory.GetMessageClass(message).FromString(data)
+    read_message = message_reader(message, schema_to_connect(message, ProtobufOptions()), ProtobufOptions())
+    if expected is not None:
+        assert read_message(found) == expected
+        return
+    with pytest.raises(DataError, match=r"A key of the map M\.c is text that is not valid UTF-8"):
+        read_message(found)
+
+
 def test_missing_fields_of_an_edition_are_null_where_presence_is_explicit() -> None:
     body = "int32 a = 1; int32 b = 2 [features.field_presence = IMPLICIT];"
     assert read(body, {}, 'edition = "2023";') == {"a": None, "b": 0}
@@ -174,6 +194,7 @@ def round_trip(schema: Schema, value: Any, **options: Any) -> Any:
         (struct(("a", map_of(STRING, INT32))), {"a": [5]}),
         (struct(("a", map_of(STRING, INT32))), {"a": {1: 5}}),
         (struct(("a", struct(("b", INT32)))), {"a": 5}),
+        (struct(("a", INT32)), {"b": 5}),
         (INT32, "x"),
     ],
     ids=str,
