@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
 
+
+log = logging.getLogger(__name__)
 
 RECORD_BY_RECORD = 64
 """A batch that is not plain is halved until it is this small: one null value costs its neighbours, not thousands."""
@@ -123,9 +126,12 @@ class SinkLoop:
             if not self._converter.accepts_keys(batch.topic, batch.keys):
                 return ()
             return self._columns.convert(batch) or ()
+        except DataError:
+            return ()
         except MemoryError:
             raise
-        except Exception:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+        except Exception as error:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+            log.warning("%d records go one by one, because columns failed with %s.", len(batch), type(error).__name__)
             return None
 
     def _account(self, records: int, size: int) -> None:
