@@ -118,8 +118,8 @@ class AvroConverter(RegistryConverter):
             self._keep(self._schemaless, topic, writer)
         return writer(value)
 
-    def _open_reader(self, topic: str, schema_id: int) -> MessageReader:
-        avro_type, named, (schema, change) = self._read_schema(topic, schema_id)
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+        avro_type, named, (schema, change) = self._read_schema(topic, schema_id, registered)
         decode = read_anything if schema is None else _decoder(parsed_for_reading(avro_type, named))
 
         def read_message(data: bytes) -> SchemaAndValue:
@@ -163,14 +163,15 @@ class AvroConverter(RegistryConverter):
     def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
         key = (topic, schema_id)
         if key not in self._plans:
-            avro_type, named, read = self._read_schema(topic, schema_id)
+            avro_type, named, read = self._read_schema(topic, schema_id, self._registered(schema_id))
             self._keep(self._plans, key, _column_plan(avro_type, named, read.schema))
         return self._plans[key]
 
-    def _read_schema(self, topic: str, schema_id: int) -> tuple[AvroType, list[AvroType], ReadSchema]:
-        text = self._registered(schema_id)
-        avro_type, named = self._types(text)
-        version = self._version(topic, _record_name(avro_type), schema_id, text)
+    def _read_schema(
+        self, topic: str, schema_id: int, registered: SchemaText
+    ) -> tuple[AvroType, list[AvroType], ReadSchema]:
+        avro_type, named = self._types(registered)
+        version = self._version(topic, _record_name(avro_type), schema_id, registered)
         return avro_type, named, read_schema(avro_type, named, self._settings, version)
 
     def _types(self, text: SchemaText) -> tuple[AvroType, list[AvroType]]:

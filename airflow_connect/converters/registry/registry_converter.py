@@ -50,7 +50,6 @@ class RegistryConverter(ABC):
         self._client = SchemaRegistryClient(parsed, config)
         self._rules = settings.writing_settings(parsed, is_key)
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
-        self._cache_size = max(1, parsed["schemas.cache.config"])
         self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
         self._writers: dict[tuple[str, Schema], MessageWriter] = {}
