@@ -15,9 +15,10 @@ from airflow_connect.api.schema import Schema
 from airflow_connect.converters.protobuf import files
 from airflow_connect.converters.protobuf.from_connect import schema_from_connect
 from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
-from airflow_connect.converters.protobuf.values import fill_message, message_reader
+from airflow_connect.converters.protobuf.writing import fill_message
 from airflow_connect.converters.registry import settings
 from airflow_connect.converters.registry.client import PROTOBUF, SchemaText
 from airflow_connect.converters.registry.registry_converter import (

@@ -40,9 +40,10 @@ from airflow_connect.converters.protobuf import names
 from airflow_connect.converters.protobuf.files import message_at, open_schema
 from airflow_connect.converters.protobuf.from_connect import schema_from_connect
 from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
-from airflow_connect.converters.protobuf.values import fill_message, message_reader
+from airflow_connect.converters.protobuf.writing import fill_message
 
 HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
 import "google/type/timeofday.proto"; import "confluent/type/decimal.proto"; import "google/protobuf/wrappers.proto";"""

@@ -1,0 +1,249 @@
+"""Protobuf messages to Connect values: one function per message type and schema, built once.
+
+Source: io.confluent.connect.protobuf.ProtobufData.toConnectData (8.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor import FieldDescriptor
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.java_text import epoch_day
+from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.to_connect import (
+    has_optional_keyword,
+    is_map,
+    plain_fields,
+    real_oneofs,
+    union_name,
+)
+
+ValueReader = Callable[[Any], Any]
+MemberReader = Callable[[Any, dict[str, Any]], None]
+
+NS_PER_MS = 1_000_000
+UNSIGNED_64 = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)
+# 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z, the range of google.protobuf.Timestamp in seconds.
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+_DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
+    """A function from messages of a type (a Descriptor) to values of its Connect schema."""
+    if schema.type is not Type.STRUCT:
+        wrapped = _single(message.fields_by_name["value"], schema, options)
+        return lambda read: wrapped(read.value)
+    as_they_are = [f.name for f in plain_fields(message) if _is_taken_as_it_is(f, schema, options)]
+    members = [
+        *(_union_member(oneof, schema, options) for oneof in real_oneofs(message)),
+        *(_member(f, schema, options) for f in plain_fields(message) if f.name not in as_they_are),
+    ]
+    empty: dict[str, Any] = dict.fromkeys(f.name for f in schema.fields)
+    # Most fields of most messages: all of them in one call.
+    get = attrgetter(*as_they_are) if len(as_they_are) > 1 else lambda found: [getattr(found, n) for n in as_they_are]
+
+    def read(found: Any) -> dict[str, Any]:
+        value = empty.copy()
+        value.update(zip(as_they_are, get(found), strict=True))
+        for member in members:
+            member(found, value)
+        return value
+
+    return read
+
+
+def _is_taken_as_it_is(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
+    """Whether the field is always there, and Protobuf's value is Connect's."""
+    own = schema.fields_by_name[field.name].schema
+    if field.is_repeated or field.message_type is not None:
+        return False
+    return not _may_be_missing(field, own, options) and _single(field, own, options) is _same
+
+
+def _union_member(oneof: Any, schema: Schema, options: ProtobufOptions) -> MemberReader:
+    name = oneof.name
+    if options.flatten_unions:
+        readers = {f.name: _single(f, schema.fields_by_name[f.name].schema, options) for f in oneof.fields}
+
+        def read_flat(found: Any, value: dict[str, Any]) -> None:
+            which = found.WhichOneof(name)
+            if which is not None:
+                value[which] = readers[which](getattr(found, which))
+
+        return read_flat
+    target = union_name(oneof, options)
+    union = schema.fields_by_name[target].schema
+    readers = {f.name: _single(f, union.fields_by_name[f.name].schema, options) for f in oneof.fields}
+    empty: dict[str, Any] = dict.fromkeys(readers)
+
+    def read(found: Any, value: dict[str, Any]) -> None:
+        which = found.WhichOneof(name)
+        if which is not None:
+            value[target] = {**empty, which: readers[which](getattr(found, which))}
+
+    return read
+
+
+def _member(field: Any, schema: Schema, options: ProtobufOptions) -> MemberReader:
+    name, own = field.name, schema.fields_by_name[field.name].schema
+    if is_map(field):
+        read = _map_reader(field, own, options)
+    elif field.is_repeated:
+        assert own.value_schema is not None
+        element = _single(field, own.value_schema, options)
+        read = lambda items: [element(item) for item in items]  # noqa: E731 (a def per case would be longer)
+    else:
+        read = _single(field, own, options)
+    if field.is_repeated or not _may_be_missing(field, own, options):
+
+        def read_always(found: Any, value: dict[str, Any]) -> None:
+            value[name] = read(getattr(found, name))
+
+        return read_always
+
+    def read_present(found: Any, value: dict[str, Any]) -> None:
+        if found.HasField(name):
+            value[name] = read(getattr(found, name))
+
+    return read_present
+
+
+def _may_be_missing(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
+    """Whether a field that is not there is None; scalars of proto3 have their zero then."""
+    if field.message_type is not None:
+        return not (options.struct_for_nulls and schema.type is Type.STRUCT)
+    if not has_optional_keyword(field):
+        return False
+    return field.containing_oneof is not None or options.optional_for_proto2
+
+
+def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
+    assert schema.key_schema is not None
+    assert schema.value_schema is not None
+    key_field, value_field = field.message_type.fields
+    key, value = _single(key_field, schema.key_schema, options), _single(value_field, schema.value_schema, options)
+    if field.message_type.GetOptions().map_entry:
+        name = field.full_name
+
+        def read_map(found: Any) -> dict[Any, Any]:
+            try:
+                # The order of a map is by chance; a file written again must not differ.
+                return {key(k): value(v) for k, v in sorted(found.items(), key=itemgetter(0))}
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"A key of the map {name} is text that is not valid UTF-8 ({error.reason}).",
+                    code="data.utf8",
+                    suggestion="Mend the producer, or set errors.tolerance.",
+                ) from error
+
+        return read_map
+    return lambda found: {_hashable(key(entry.key)): value(entry.value) for entry in found}
+
+
+def _hashable(key: Any) -> Any:
+    if isinstance(key, dict | list):
+        raise DataError(
+            "A map with arrays, maps or structs as keys cannot be held in memory.",
+            suggestion="Use a primitive type for the keys of the map.",
+        )
+    return key
+
+
+def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
+    """One value of a field."""
+    if schema.name in _LOGICAL_READERS and field.message_type is not None:
+        return _LOGICAL_READERS[schema.name]
+    if field.message_type is not None:
+        return message_reader(field.message_type, schema, options)
+    if field.enum_type is not None:
+        return _same if schema.type is Type.INT32 else _enum_reader(field.enum_type)
+    if field.type == FieldDescriptor.TYPE_STRING and not _is_text_checked(field.file.serialized_pb):
+        return _text
+    return _READERS.get(field.type, _BY_CONNECT_TYPE.get(schema.type, _same))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@lru_cache(maxsize=64)
+def _is_text_checked(file: bytes) -> bool:
+    """Whether parsing a message of this file refuses text that is not UTF-8; proto2 does not."""
+    return bool(descriptor_pb2.FileDescriptorProto.FromString(file).syntax == "proto3")
+
+
+def _text(value: Any) -> Any:
+    """Text of proto2: what is not UTF-8 comes as bytes, and is read as Java reads it."""
+    return value if type(value) is str else value.decode("utf-8", "replace")
+
+
+def _signed(bits: int) -> ValueReader:
+    """The low bits as a signed number, as Java holds an unsigned long and casts to byte and short."""
+    half, full = 1 << (bits - 1), 1 << bits
+    return lambda value: ((value + half) & (full - 1)) - half
+
+
+_READERS: dict[int, ValueReader] = dict.fromkeys(
+    (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _signed(64)
+)
+_BY_CONNECT_TYPE = {Type.INT8: _signed(8), Type.INT16: _signed(16)}
+
+
+def _enum_reader(enum: Any) -> ValueReader:
+    symbols: dict[int, str] = {}
+    for value in enum.values:
+        symbols.setdefault(value.number, value.name)
+    name = enum.name
+    # What Java calls a number that its version of the enum does not know.
+    return lambda number: symbols.get(number) or f"UNKNOWN_ENUM_VALUE_{name}_{number}"
+
+
+def _decimal(message: Any) -> Decimal:
+    number: int = int.from_bytes(message.value, "big", signed=True)
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -message.scale))
+
+
+def _date(message: Any) -> int:
+    year, month, day = message.year, message.month, message.day
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0 or year < 1582)
+    if year >= 1 and 1 <= month <= 12 and 1 <= day <= _DAYS_IN_MONTH[month - 1] and (leap or (month, day) != (2, 29)):
+        return epoch_day(year, month, day)
+    raise no_such_time("google.type.Date", f"{year}-{month}-{day}")
+
+
+def _time(message: Any) -> int:
+    hours, minutes, seconds, nanos = message.hours, message.minutes, message.seconds, message.nanos
+    if 0 <= hours < 24 and 0 <= minutes < 60 and 0 <= seconds < 60 and 0 <= nanos < 1_000_000_000:
+        return int(((hours * 60 + minutes) * 60 + seconds) * 1000 + nanos // NS_PER_MS)
+    raise no_such_time("google.type.TimeOfDay", f"{hours}:{minutes}:{seconds}, {nanos} ns")
+
+
+def _timestamp(message: Any) -> int:
+    seconds, nanos = message.seconds, message.nanos
+    if FIRST_SECOND <= seconds <= LAST_SECOND and 0 <= nanos < 1_000_000_000:
+        return int(seconds * 1000 + nanos // NS_PER_MS)
+    raise no_such_time("google.protobuf.Timestamp", f"{seconds} s, {nanos} ns")
+
+
+def no_such_time(message: str, found: str) -> DataError:
+    """The error for a date or time that no calendar has."""
+    return DataError(
+        f"The message holds a {message} that does not exist: {found}.",
+        suggestion="Mend the producer, or set errors.tolerance.",
+    )
+
+
+_LOGICAL_READERS: dict[str | None, ValueReader] = {
+    DECIMAL: _decimal,
+    DATE: _date,
+    TIME: _time,
+    TIMESTAMP: _timestamp,
+}
