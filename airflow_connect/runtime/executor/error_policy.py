@@ -214,12 +214,15 @@ def _located(record: KafkaRecord, failure: Failure, error: ConnectError) -> Conn
     suggestion = error.suggestion
     if not suggestion and isinstance(error, DataError):
         suggestion = "Correct the producer or the converter, or set errors.tolerance=all with a dead letter queue."
-    located = type(error)(
+    # A subclass of somebody else may have a constructor of its own: what it is derived from says the same.
+    kind: type[ConnectError] = next(c for c in type(error).__mro__ if c.__module__ == ConnectError.__module__)
+    located = kind(
         f"The record at {record.where} failed in {failure.stage}: {error.message}",
         code=error.code,
         suggestion=suggestion,
         config_path=error.config_path,
     )
+    located.retriable = error.retriable
     located.__cause__ = failure.error
     return located
 

@@ -140,6 +140,23 @@ def test_failure_that_says_nothing_about_the_record_is_never_tolerated(error):
     assert task.dead_letters == []
 
 
+class BusyError(ConnectError):
+    """Of somebody else, with a constructor of its own."""
+
+    def __init__(self, server):
+        super().__init__(f"{server} is busy.", suggestion="Wait.")
+        self.retriable = True
+
+
+def test_failure_of_a_class_of_somebody_else_keeps_what_it_says():
+    with pytest.raises(ConnectError) as raised:
+        policy().handle(RECORD, failure(BusyError("example.org")))
+
+    assert raised.value.message == "The record at orders-2@41 failed in VALUE_CONVERTER: example.org is busy."
+    assert (raised.value.retriable, raised.value.suggestion) == (True, "Wait.")
+    assert isinstance(raised.value.__cause__, BusyError)
+
+
 def test_lack_of_memory_is_never_a_bad_record():
     with pytest.raises(MemoryError):
         policy().handle(RECORD, failure(MemoryError()))
