@@ -83,7 +83,8 @@ def check_order_of_calls(connector: type[SinkConnector], config: Mapping[str, st
         "put": ["initialize", "start", "open", "put", "close", "stop"],
         "flush": ["initialize", "start", "open", "put", "flush", "close", "stop"],
     }.items():
-        found = calls_of(connector, config, topic, failing)
+        # A topic of its own: the sink may know that it has the record of the last one.
+        found = calls_of(connector, config, f"{topic}-{failing}", failing)
         assert found == expected, f"After an error in {failing} the calls were {found}, not {expected}."
 
 

@@ -43,10 +43,10 @@ class AppendConnector(SinkConnector):
 
 
 class OffsetsTask(SinkTask):
-    """Records and the offsets behind them in one transaction of a database; nothing else keeps a record from coming twice."""
+    """Records and the offsets behind them in one transaction of a database."""
 
     def start(self, config: Mapping[str, str]) -> None:
-        self.database = sqlite3.connect(config["path"])
+        self.database = sqlite3.connect(config["path"], timeout=60, isolation_level="IMMEDIATE")
         self.database.execute("CREATE TABLE IF NOT EXISTS records (partition, value)")
         self.database.execute("CREATE TABLE IF NOT EXISTS offsets (topic, partition, next, UNIQUE (topic, partition))")
 
@@ -58,9 +58,12 @@ class OffsetsTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         with self.database:
             for r in records:
-                self.database.execute("INSERT INTO records VALUES (?, ?)", (r.partition, json.dumps(r.value)))
+                # Asked again inside the transaction: an executor that was taken for dead may still be writing.
                 place = (r.original_topic, r.original_partition, r.offset + 1)
-                self.database.execute("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)", place)
+                newer = "WHERE excluded.next > offsets.next"
+                upsert = f"INSERT INTO offsets VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET next = excluded.next {newer}"
+                if self.database.execute(upsert, place).rowcount:
+                    self.database.execute("INSERT INTO records VALUES (?, ?)", (r.partition, json.dumps(r.value)))
 
     def stop(self) -> None:
         self.database.close()
