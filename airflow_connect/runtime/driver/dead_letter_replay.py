@@ -197,8 +197,7 @@ class _Replay:
             if positions[tp].is_replayed(offset):
                 progress[tp].replayed(offset)
             elif self._is_of_another(letter):
-                self._done.others += 1
-                progress[tp].passed_over(offset)
+                self._done.others += 1  # Never replayed from here, so nothing has to be remembered of it.
             elif not self._request.chosen.accepts(letter):
                 self._done.passed_over += 1
                 progress[tp].passed_over(offset)
