@@ -190,7 +190,9 @@ def built_in(kind: PluginKind) -> dict[str, str]:
 
 def aliases(kind: PluginKind) -> list[str]:
     """Simple class names of the built-in plugins of `kind`, for messages."""
-    return list(dict.fromkeys(_simple_name(name) for name in _BUILT_IN[kind]))
+    # `Cast$Value`: the part of the record is what tells two transformations apart.
+    simple = (lambda name: name.rpartition(".")[2]) if kind is PluginKind.TRANSFORMATION else _simple_name
+    return list(dict.fromkeys(map(simple, _BUILT_IN[kind])))
 
 
 def resolve(kind: PluginKind, name: str) -> PluginRef:

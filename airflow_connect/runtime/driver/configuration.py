@@ -184,6 +184,11 @@ class RunConfiguration:
         return declared
 
     @property
+    def max_failed_records(self) -> int | None:
+        """`errors.max.records`; None is no limit."""
+        return self.resolved.connector.errors.max_records
+
+    @property
     def delivery_guarantee(self) -> str:
         """`delivery.guarantee`; what is not set becomes the best that the sink can do."""
         connector = self.resolved.connector

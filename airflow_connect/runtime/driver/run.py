@@ -184,7 +184,7 @@ class SinkRun:
         with self._phase("audit"):
             counted = [f for r in reports for f in r.files if f.role == driver.counted_role]
             audit(plan, reports, None if driver.counted_role is None else counted)
-            refuse_too_many(reports, self._config.resolved.connector.errors.max_records)
+            refuse_too_many(reports, self._config.max_failed_records)
             reached(crash_points.AUDITED)
         if all_left := standstill(reports, self._config.policy.limits):
             self._warn(all_left)

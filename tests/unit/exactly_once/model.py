@@ -324,6 +324,7 @@ class ModelConfig:
     counted_role = "value"
     delivery_guarantee = "exactly_once"
     tasks_max = 2
+    max_failed_records = None
     ignored_keys: Sequence[str] = ()
     delivery_notes: Sequence[str] = ()
     references = ResolvedReferences()
