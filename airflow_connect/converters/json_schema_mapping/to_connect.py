@@ -93,7 +93,7 @@ class _Reading:
             raise SchemaError(
                 "The JSON Schema refers to itself, which Connect schemas here cannot.",
                 code="data.schema_recursive",
-                suggestion="Read the topic with JsonConverter and schemas.enable=false, or with ByteArrayConverter.",
+                suggestion="Pass the topic through with ByteArrayConverter.",
             )
         before = self.entered
         self.entered = (*before, id(target.node))
