@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.request
 from collections.abc import Iterator
@@ -23,8 +24,11 @@ class Registry:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            return json.load(reply)
+        # On a busy machine the server now and then hangs up on a new connection; every request here can be repeated.
+        for _ in range(3):
+            with contextlib.suppress(ConnectionError), urllib.request.urlopen(request, timeout=30) as reply:
+                return json.load(reply)
+        raise AssertionError(f"The registry hung up on {method} {path} three times.")
 
     def register(self, subject: str, schema: Any, references: list[dict[str, Any]] | None = None, **more: Any) -> int:
         """Register a schema, as JSON or as text."""
