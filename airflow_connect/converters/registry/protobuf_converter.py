@@ -27,6 +27,7 @@ from airflow_connect.converters.registry.registry_converter import (
     RegistryConverter,
     cache_size_key,
     find_connect_mismatch,
+    refusing,
 )
 from airflow_connect.converters.registry.wire_format import PREFIX_BYTES, prefix
 
@@ -103,8 +104,12 @@ class ProtobufConverter(RegistryConverter):
                 message = files.message_at(file, indexes)
                 if message is None:
                     raise _no_message(schema_id, indexes)
-                version = self._version(topic, message.full_name, schema_id, registered)
-                reader = by_indexes[key] = _payload_reader(message, schema_id, options, version, end)
+                try:
+                    version = self._version(topic, message.full_name, schema_id, registered)
+                    reader = _payload_reader(message, schema_id, options, version, end)
+                except DataError as error:
+                    reader = refusing(error)
+                by_indexes[key] = reader
             return reader(data)
 
         return read_message

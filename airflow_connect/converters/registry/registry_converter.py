@@ -75,7 +75,7 @@ class RegistryConverter(ABC):
             return self._open_reader(topic, schema_id, registered)
         except DataError as error:
             # Every message with this schema fails alike; the registry is not asked again for each of them.
-            return _refusing(error)
+            return refusing(error)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """Schema and value to a message, whose schema is registered or looked up first.
@@ -150,7 +150,9 @@ def cache_size_key() -> ConfigKey:
     return ConfigKey(CACHE_SIZE, Type.INT, "1000", "Schemas kept, in each direction.", importance=Importance.LOW)
 
 
-def _refusing(error: DataError) -> MessageReader:
+def refusing(error: DataError) -> MessageReader:
+    """A reader that raises the same error for every message."""
+
     def refuse(data: bytes) -> SchemaAndValue:
         raise type(error)(error.message, code=error.code, suggestion=error.suggestion)
 

@@ -19,6 +19,7 @@ from tests.unit.converters.registry.registry_double import RegistryDouble
 CONVERTERS = (JsonSchemaConverter, ProtobufConverter)
 URL = {"schema.registry.url": "http://127.0.0.1:1"}
 PERSON = {"schemaType": "JSON", "schema": '{"type":"object","properties":{"a":{"type":"integer"}}}'}
+ORDER = {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3"; message M { int32 a = 1; }'}
 NOT_FOUND = (404, {"error_code": 40401, "message": "Subject not found."})
 
 
@@ -67,13 +68,16 @@ def test_every_key_has_documentation(converter: Any) -> None:
     assert all(key.documentation.endswith(".") for key in converter.config_def.keys.values())
 
 
-def test_schema_that_cannot_be_used_is_asked_for_once() -> None:
-    with RegistryDouble((200, PERSON), NOT_FOUND) as registry:
-        converter = JsonSchemaConverter()
+@pytest.mark.parametrize(
+    ("kind", "schema", "data"), [(JsonSchemaConverter, PERSON, b"{}"), (ProtobufConverter, ORDER, b"\0")]
+)
+def test_schema_that_cannot_be_used_is_asked_for_once(kind: type, schema: Any, data: bytes) -> None:
+    with RegistryDouble((200, schema), NOT_FOUND) as registry:
+        converter = kind()
         converter.configure({"schema.registry.url": registry.url})
         for _ in range(3):
             with pytest.raises(DataError, match="the subject t-value does not have it") as caught:
-                converter.to_connect("t", b"\0\0\0\0\x01{}")
+                converter.to_connect("t", b"\0\0\0\0\x01" + data)
             assert caught.value.code == "data.subject"
         assert len(registry.requests) == 2
 
