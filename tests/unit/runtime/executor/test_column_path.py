@@ -1,0 +1,156 @@
+"""Batches on their way to the sink: pieces, keys, records that a predicate chooses, and when columns are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from airflow_connect.api import schema as s
+from airflow_connect.api.columns import RecordColumns, ValueColumns
+from airflow_connect.api.record import KafkaRecord
+from airflow_connect.converters.byte_array_converter import ByteArrayConverter
+from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.string_converter import StringConverter
+from airflow_connect.kafka.column_batch import ColumnBatch
+from airflow_connect.runtime.executor.column_path import Attempts, ColumnPath, column_path
+
+
+def _batch(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None) -> ColumnBatch:
+    keys = keys or [None] * len(values)
+    records = [KafkaRecord("t", 3, 100 + n, keys[n], value) for n, value in enumerate(values)]
+    offsets = np.arange(100, 100 + len(values), dtype=np.int64)
+    made: Any = (pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+    return ColumnBatch("t", 3, 1, offsets, offsets + 1000, *made, lambda start, stop: records[start:stop])
+
+
+class Upper:
+    """Text in capitals."""
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns:
+        texts = [text.upper() for text in batch.value.values.to_pylist()]
+        return batch.changed(value=ValueColumns(batch.value.schema, pa.array(texts, pa.string())))
+
+
+class ToBytes:
+    """Another schema."""
+
+    def apply_columns(self, batch: RecordColumns) -> RecordColumns:
+        return batch.changed(value=ValueColumns(s.BYTES, batch.value.values.cast(pa.binary())))
+
+
+class Refuse:
+    """Nothing is plain."""
+
+    def apply_columns(self, batch: RecordColumns) -> None:
+        return None
+
+
+class Even:
+    """Holds for even offsets."""
+
+    def test_columns(self, batch: RecordColumns) -> NDArray[np.bool_]:
+        return batch.offsets % 2 == 0
+
+
+class Always:
+    """Holds for all."""
+
+    def test_columns(self, batch: RecordColumns) -> bool:
+        return True
+
+
+@dataclass
+class Step:
+    """A transformation with its predicate."""
+
+    transformation: Any
+    predicate: Any = None
+    negate: bool = False
+
+
+def _path(*steps: Step, key_converter: Any = None) -> ColumnPath:
+    converter = StringConverter()
+    converter.configure({}, False)
+    path = column_path(converter, steps, key_converter)
+    assert path is not None
+    return path
+
+
+VALUES = [b"a", b"b", b"c", b"d"]
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (Step(Upper()), "ABCD"),
+        (Step(Upper(), Even()), "AbCd"),
+        (Step(Upper(), Even(), negate=True), "aBcD"),
+        (Step(Upper(), Always()), "ABCD"),
+        (Step(Upper(), Always(), negate=True), "abcd"),
+        (Step(Refuse(), Always(), negate=True), "abcd"),
+    ],
+)
+def test_step_changes_the_records_that_its_predicate_chooses_in_their_order(step: Step, expected: str) -> None:
+    keys = ByteArrayConverter()
+    pieces = _path(step, key_converter=keys).convert(_batch(VALUES, [b"1", b"2", b"3", b"4"]))
+    assert pieces is not None and len(pieces) == 1
+    piece = pieces[0]
+    assert "".join(piece.value.values.to_pylist()) == expected
+    assert piece.key is not None and piece.key.values.to_pylist() == [b"1", b"2", b"3", b"4"]
+    assert piece.offsets.tolist() == [100, 101, 102, 103] and piece.indexes.tolist() == [0, 1, 2, 3]
+    assert [record.value for record in piece.records()] == VALUES
+
+
+@pytest.mark.parametrize("step", [Step(ToBytes(), Even()), Step(Refuse()), Step(Refuse(), Even())])
+def test_batch_of_which_some_records_get_another_schema_or_are_refused_is_not_plain(step: Step) -> None:
+    assert _path(step).convert(_batch(VALUES)) is None
+
+
+def test_keys_are_converted_only_for_sinks_that_ask() -> None:
+    batch = _batch(VALUES, [b"1", b"2", b"3", b"4"])
+    (without,) = _path().convert(batch) or ()
+    (asked,) = _path(key_converter=StringConverter()).convert(batch) or ()
+    assert without.key is None
+    assert asked.key is not None and asked.key.values.to_pylist() == ["1", "2", "3", "4"]
+    (null_keys,) = _path(key_converter=StringConverter()).convert(_batch(VALUES)) or ()
+    assert null_keys.key is None
+    assert _path(key_converter=StringConverter()).convert(_batch(VALUES, [b"1", None, b"3", b"4"])) is None
+
+
+def test_null_value_makes_a_batch_not_plain() -> None:
+    assert _path().convert(_batch([b"a", None])) is None
+
+
+def test_configuration_with_a_stage_without_columns_has_no_columnar_path() -> None:
+    envelope = JsonConverter()
+    envelope.configure({}, False)
+    assert column_path(envelope, ()) is None
+    assert column_path(object(), ()) is None
+    assert column_path(StringConverter(), [Step(object())]) is None
+    assert column_path(StringConverter(), [Step(Upper(), object())]) is None
+
+
+def test_records_of_a_filtered_piece_are_those_that_are_left() -> None:
+    (piece,) = _path().convert(_batch(VALUES)) or ()
+    left = piece.filter(np.array([False, True, False, True]))
+    assert [record.value for record in left.records()] == [b"b", b"d"]
+    assert left.filter(np.array([False, False])).records() == []
+
+
+def test_attempts_after_failures_become_rare_and_come_back_after_a_success() -> None:
+    attempts, tried = Attempts(), 0
+    for _ in range(1000):
+        if attempts.is_due():
+            tried += 1
+            attempts.note(0)
+    assert 10 < tried < 25
+    while not attempts.is_due():
+        pass
+    attempts.note(5)
+    assert attempts.is_due() and attempts.is_due()
