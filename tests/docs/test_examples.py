@@ -30,6 +30,7 @@ KEY = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+")
 NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
+    "max.message.bytes",
     # Kafka Connect's clients and sources, Spark, error reports, namespaces of Python.
     "consumer.override.auto.offset.reset",
     "auto.offset.reset",
@@ -41,6 +42,7 @@ NOT_OURS = {
     "connect.decimal.precision",
     "connect.name",
     "connect.doc",
+    "connect.index",
     "connect.version",
     "connect.parameters",
     "connect.default",
