@@ -7,6 +7,7 @@ widens a number here. Source: org.apache.kafka.connect.converters (KIP-305), rec
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _OTHER_CONVERTER = "Use the converter of the value's own type, or one that writes every type, such as JsonConverter."
 
 
-class _FixedWidthConverter:
+class _FixedWidthConverter(ABC):
     """What numbers and booleans share. They have no configuration.
 
     Attributes:
@@ -61,16 +62,17 @@ class _FixedWidthConverter:
             )
         return SchemaAndValue(self.schema, self._read(data))
 
+    @abstractmethod
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The bytes of a value; None stays None.
 
         Raises:
             DataError: the value is not of the converter's type.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _read(self, data: bytes) -> Any:
-        raise NotImplementedError
+        """The value of `width` bytes."""
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
         """As `to_connect`."""
