@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.java_server import START_FLAGS, JavaServer
 from airflow_connect.devstack.jars import fetch_jars
+from airflow_connect.devstack.java_server import START_FLAGS, JavaServer
 from airflow_connect.devstack.process import Command, ServerProcess
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
