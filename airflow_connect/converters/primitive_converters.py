@@ -44,7 +44,7 @@ class _FixedWidthConverter(ABC):
     width: ClassVar[int]
     label: ClassVar[str]
 
-    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
+    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:  # noqa: B027 (there is nothing to do)
         """Nothing to configure."""
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:

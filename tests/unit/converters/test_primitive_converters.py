@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.converter import ColumnarConverter, SchemaAndValue
@@ -38,6 +38,7 @@ ALL = (*NUMBERS, StringConverter, ByteArrayConverter)
 
 
 @pytest.mark.parametrize("converter", NUMBERS, ids=lambda c: c.__name__)
+@settings(deadline=None)
 @given(data=st.data())
 def test_value_written_and_read_is_the_same(converter: type, data: st.DataObject) -> None:
     value = data.draw(VALUES[converter])
@@ -50,6 +51,7 @@ def test_value_written_and_read_is_the_same(converter: type, data: st.DataObject
 
 
 @pytest.mark.parametrize("converter", ALL, ids=lambda c: c.__name__)
+@settings(deadline=None)
 @given(
     messages=st.lists(st.one_of(*(st.binary(min_size=n, max_size=n) for n in (1, 2, 4, 8)))), skipped=st.integers(0, 3)
 )

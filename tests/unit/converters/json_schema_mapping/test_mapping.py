@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import SchemaError
@@ -324,6 +324,7 @@ def nested(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
 SCHEMAS = st.recursive(SCALARS_WITH_ATTRIBUTES, nested, max_leaves=8)
 
 
+@settings(deadline=None)
 @given(SCHEMAS)
 def test_schema_written_and_read_is_the_same(schema: Schema) -> None:
     text = schema_from_connect(schema, JsonSchemaOptions())

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import DataError
@@ -190,6 +190,7 @@ def value_of(schema: Schema) -> st.SearchStrategy[Any]:
     return st.none() | made if schema.optional else made
 
 
+@settings(deadline=None)
 @given(st.data(), st.booleans())
 def test_value_written_and_read_is_the_same(data: st.DataObject, numeric: bool) -> None:
     schema = data.draw(schemas())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import message_factory
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import DataError
@@ -280,6 +280,7 @@ def value_of(schema: Schema) -> st.SearchStrategy[Any]:
     return VALUES[schema]
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_value_written_and_read_is_the_same(data: st.DataObject) -> None:
     schema = data.draw(schemas())
@@ -287,6 +288,7 @@ def test_value_written_and_read_is_the_same(data: st.DataObject) -> None:
     assert round_trip(schema, value) == value
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_nullable_value_written_and_read_is_the_same(data: st.DataObject) -> None:
     fields = list(zip(FIELD_NAMES, data.draw(st.lists(SCALARS, max_size=4)), strict=False))
