@@ -14,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 
 from airflow_connect.cli.main import build_parser
 from airflow_connect.cli.terminal import Terminal
-from tests.integration.runs.test_errors import TOLERANT, read_all
+from tests.integration.runs.test_errors import TOLERANT, is_settled, read_all
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -43,6 +44,8 @@ class Program:
 
     def result(self, action, *options):
         """What it did; fails the test with its own message."""
+        queue = self.sink.config["errors.deadletterqueue.topic.name"]
+        wait_until(lambda: is_settled(self.sink.kafka.bootstrap, queue), f"no transaction is open in {queue}")
         outcome = self.run(action, *options)
         assert outcome.exit_code == 0, outcome.errors
         return outcome.result["connectors"][0]

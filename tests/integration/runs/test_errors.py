@@ -3,9 +3,14 @@
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from airflow_connect.api.offsets import TopicPartition as Place
+from airflow_connect.kafka import watermarks
+from airflow_connect.kafka.clients import admin_client
 from airflow_connect.runtime import crash_points
+from tests.support.kafka_data import partition_count
 from tests.support.runs import numbered
 from tests.support.steps import Crashed
+from tests.support.waiting import wait_until
 
 TOLERANT = {
     "errors_tolerance": "all",
@@ -14,8 +19,17 @@ TOLERANT = {
 }
 
 
+def is_settled(bootstrap, topic):
+    """Whether no transaction is open: the markers of a committed one take a moment to reach the log."""
+    admin = admin_client({"bootstrap.servers": bootstrap})
+    tps = [Place(topic, p) for p in range(partition_count(bootstrap, topic))]
+    ends = [watermarks.latest_offsets(admin, tps, level) for level in ("read_committed", "read_uncommitted")]
+    return ends[0] == ends[1]
+
+
 def read_all(bootstrap, topic):
     """Every committed record of a topic."""
+    wait_until(lambda: is_settled(bootstrap, topic), f"no transaction is open in {topic}")
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
