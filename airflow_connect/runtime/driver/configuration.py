@@ -140,7 +140,7 @@ class RunConfiguration:
             return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
 
     def _offline_findings(self) -> list[dict[str, Any]]:
-        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for a run
+        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
 
         problems = list(offline_checks.offline_problems(self.resolved, self.worker))
         for problem in problems:
@@ -148,6 +148,18 @@ class RunConfiguration:
         if problems:
             return [_finding(problem) for problem in problems]
         return [_unknown(key) for key in offline_checks.unknown_converter_keys(self.resolved)]
+
+    def check_converters(self) -> None:
+        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
+
+        Raises:
+            ConfigError: the first mistake.
+        """
+        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
+
+        for problem in offline_checks.offline_problems(self.resolved, self.worker):
+            self.references.hide_in_error(problem)
+            raise problem
 
     def _remarks(self) -> list[dict[str, Any]]:
         remarks = []

@@ -176,6 +176,7 @@ class SinkRun:
         if self._config.delivery_guarantee == AT_LEAST_ONCE:
             for note in self._config.delivery_notes:
                 self._warn(note)
+        self._config.check_converters()
         driver = self._config.open_driver()
         kafka.ensure_dead_letter_queue()
         state = self._begin(kafka, state, plan)

@@ -49,26 +49,33 @@ def column_path(value_converter: Any, steps: Sequence[Step], key_converter: Any 
         steps: in order.
         key_converter: configured; None when no sink asks for keys.
     """
-    if not _is_columnar(value_converter, ColumnarConverter) or _has_other_records(type(value_converter)):
-        return None
+    stages: list[tuple[Any, type]] = [(value_converter, ColumnarConverter)]
     for step in steps:
-        if not _is_columnar(step.transformation, ColumnarTransformation):
-            return None
-        if step.predicate is not None and not _is_columnar(step.predicate, ColumnarPredicate):
-            return None
+        stages.append((step.transformation, ColumnarTransformation))
+        if step.predicate is not None:
+            stages.append((step.predicate, ColumnarPredicate))
+    if not all(_is_columnar(stage, kind) for stage, kind in stages):
+        return None
     return ColumnPath(value_converter, steps, key_converter)
 
 
+_FORMS: dict[type, tuple[str, str]] = {
+    ColumnarConverter: ("to_connect", "to_columns"),
+    ColumnarTransformation: ("apply", "apply_columns"),
+    ColumnarPredicate: ("test", "test_columns"),
+}
+"""Names of the record form and of the columnar form."""
+
+
 def _is_columnar(stage: Any, kind: type) -> bool:
-    return isinstance(stage, kind) and bool(getattr(stage, "has_columns", True))
+    return isinstance(stage, kind) and bool(getattr(stage, "has_columns", True)) and not _is_only_inherited(stage, kind)
 
 
-def _has_other_records(converter: type) -> bool:
-    """Whether a class has its own `to_connect` and only inherits `to_columns`, which then does something else."""
-    record_form, columns_form = (
-        next(c for c in converter.__mro__ if name in vars(c)) for name in ("to_connect", "to_columns")
-    )
-    return not issubclass(columns_form, record_form)
+def _is_only_inherited(stage: Any, kind: type) -> bool:
+    """Whether a class has a record form of its own and inherits the columnar one, which then does something else."""
+    classes = type(stage).__mro__
+    record_form, columns_form = (next((c for c in classes if name in vars(c)), None) for name in _FORMS[kind])
+    return record_form is not None and columns_form is not None and not issubclass(columns_form, record_form)
 
 
 class ColumnPath:

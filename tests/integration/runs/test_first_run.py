@@ -2,6 +2,8 @@
 
 import json
 
+from tests.support.runs import numbered
+
 
 def test_run_copies_everything_and_a_second_run_nothing(make_topic, produce, make_sink):
     topic = make_topic(partitions=3)
@@ -32,3 +34,15 @@ def test_later_records_go_to_objects_that_begin_at_the_committed_offset(make_top
     assert report.records == 3
     assert sink.keys()[-1].endswith("+0+0000000005.json")
     sink.assert_exactly_once([{"n": n} for n in range(8)])
+
+
+def test_mistake_in_the_keys_of_a_converter_is_found_before_anything_is_copied(make_topic, produce, make_sink):
+    topic = make_topic()
+    produce(topic, numbered(0, 3)[0])
+    sink = make_sink(topic, value_converter="AvroConverter")
+
+    report = sink.try_run()
+
+    assert (report.status, report.error["configPath"]) == ("failed", "value.converter.schema.registry.url")
+    assert sink.engine.jobs == 0
+    assert sink.keys() == []

@@ -336,6 +336,9 @@ class ModelConfig:
     def policy(self) -> Policy:
         return Policy(limits=RunLimits(max_records=self.max_records))
 
+    def check_converters(self) -> None:
+        """The model has none."""
+
     def open_driver(self) -> ModelConfig:
         return self
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.columns import RecordColumns, ValueColumns
-from airflow_connect.api.record import KafkaRecord
+from airflow_connect.api.record import ConnectRecord, KafkaRecord
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.json_converter import JsonConverter
 from airflow_connect.converters.string_converter import StringConverter
@@ -154,3 +154,22 @@ def test_attempts_after_failures_become_rare_and_come_back_after_a_success() -> 
         pass
     attempts.note(5)
     assert attempts.is_due() and attempts.is_due()
+
+
+class Lower(Upper):
+    """Changed in its record form only."""
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        return record.changed(value=record.value.lower())
+
+
+class OddInRecords(Even):
+    """Changed in its record form only."""
+
+    def test(self, record: ConnectRecord) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("step", [Step(Lower()), Step(Upper(), OddInRecords())], ids=["transformation", "predicate"])
+def test_stage_that_only_inherits_its_columnar_form_has_none(step: Step) -> None:
+    assert column_path(StringConverter(), [step]) is None
