@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.errors import ConfigError
-
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_BLANKS = " \t\f"
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+from airflow_connect.api.properties_file import decode, parse_properties
 
 
 def read_connector_file(path: str | Path) -> dict[str, Any]:
@@ -62,69 +58,6 @@ def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     return dict(config) if name is None else {"name": name, **config}
 
 
-def parse_properties(content: str, where: str = "the properties") -> dict[str, str]:
-    r"""Java's `Properties.load`, with its comments, escapes and continued lines.
-
-    Raises:
-        ConfigError: a malformed `\uXXXX`.
-    """
-    found: dict[str, str] = {}
-    for number, line in _logical_lines(content):
-        key, value = _split(line)
-        try:
-            found[_unescape(key)] = _unescape(value)
-        except ValueError as error:
-            raise ConfigError(
-                f"Line {number} of {where} has a \\u that is not followed by four hexadecimal digits.",
-                code="config.file_invalid",
-                suggestion="Write a backslash as \\\\.",
-            ) from error
-    return found
-
-
-def _logical_lines(content: str) -> Iterator[tuple[int, str]]:
-    """Line number and text of each entry, without comments, with continued lines joined."""
-    pending, started = "", 0
-    for number, natural in enumerate(_LINE_END.split(content), 1):
-        text = natural.lstrip(_BLANKS)
-        if not pending and (not text or text[0] in "#!"):
-            continue
-        started = started if pending else number
-        backslashes = len(text) - len(text.rstrip("\\"))
-        if backslashes % 2:
-            pending += text[:-1]
-            # An entry of nothing but a continuation must not look like no entry.
-            pending = pending or " "
-            continue
-        yield started, (pending + text).lstrip(_BLANKS)
-        pending = ""
-    if pending.strip(_BLANKS):
-        yield started, pending.lstrip(_BLANKS)
-
-
-def _split(line: str) -> tuple[str, str]:
-    """Key and value of an entry, still escaped."""
-    end = 0
-    while end < len(line) and line[end] not in "=:" + _BLANKS:
-        end += 2 if line[end] == "\\" else 1
-    rest = line[end:].lstrip(_BLANKS)
-    if rest[:1] in ("=", ":"):
-        rest = rest[1:].lstrip(_BLANKS)
-    return line[:end], rest
-
-
-def _unescape(text: str) -> str:
-    def replace(match: re.Match[str]) -> str:
-        escape = match.group(1)
-        if escape[0] == "u":
-            if len(escape) != 5:
-                raise ValueError(escape)
-            return chr(int(escape[1:], 16))
-        return _ESCAPES.get(escape, escape)
-
-    return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replace, text, flags=re.DOTALL)
-
-
 def _read(path: Path) -> str:
     try:
         raw = path.read_bytes()
@@ -136,11 +69,7 @@ def _read(path: Path) -> str:
         ) from error
     except OSError as error:
         raise ConfigError(f"The file {path} cannot be read: {error.strerror}.", code="config.file_missing") from error
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # The encoding of Java's own properties files.
-        return raw.decode("latin-1")
+    return decode(raw)
 
 
 def _parse_json(content: str, where: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.properties_file import parse_properties
 from airflow_connect.api.run import RunReport
 from airflow_connect.api.worker_config import WorkerConfig, worker_keys
 from airflow_connect.connectors.s3.config import config_def
@@ -18,7 +19,6 @@ from airflow_connect.converters.registry.json_schema_converter import JsonSchema
 from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
-from airflow_connect.runtime.config_files import parse_properties
 from airflow_connect.runtime.driver.run import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.transforms.reference import predicates, transformations

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.properties_file import load_config, parse_properties
+from airflow_connect.api.properties_file import parse_properties
 
 
 @pytest.mark.parametrize(
@@ -39,6 +36,48 @@ from airflow_connect.api.properties_file import load_config, parse_properties
     ],
 )
 def test_parse_properties_text_is_read_as_java_does(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
+
+
+# The examples of the documentation of java.util.Properties.load are among these.
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Truth = Beauty", {"Truth": "Beauty"}),
+        ("  Truth:Beauty", {"Truth": "Beauty"}),
+        ("Truth                    :Beauty", {"Truth": "Beauty"}),
+        ("Truth Beauty", {"Truth": "Beauty"}),
+        (
+            (
+                "fruits                           apple, banana, pear, \\\n"
+                "                                  cantaloupe, watermelon, \\\n"
+                "                                  kiwi, mango"
+            ),
+            {"fruits": "apple, banana, pear, cantaloupe, watermelon, kiwi, mango"},
+        ),
+        ("cheeses", {"cheeses": ""}),
+        ("a=b=c", {"a": "b=c"}),
+        ("a==b", {"a": "=b"}),
+        ("a\\=b=c", {"a=b": "c"}),
+        ("a\\ b c", {"a b": "c"}),
+        ("# comment \\\na=b", {"a": "b"}),
+        ("! comment\n\n \t\na=b", {"a": "b"}),
+        ("a=b # no comment", {"a": "b # no comment"}),
+        ("a=b\\\n# c", {"a": "b# c"}),
+        ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+        ("a=b\\\\\\\n  c", {"a": "b\\c"}),
+        ("a=tab\\there\\nline", {"a": "tab\there\nline"}),
+        ("a=\\u00e9\\z", {"a": "éz"}),
+        ("a=trailing  ", {"a": "trailing  "}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("path.format='year'=YYYY/'month'=MM", {"path.format": "'year'=YYYY/'month'=MM"}),
+        ("topics.regex=a\\\\.b", {"topics.regex": "a\\.b"}),
+        ("a=b\\", {"a": "b"}),
+        ("", {}),
+    ],
+)
+def test_parse_properties_examples_of_java_s_documentation_and_of_people(text: str, expected: dict[str, str]) -> None:
     assert parse_properties(text) == expected
 
 
@@ -73,60 +112,3 @@ def test_parse_properties_bad_unicode_escape_names_file_and_first_line_but_no_va
         parse_properties("a=1\n\npassword=geheim\\\n\\u12x4", "w.properties")
     assert "w.properties, line 3:" in caught.value.message
     assert "geheim" not in str(caught.value)
-
-
-def write(folder: Path, name: str, content: str | bytes) -> Path:
-    file = folder / name
-    file.write_bytes(content.encode() if isinstance(content, str) else content)
-    return file
-
-
-def test_load_config_properties_in_both_encodings(tmp_path: Path) -> None:
-    assert load_config(write(tmp_path, "a.properties", "locale=Zürich")) == {"locale": "Zürich"}
-    assert load_config(write(tmp_path, "b.properties", "locale=Zürich".encode("latin-1"))) == {"locale": "Zürich"}
-    assert load_config(write(tmp_path, "c.conf", "\ufefflocale=x")) == {"locale": "x"}
-
-
-def test_load_config_json_flat_and_envelope(tmp_path: Path) -> None:
-    flat = {"name": "m", "flush.size": 1000, "x": 1.50, "y": True, "z": None}
-    expected = {"name": "m", "flush.size": "1000", "x": "1.5", "y": "true", "z": None}
-    assert load_config(write(tmp_path, "a.json", json.dumps(flat))) == expected
-    assert load_config(write(tmp_path, "a.cfg", json.dumps(flat))) == expected
-    inner = {k: v for k, v in flat.items() if k != "name"}
-    answer = {"name": "m", "config": inner, "tasks": [{"connector": "m", "task": 0}], "type": "sink"}
-    assert load_config(write(tmp_path, "b.json", "\ufeff" + json.dumps(answer))) == expected
-    assert load_config(write(tmp_path, "c.json", json.dumps({"name": "m", "config": flat}))) == expected
-
-
-def test_load_config_json_key_called_config_with_text_is_a_flat_map(tmp_path: Path) -> None:
-    assert load_config(write(tmp_path, "a.json", '{"config": "x"}')) == {"config": "x"}
-
-
-@pytest.mark.parametrize(
-    ("content", "where", "why"),
-    [
-        ('{"a": "geheim",\n "b": }', "line 2", "no valid JSON"),
-        ("[]", "line 1", "JSON object"),
-        ('{"a": "1",\n "b": ["geheim"]}', "line 2", "an array"),
-        ('{"config": {"a": "1",\n\n "b": {"c": "geheim"}}}', "line 3", "an object"),
-        ('{"a": NaN}', "line 1", "NaN is no JSON number"),
-        ('{"name": "m", "config": {"name": "n"}}', "x.json", "(n) doesn't match connector name (m)"),
-    ],
-)
-def test_load_config_wrong_json_names_file_line_and_no_value(
-    tmp_path: Path, content: str, where: str, why: str
-) -> None:
-    file = write(tmp_path, "x.json", content)
-    with pytest.raises(ConfigError) as caught:
-        load_config(file)
-    assert str(file) in caught.value.message
-    assert where in caught.value.message
-    assert why in caught.value.message
-    assert "geheim" not in str(caught.value)
-
-
-def test_load_config_missing_file_or_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        load_config(tmp_path / "none.properties")
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        load_config(tmp_path)

@@ -1,4 +1,4 @@
-"""Configuration files: Java's properties grammar and the two JSON shapes."""
+"""Configuration files: where they are, their encodings, and the two JSON shapes."""
 
 from __future__ import annotations
 
@@ -7,77 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.runtime.config_files import (
-    parse_properties,
     read_connector_file,
     read_worker_file,
     unwrap_connector,
 )
-
-
-# The examples of the documentation of java.util.Properties.load are among these.
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Truth = Beauty", {"Truth": "Beauty"}),
-        ("  Truth:Beauty", {"Truth": "Beauty"}),
-        ("Truth                    :Beauty", {"Truth": "Beauty"}),
-        ("Truth Beauty", {"Truth": "Beauty"}),
-        (
-            (
-                "fruits                           apple, banana, pear, \\\n"
-                "                                  cantaloupe, watermelon, \\\n"
-                "                                  kiwi, mango"
-            ),
-            {"fruits": "apple, banana, pear, cantaloupe, watermelon, kiwi, mango"},
-        ),
-        ("cheeses", {"cheeses": ""}),
-        ("a=b=c", {"a": "b=c"}),
-        ("a==b", {"a": "=b"}),
-        ("a\\=b=c", {"a=b": "c"}),
-        ("a\\ b c", {"a b": "c"}),
-        ("# comment \\\na=b", {"a": "b"}),
-        ("! comment\n\n \t\na=b", {"a": "b"}),
-        ("a=b # no comment", {"a": "b # no comment"}),
-        ("a=b\\\n# c", {"a": "b# c"}),
-        ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
-        ("a=b\\\\\\\n  c", {"a": "b\\c"}),
-        ("a=tab\\there\\nline", {"a": "tab\there\nline"}),
-        ("a=\\u00e9\\z", {"a": "éz"}),
-        ("a=trailing  ", {"a": "trailing  "}),
-        ("a=1\na=2", {"a": "2"}),
-        ("a=1\r\nb=2\rc=3", {"a": "1", "b": "2", "c": "3"}),
-        ("path.format='year'=YYYY/'month'=MM", {"path.format": "'year'=YYYY/'month'=MM"}),
-        ("topics.regex=a\\\\.b", {"topics.regex": "a\\.b"}),
-        ("a=b\\", {"a": "b"}),
-        ("", {}),
-    ],
-)
-def test_properties_are_read_as_java_reads_them(text: str, expected: dict[str, str]) -> None:
-    assert parse_properties(text) == expected
-
-
-def test_malformed_unicode_escape_names_the_line() -> None:
-    with pytest.raises(ConfigError, match=r"Line 2 of w\.properties"):
-        parse_properties("a=b\nc=\\u12", "w.properties")
-
-
-def escaped(text: str) -> str:
-    """As java.util.Properties.store writes."""
-    return "".join(f"\\u{ord(c):04x}" if not c.isalnum() or ord(c) > 126 else c for c in text)
-
-
-BMP = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=20)
-
-
-@given(st.dictionaries(BMP.filter(bool), BMP, max_size=5))
-def test_every_stored_properties_file_is_read_back(config: dict[str, str]) -> None:
-    text = "\n".join(f"{escaped(key)}={escaped(value)}" for key, value in config.items())
-    assert parse_properties(text) == config
 
 
 @pytest.mark.parametrize(
