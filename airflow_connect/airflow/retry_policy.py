@@ -26,7 +26,7 @@ def connect_retry_policy(retry_delay: timedelta | None = None) -> ExceptionRetry
     from airflow.sdk import ExceptionRetryPolicy
     from airflow.sdk.definitions.retry_policy import RetryAction, RetryRule
 
-    retriable = (errors.UnavailableError, errors.TaskFailedError)
+    retriable = (errors.RetriableError, errors.TaskFailedError)
     return ExceptionRetryPolicy(
         rules=[
             RetryRule(
