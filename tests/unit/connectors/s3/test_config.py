@@ -9,8 +9,8 @@ import pytest
 
 from airflow_connect.api.config import Password, Type
 from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.properties_file import load_config
 from airflow_connect.connectors.s3.config import S3SinkConfig, config_def
+from airflow_connect.runtime.config_files import read_connector_file
 
 MINIMAL: dict[str, Any] = {
     "name": "meetups", "connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "meetups",
@@ -103,7 +103,7 @@ def test_from_config_file_of_confluents_quickstart_is_taken_unchanged(tmp_path: 
         "format.class=io.confluent.connect.s3.format.avro.AvroFormat\n"
         "partitioner.class=io.confluent.connect.storage.partitioner.DefaultPartitioner\nschema.compatibility=NONE\n"
     )
-    sink = S3SinkConfig.from_config(load_config(file))
+    sink = S3SinkConfig.from_config(read_connector_file(file))
     assert (sink.store.part_size_bytes, sink.rotation.flush_size, sink.region_given) == (5242880, 3, True)
     assert config_def().unknown_keys(sink.raw) == []
     assert config_def().ignored_keys(sink.raw) == []
