@@ -20,7 +20,8 @@ def test_topics_of_many_partitions_are_copied_by_several_processes(make_topic, f
     sink.assert_exactly_once(values)
     assert sink.offsets(topics[0]) == {0: 100, 1: 100, 2: 100}
     assert sink.offsets(topics[1]) == {0: 50, 1: 50}
-    assert os.getpid() not in {visitor["pid"] for visitor in faults.visitors()}
+    # This process opened the converters too, to find mistakes before Spark is started, and converted nothing.
+    assert {visitor["pid"] for visitor in faults.visitors()} - {os.getpid()}
 
 
 def test_tasks_of_a_run_work_side_by_side_in_processes_of_their_own(
