@@ -121,6 +121,12 @@ class S3Publisher:
                     seen.add(identity)
                     yield LeftOver(upload.key, {"upload_id": upload.upload_id}, upload.started_ms)
 
+    def mark(self, keys: Sequence[str]) -> None:
+        """Put an empty object under each key, in parallel."""
+        with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="s3-mark") as pool:
+            for _ in pool.map(self._requests.put_empty, keys):
+                pass
+
     def close(self) -> None:
         """Release connections; idempotent."""
         self._transport.close()

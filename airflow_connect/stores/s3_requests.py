@@ -158,6 +158,10 @@ class S3Requests:
         metadata = {n[prefix:]: v for n, v in reply.headers.items() if n.startswith(METADATA_PREFIX)}
         return ObjectFacts(int(reply.headers["content-length"]), reply.etag, metadata)
 
+    def put_empty(self, key: str) -> None:
+        """PutObject without content, where no object stands or one like it; repeating changes nothing."""
+        self._ok(S3Request("PutObject", "PUT", _PUT, key, headers=self._creation_headers()))
+
     def put_tags(self, key: str, tags: Mapping[str, str]) -> None:
         """PutObjectTagging: replace the tags of a published object."""
         listed = "".join(

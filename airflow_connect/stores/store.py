@@ -1,8 +1,11 @@
-"""The two roles of a store that can stage: what executors may do, and what only the driver may do.
+"""What a store is: one small class with two roles, what executors may do and what only the driver may do.
 
 A stager creates things that nobody can see (an unfinished multipart upload, a temporary file). Only a publisher makes
 them visible, and it is driven by a manifest (exactly_once/). Code on executors gets a `Stager` and has no way to
 publish.
+
+To add a store, write a `Store`, and prove it with `airflow_connect.testing.StoreConformance`. Partitioners, rotation,
+formats, the manifest and the sweep know nothing of any particular one.
 """
 
 from __future__ import annotations
@@ -24,12 +27,14 @@ class FileIdentity:
     """What a staged file is, known when it is opened or closed.
 
     Attributes:
-        key: final name inside the store, without bucket.
+        key: final name inside the store, without bucket; where names hold the last offset too, the name without it.
         topic, partition: Kafka partition whose records it holds.
         start: offset of the first record inside.
         content_type: MIME type, or "".
         content_encoding: e.g. `gzip`, or "".
         role: `value`, `key` or `headers`.
+        root: what `key` begins with whatever the topic is (`topics/`); a store may keep what it stages below it.
+        key_at: where names hold the last offset: end (last offset plus one) -> final name.
     """
 
     key: str
@@ -39,6 +44,12 @@ class FileIdentity:
     content_type: str = ""
     content_encoding: str = ""
     role: str = "value"
+    root: str = ""
+    key_at: Callable[[int], str] | None = None
+
+    def final_key(self, end: int) -> str:
+        """The final name of a file whose last offset plus one is `end`."""
+        return self.key if self.key_at is None else self.key_at(end)
 
 
 class StagingFile(Protocol):
@@ -97,10 +108,53 @@ class Publisher(Protocol):
         """Discard staged files; idempotent; returns how many existed."""
 
     def list_staged(self, prefixes: Iterable[str]) -> Iterable[LeftOver]:
-        """Everything staged and unpublished under the key prefixes, of whatever origin."""
+        """Everything staged and unpublished whose final key starts with one of the prefixes, of whatever origin.
+
+        `LeftOver.key` is `FileIdentity.key` of the file, whether or not it was closed.
+        """
 
     def close(self) -> None:
         """Release connections; idempotent."""
 
 
-__all__ = ["HAS_TWIN", "FileIdentity", "LeftOver", "Outcome", "Publisher", "Stager", "StagingFile"]
+class FilePublisher(Publisher, Protocol):
+    """Driver role of a store for files."""
+
+    def mark(self, keys: Sequence[str]) -> None:
+        """Make sure that an object without content stands under each key (`_SUCCESS`); idempotent.
+
+        Raises:
+            AccessError, UnavailableError: the store refused, or did not answer.
+        """
+
+
+class Store(Protocol):
+    """A place for files, reached with given settings. Makes no request by itself."""
+
+    @property
+    def name(self) -> str:
+        """Which place it is, for people and for the journal, without secrets: `s3://bucket`, `hdfs://name:8020`."""
+
+    def stager(self, run_id: str) -> Stager:
+        """The executor role; `run_id` is kept beside the staged data where the store has room for it."""
+
+    def publisher(self, *, probe_prefix: str, overwrite: bool) -> FilePublisher:
+        """The driver role.
+
+        Args:
+            probe_prefix: key prefix under which `preflight` tries to stage something.
+            overwrite: replace another object that stands under a key, instead of refusing to.
+        """
+
+
+__all__ = [
+    "HAS_TWIN",
+    "FileIdentity",
+    "FilePublisher",
+    "LeftOver",
+    "Outcome",
+    "Publisher",
+    "Stager",
+    "StagingFile",
+    "Store",
+]

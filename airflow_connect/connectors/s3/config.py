@@ -18,9 +18,16 @@ from airflow_connect.connectors.s3 import keys
 from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text
 from airflow_connect.connectors.s3.regions import known_regions
 from airflow_connect.connectors.storage import keys as storage
-from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, NullConfig, RotationConfig
+from airflow_connect.connectors.storage.config import (
+    FormatConfig,
+    LayoutConfig,
+    NullConfig,
+    RotationConfig,
+    StorageConfig,
+)
 from airflow_connect.stores.s3_settings import S3Settings
 
+_S3_STORAGE = "io.confluent.connect.s3.storage.S3Storage"
 _RAW_BYTES = "airflow_connect.formats.raw_bytes:ByteArrayFormat"
 _UNCOMPRESSED_ELSEWHERE = (
     "airflow_connect.formats.avro:AvroFormat",
@@ -38,13 +45,18 @@ _STORE_KEYS = (
 def config_def() -> ConfigDef:
     """Every key of an S3 sink: Connect's and ours, the shared ones of storage sinks, and its own."""
     definition = connector_keys.sink_keys().include(keys.s3_keys()).include(storage.storage_keys())
-    definition.define_rule((keys.COMPRESSION_TYPE, storage.FORMAT_CLASS), _compression_needs_a_plain_format)
-    definition.define_rule((keys.NULL_BEHAVIOR, keys.STORE_KEYS), _writing_nulls_needs_keys)
-    definition.define_rule((keys.HEADERS_FORMAT, keys.STORE_HEADERS), _headers_are_no_raw_bytes)
+    define_content_rules(definition)
     definition.define_rule((storage.STORAGE_CLASS,), _storage_is_s3)
     definition.define_rule((keys.REGION, keys.STORE_URL), _region_exists)
     definition.define_rule((keys.CREDENTIALS_CLASS, keys.ROLE_ARN), _credentials_are_ours)
     return definition.define_rule(_STORE_KEYS, _store_settings_are_consistent)
+
+
+def define_content_rules(definition: ConfigDef) -> ConfigDef:
+    """Rules between keys about the contents of files, which do not depend on where the files are."""
+    definition.define_rule((keys.COMPRESSION_TYPE, storage.FORMAT_CLASS), _compression_needs_a_plain_format)
+    definition.define_rule((keys.NULL_BEHAVIOR, keys.STORE_KEYS), _writing_nulls_needs_keys)
+    return definition.define_rule((keys.HEADERS_FORMAT, keys.STORE_HEADERS), _headers_are_no_raw_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +81,11 @@ class S3SinkConfig:
     region_given: bool = False
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    @property
+    def storage(self) -> StorageConfig:
+        """What does not depend on S3."""
+        return StorageConfig(self.layout, self.rotation, self.format, self.nulls)
+
     @classmethod
     def from_config(cls, raw: Mapping[str, Any], aws: Mapping[str, str] | None = None) -> S3SinkConfig:
         """Check and type a connector configuration.
@@ -91,7 +108,7 @@ class S3SinkConfig:
         text = {name: value for name, value in coerce_config(raw).items() if value is not None}
         return cls(
             store=_store_settings(parsed, connection),
-            format=_formats(parsed, text),
+            format=formats_of(parsed, text),
             layout=LayoutConfig.from_parsed(parsed, tombstone_directory=parsed[keys.TOMBSTONE_DIRECTORY]),
             rotation=RotationConfig.from_parsed(parsed),
             nulls=NullConfig(parsed[keys.NULL_BEHAVIOR].lower(), parsed[keys.REPORT_NULLS]),
@@ -127,7 +144,8 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
     )
 
 
-def _formats(parsed: Mapping[str, Any], raw: Mapping[str, str]) -> FormatConfig:
+def formats_of(parsed: Mapping[str, Any], raw: Mapping[str, str]) -> FormatConfig:
+    """Formats of value, key and header files; `raw`: the configuration as text."""
     kind = PluginKind.FORMAT
     # Blanks are significant in a separator, and parsing has trimmed them away.
     separator = raw.get(keys.BYTES_SEPARATOR, "\n")
@@ -210,11 +228,11 @@ def _headers_are_no_raw_bytes(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _storage_is_s3(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     name = parsed[storage.STORAGE_CLASS]
-    if resolve(PluginKind.STORAGE, name).path not in built_in(PluginKind.STORAGE).values():
+    if resolve(PluginKind.STORAGE, name).path != built_in(PluginKind.STORAGE)[_S3_STORAGE]:
         yield Problem(
             storage.STORAGE_CLASS,
             f"{storage.STORAGE_CLASS}={name} is no store of the S3 sink",
-            f"Set {storage.STORAGE_CLASS} to io.confluent.connect.s3.storage.S3Storage.",
+            f"Set {storage.STORAGE_CLASS} to {_S3_STORAGE}.",
         )
 
 

@@ -6,6 +6,7 @@ What has no columnar form, or a record that the reference refuses, is None: the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,13 @@ from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE
 from airflow_connect.api.schema import TIMESTAMP, Type
 from airflow_connect.layout.dense_codes import dense_codes
-from airflow_connect.layout.partitioners import DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner
+from airflow_connect.layout.late_records import LatePartitioner
+from airflow_connect.layout.partitioners import (
+    DefaultPartitioner,
+    FieldPartitioner,
+    TimeBasedPartitioner,
+    innermost,
+)
 from airflow_connect.layout.rotation_batches import RecordColumns as PlacedColumns
 from airflow_connect.layout.timestamp_extractors import (
     RecordFieldTimestampExtractor,
@@ -35,6 +42,8 @@ _EXTRACTORS = (WallclockTimestampExtractor, RecordTimestampExtractor, RecordFiel
 
 def has_columnar_directories(partitioner: Any) -> bool:
     """Whether `ColumnDirectories` knows the partitioner; those of third parties it does not."""
+    if type(partitioner) is LatePartitioner:
+        return has_columnar_directories(partitioner.inner)
     if type(partitioner) is TimeBasedPartitioner:
         return type(partitioner.extractor) in _EXTRACTORS
     return type(partitioner) in (DefaultPartitioner, FieldPartitioner)
@@ -45,7 +54,8 @@ class ColumnDirectories:
 
     def __init__(self, partitioner: Any, now_ms: int) -> None:
         """`partitioner`: one that `has_columnar_directories`; `now_ms`: the run's clock."""
-        self._partitioner = partitioner
+        self._partitioner: Any = innermost(partitioner)
+        self._late = partitioner if isinstance(partitioner, LatePartitioner) else None
         self._now_ms = now_ms
 
     def place(self, piece: RecordColumns) -> PlacedColumns | None:
@@ -57,7 +67,8 @@ class ColumnDirectories:
                 if timestamps is None:
                     return None
                 codes, names = partitioner.directories_of_timestamps(timestamps)
-                return PlacedColumns(codes, names, timestamps, schema)
+                placed = PlacedColumns(codes, names, timestamps, schema)
+                return placed if self._late is None else _with_late(self._late, piece.original_topic, placed)
             if isinstance(partitioner, FieldPartitioner):
                 by_fields = _directories_of_fields(partitioner, piece.value)
                 return None if by_fields is None else PlacedColumns(*by_fields, None, schema)
@@ -72,6 +83,20 @@ class ColumnDirectories:
         if isinstance(extractor, RecordFieldTimestampExtractor):
             return _timestamps_of_field(extractor, piece.value)
         return None if piece.timestamp_type == TIMESTAMP_NOT_AVAILABLE else piece.timestamps
+
+
+def _with_late(partitioner: LatePartitioner, topic: str, placed: PlacedColumns) -> PlacedColumns | None:
+    """The same with late records in directories of their own; None where they are refused, one by one."""
+    times = placed.timestamps_ms
+    late = None if times is None else partitioner.late.are_late(topic, times)
+    if late is None:
+        return placed
+    if not partitioner.late_directory:
+        return None
+    names, count = placed.names, len(placed.names)
+    codes, used = dense_codes(placed.codes.astype(np.int64) + late * np.int64(count))
+    every = [*names, *map(partitioner.directory_of_late, names)]
+    return replace(placed, codes=codes.astype(np.int32), names=[every[number] for number in used.tolist()])
 
 
 def _timestamps_of_field(extractor: RecordFieldTimestampExtractor, value: ValueColumns) -> NDArray[np.int64] | None:

@@ -24,8 +24,10 @@ from airflow_connect.formats.avro import AvroFormat
 from airflow_connect.formats.avro_columns import record_writer
 from airflow_connect.formats.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
+from airflow_connect.formats.orc import OrcFormat
 from airflow_connect.formats.parquet import ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
+from airflow_connect.formats.string_lines import StringFormat
 from airflow_connect.layout.object_names import under_renamed_topic
 from airflow_connect.layout.rotation_batches import RecordColumns as PlacedColumns
 
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.storage.open_file import FileStream
     from airflow_connect.connectors.storage.task_plan import StorageTaskPlan
 
-_FORMATS = (AvroFormat, ByteArrayFormat, JsonFormat, ParquetFormat)
+_FORMATS = (AvroFormat, ByteArrayFormat, JsonFormat, OrcFormat, ParquetFormat, StringFormat)
 _SCHEMAS_KEPT = 100
 
 
@@ -69,7 +71,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Records as columns of a Parquet file."""
+    """Records as columns of a Parquet or ORC file."""
 
     batch: pa.RecordBatch
 
@@ -184,6 +186,8 @@ def _row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
     if isinstance(file_format, ByteArrayFormat):
         is_bytes = schema.type is Type.BYTES and schema.name is None
         return _raw_encoder(file_format.separator) if is_bytes else None
+    if isinstance(file_format, StringFormat):
+        return _text_encode if schema.type is Type.STRING and schema.name is None else None
     try:
         if isinstance(file_format, AvroFormat):
             return _avro_encoder(record_writer(file_format, schema))
@@ -205,6 +209,10 @@ def _raw_encoder(separator: bytes) -> RowEncoder:
         return Lines(pc.binary_join_element_wise(values, b"", separator))
 
     return encode
+
+
+def _text_encode(values: Any) -> Rows | None:
+    return Lines(pc.binary_join_element_wise(values, "", "\n"))
 
 
 def _avro_encoder(write: Callable[[Any], Any | None] | None) -> RowEncoder | None:

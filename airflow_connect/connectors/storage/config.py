@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.plugins import PluginKind, PluginRef, resolve
 from airflow_connect.connectors.storage import keys
+from airflow_connect.connectors.storage.complete_keys import CompleteConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class LayoutConfig:
         timestamp_field: for RecordField: dotted field name.
         schema_affix: `NONE`, `PREFIX` or `SUFFIX`.
         tombstone_directory: directory of records with null values.
+        complete: which directories are announced as complete, and what happens to late records.
+        in_file_system: whether names are those of a file system, as Confluent's HDFS sink writes them: with the last
+            offset, `+` between their parts and `/` between directories.
+        topic_pattern: in a file system: `topic.capture.groups.regex`, "" when it is not set.
     """
 
     topics_dir: str
@@ -43,6 +48,9 @@ class LayoutConfig:
     timestamp_field: str
     schema_affix: str = "NONE"
     tombstone_directory: str = "tombstone"
+    complete: CompleteConfig = field(default_factory=CompleteConfig)
+    in_file_system: bool = False
+    topic_pattern: str = ""
 
     @property
     def is_time_based(self) -> bool:
@@ -50,12 +58,20 @@ class LayoutConfig:
         return keys.is_time_based(self.partitioner.name)
 
     @classmethod
-    def from_parsed(cls, parsed: Mapping[str, Any], *, tombstone_directory: str) -> LayoutConfig:
-        """From the typed values of `storage_keys()`."""
+    def from_parsed(
+        cls,
+        parsed: Mapping[str, Any],
+        *,
+        tombstone_directory: str,
+        in_file_system: bool = False,
+        topic_pattern: str = "",
+    ) -> LayoutConfig:
+        """From the typed values of `storage_keys()`; `in_file_system`, `topic_pattern`: see the attributes."""
+        topics_dir = parsed[keys.TOPICS_DIR]
         return cls(
-            topics_dir=parsed[keys.TOPICS_DIR],
+            topics_dir=_plain_directory(topics_dir) if in_file_system else topics_dir,
             directory_delim=parsed[keys.DIRECTORY_DELIM],
-            file_delim=parsed[keys.FILE_DELIM],
+            file_delim="+" if in_file_system else parsed[keys.FILE_DELIM],
             offset_pad_width=parsed[keys.OFFSET_PAD_WIDTH],
             partitioner=resolve(PluginKind.PARTITIONER, parsed[keys.PARTITIONER_CLASS]),
             partition_fields=tuple(parsed[keys.PARTITION_FIELD_NAME]),
@@ -67,7 +83,15 @@ class LayoutConfig:
             timestamp_field=parsed[keys.TIMESTAMP_FIELD],
             schema_affix=parsed[keys.SCHEMA_AFFIX].upper(),
             tombstone_directory=tombstone_directory,
+            complete=CompleteConfig.from_parsed(parsed),
+            in_file_system=in_file_system,
+            topic_pattern=topic_pattern,
         )
+
+
+def _plain_directory(path: str) -> str:
+    """A directory without leading, trailing and doubled slashes: in a file system they mean nothing."""
+    return "/".join(part for part in path.strip().split("/") if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +107,9 @@ class RotationConfig:
             partitioner.
         max_open_files: directories with an open file per topic-partition; 0: no limit.
         schema_compatibility: `NONE`, `BACKWARD`, `FORWARD` or `FULL`.
+        is_compact: each directory has files of its own, which only flush_size ends.
+        keeps_schema: whether one schema counts for the whole topic-partition, as in Confluent's HDFS sink.
+        remembers_schema: whether it outlives the run: the next one begins with the schema of the last file.
     """
 
     flush_size: int
@@ -91,6 +118,9 @@ class RotationConfig:
     on_partition_change: bool
     max_open_files: int
     schema_compatibility: str
+    is_compact: bool = False
+    keeps_schema: bool = False
+    remembers_schema: bool = False
 
     @classmethod
     def from_parsed(cls, parsed: Mapping[str, Any]) -> RotationConfig:
@@ -102,6 +132,7 @@ class RotationConfig:
             on_partition_change=parsed[keys.ROTATE_ON_PARTITION_CHANGE],
             max_open_files=max(0, parsed[keys.MAX_OPEN_FILES]),
             schema_compatibility=parsed[keys.SCHEMA_COMPATIBILITY].upper(),
+            is_compact=parsed[keys.FILES_PER_PARTITION] == keys.COMPACT,
         )
 
 
@@ -120,6 +151,8 @@ class FormatConfig:
         bytes_extension: extension of raw bytes files, with dot.
         bytes_separator: bytes after every record of a raw bytes file.
         enhanced_avro_schemas, connect_meta_data, allow_optional_map_keys: see their keys' documentation.
+        codec_in_extension: whether names of Parquet files tell their codec: `.snappy.parquet`.
+        tells_schemas: whether the driver is told the schemas of the values, for tables over the files.
     """
 
     value: PluginRef
@@ -135,6 +168,8 @@ class FormatConfig:
     enhanced_avro_schemas: bool = True
     connect_meta_data: bool = True
     allow_optional_map_keys: bool = False
+    codec_in_extension: bool = True
+    tells_schemas: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +183,13 @@ class NullConfig:
 
     behavior: str
     report_to_dlq: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """The parts of a storage sink's configuration that do not depend on the store."""
+
+    layout: LayoutConfig
+    rotation: RotationConfig
+    formats: FormatConfig
+    nulls: NullConfig

@@ -19,8 +19,10 @@ from airflow_connect.api.config_validators import (
     ValidString,
 )
 from airflow_connect.api.config_values import invalid
+from airflow_connect.api.connector_keys import FLUSH_ON_END
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.plugins import PluginKind, resolve
+from airflow_connect.connectors.storage.complete_keys import complete_keys
 from airflow_connect.connectors.storage.visibility import OfPartitioner
 from airflow_connect.layout.escaping import check_delimiter
 
@@ -30,6 +32,7 @@ ROTATE_INTERVAL_MS = "rotate.interval.ms"
 ROTATE_SCHEDULE_INTERVAL_MS = "rotate.schedule.interval.ms"
 ROTATE_ON_PARTITION_CHANGE = "rotate.file.on.partition.change"
 MAX_OPEN_FILES = "partitioner.max.open.files"
+FILES_PER_PARTITION = "files.per.partition"
 SCHEMA_COMPATIBILITY = "schema.compatibility"
 SCHEMAS_CACHE = "schemas.cache.config"
 ENHANCED_AVRO_SCHEMA_SUPPORT = "enhanced.avro.schema.support"
@@ -55,6 +58,7 @@ TIMESTAMP_FIELD = "timestamp.field"
 SCHEMA_AFFIX = "s3.schema.partition.affix.type"
 
 PARTITIONERS = "airflow_connect.layout.partitioners"
+CLASSIC, COMPACT = "classic", "compact"
 DEFAULT_PARTITIONER = "io.confluent.connect.storage.partitioner.DefaultPartitioner"
 PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd", "uncompressed")
 _TIME_BASED = {f"{PARTITIONERS}:{name}Partitioner" for name in ("TimeBased", "Daily", "Hourly")}
@@ -64,8 +68,14 @@ _CONNECTOR, _STORAGE, _PARTITIONER = "Connector", "Storage", "Partitioner"
 def storage_keys() -> ConfigDef:
     """Keys of Confluent's groups Connector, Storage and Partitioner, and the rules between them."""
     definition = ConfigDef().define(*_file_keys()).define(*_codec_keys()).define(*_unused_keys())
-    definition.define(*_storage_keys()).define(*_partitioner_keys())
+    definition.define(*_storage_keys()).define(*_partitioner_keys()).include(complete_keys())
     definition.define_rule((ROTATE_SCHEDULE_INTERVAL_MS, TIMEZONE), _schedule_needs_timezone)
+    definition.define_rule((FILES_PER_PARTITION, FLUSH_ON_END), _compact_leaves_nothing)
+    definition.define_unused(
+        (ROTATE_INTERVAL_MS, ROTATE_SCHEDULE_INTERVAL_MS, ROTATE_ON_PARTITION_CHANGE, MAX_OPEN_FILES),
+        beside=(FILES_PER_PARTITION, COMPACT),
+        reason=f"With {FILES_PER_PARTITION}={COMPACT} only {FLUSH_SIZE} and the end of the run end a file.",
+    )
     definition.define_rule((PARTITIONER_CLASS, PARTITION_FIELD_NAME), _field_partitioner_needs_fields)
     time_keys = (PARTITIONER_CLASS, PARTITION_DURATION_MS, PATH_FORMAT, LOCALE, TIMEZONE, DIRECTORY_DELIM)
     return definition.define_rule(time_keys, _time_based_partitioner_needs_time)
@@ -86,7 +96,7 @@ def _file_keys() -> list[ConfigKey]:
         ConfigKey(
             FLUSH_SIZE, Type.INT, REQUIRED,
             "Number of records of one topic-partition, over all its open files, after which its files are"
-            " complete.",
+            " complete; with files.per.partition=compact the number of records in each file.",
             None, high, _CONNECTOR,
         ),
         ConfigKey(
@@ -114,6 +124,14 @@ def _file_keys() -> list[ConfigKey]:
             "Number of directories of one topic-partition that may have an open file; one more completes"
             " the files. -1 is no limit: open files beyond the memory budget spill to disk.",
             None, low, _CONNECTOR,
+        ),
+        ConfigKey(
+            FILES_PER_PARTITION, Type.STRING, CLASSIC,
+            "`classic`: all open files of a topic-partition end together, as Confluent's do. `compact`: each"
+            " directory has files of its own, which end at flush.size records or with the run and at nothing"
+            " else, so that late records and alternating schemas make no small files; flush.size then counts"
+            " the records of a directory. It needs flush.on.end=true.",
+            ValidString(CLASSIC, COMPACT), medium, _CONNECTOR,
         ),
         ConfigKey(
             SCHEMA_COMPATIBILITY, Type.STRING, "NONE",
@@ -293,6 +311,16 @@ def _schedule_needs_timezone(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             TIMEZONE,
             f"{TIMEZONE} configuration must be set when using {ROTATE_SCHEDULE_INTERVAL_MS}",
             f"Set {TIMEZONE}, for example to UTC.",
+        )
+
+
+def _compact_leaves_nothing(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if parsed[FILES_PER_PARTITION] == COMPACT and parsed.get(FLUSH_ON_END) is False:
+        yield Problem(
+            FILES_PER_PARTITION,
+            f"{FILES_PER_PARTITION}={COMPACT} gathers records of all offsets into the files of each directory, so that"
+            f" none can be left for the next run as {FLUSH_ON_END}=false wants",
+            f"Set {FLUSH_ON_END}=true, or {FILES_PER_PARTITION}={CLASSIC}.",
         )
 
 

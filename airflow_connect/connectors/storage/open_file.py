@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import DataError, FatalDataError, UnencodableError
+from airflow_connect.connectors.storage.value_schemas import schema_text, with_schema
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
@@ -33,10 +34,12 @@ class StreamSettings:
     Attributes:
         format: the configured format.
         gzip_level: Confluent's `s3.compression.level`, or None for no compression.
+        tells_schema: whether staged files carry the schema of their values (`StagedFile.value_schema`).
     """
 
     format: Format
     gzip_level: int | None = None
+    tells_schema: bool = False
 
 
 class FileStream:
@@ -46,6 +49,7 @@ class FileStream:
         """Open the staged file and the encoder; costs no request."""
         file_format = settings.format
         self._key = identity.key
+        self._told_schema = schema_text(schema) if settings.tells_schema else ""
         self._staging: StagingFile = stager.open(
             replace(
                 identity,
@@ -114,7 +118,8 @@ class FileStream:
             self._encoder.finish()
         if self._gzip is not None:
             self._gzip.finish()
-        return self._staging.close(end, records)
+        staged = self._staging.close(end, records)
+        return with_schema(staged, self._told_schema) if self._told_schema else staged
 
     def abort(self) -> None:
         """Discard everything."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import plugins
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.connectors.storage.complete_keys import APPEND, DIRECTORY
 from airflow_connect.connectors.storage.open_file import StreamSettings
 from airflow_connect.connectors.storage.task_plan import StorageLayout, StorageTaskPlan
+from airflow_connect.connectors.storage.value_schemas import schema_of_text
+from airflow_connect.layout.late_records import LatePartitioner, LateRecords
 from airflow_connect.layout.object_names import HEADERS, KEYS, NameSettings, keys_extension
 from airflow_connect.layout.partitioners import (
     Affix,
@@ -18,42 +21,46 @@ from airflow_connect.layout.partitioners import (
     SchemaAffixPartitioner,
     TimeBasedPartitioner,
     TombstonePartitioner,
+    innermost,
 )
 from airflow_connect.layout.rotation import RotationSettings
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
+from airflow_connect.layout.time_grid import TimeGrid
 from airflow_connect.layout.time_zones import Zone
 
 if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.schema import Schema
     from airflow_connect.api.sink_roles import RoleContext
-    from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, NullConfig, RotationConfig
+    from airflow_connect.connectors.storage.complete_keys import CompleteConfig
+    from airflow_connect.connectors.storage.config import FormatConfig, LayoutConfig, StorageConfig
     from airflow_connect.connectors.storage.topic_names import TopicName
     from airflow_connect.formats.format import Format
 
 WRITE_NULLS = "write"
 
 
-@dataclass(frozen=True, slots=True)
-class StorageConfig:
-    """The parts of a storage sink's configuration that do not depend on the store."""
-
-    layout: LayoutConfig
-    rotation: RotationConfig
-    formats: FormatConfig
-    nulls: NullConfig
-
-
-def open_layout(config: StorageConfig, raw: Mapping[str, str]) -> StorageLayout:
+def open_layout(
+    config: StorageConfig, raw: Mapping[str, str], late_before: Mapping[str, int] | None = None
+) -> StorageLayout:
     """Partitioner, rotation and names.
 
     Args:
         config: the typed configuration.
         raw: the connector's configuration, for classes of third parties.
+        late_before: see `RoleContext`.
 
     Raises:
         ConfigError: a value that only its owner can check, e.g. an illegal date pattern.
     """
     layout, rotation = config.layout, config.rotation
     partitioner = open_partitioner(layout, raw)
+    late = open_late_records(layout.complete, partitioner, late_before or {})
+    if late is not None and layout.complete.late_records != APPEND:
+        directory = layout.complete.late_directory if layout.complete.late_records == DIRECTORY else ""
+        partitioner = LatePartitioner(
+            partitioner, late, directory, "/" if layout.in_file_system else layout.directory_delim
+        )
     writes_nulls = config.nulls.behavior == WRITE_NULLS
     if writes_nulls:
         partitioner = TombstonePartitioner(partitioner, layout.tombstone_directory)
@@ -67,14 +74,46 @@ def open_layout(config: StorageConfig, raw: Mapping[str, str]) -> StorageLayout:
         is_time_based=partitioner.is_time_based,
         schema_compatibility=StorageSchemaCompatibility.of(rotation.schema_compatibility),
         tombstone_directory=layout.tombstone_directory if writes_nulls else None,
+        is_compact=rotation.is_compact,
+        keeps_schema=rotation.keeps_schema,
     )
     names = NameSettings(
         topics_dir=layout.topics_dir,
-        directory_delimiter=layout.directory_delim,
+        directory_delimiter="/" if layout.in_file_system else layout.directory_delim,
         file_delimiter=layout.file_delim,
         pad_width=layout.offset_pad_width,
+        hold_end=layout.in_file_system,
+        topic_pattern=layout.topic_pattern if layout.in_file_system else None,
     )
-    return StorageLayout(partitioner, settings, names)
+    return StorageLayout(partitioner, settings, names, late)
+
+
+def open_late_records(
+    complete: CompleteConfig, partitioner: Partitioner, late_before: Mapping[str, int]
+) -> LateRecords | None:
+    """Which records are late; None where runs do not find out which directories are complete.
+
+    Raises:
+        ConfigError: directories of this partitioner are never complete.
+    """
+    return LateRecords(open_grid(partitioner), late_before) if complete.is_on else None
+
+
+def open_grid(partitioner: Partitioner) -> TimeGrid:
+    """When directories of a partitioner end.
+
+    Raises:
+        ConfigError: nobody knows, or their names come again.
+    """
+    inner = innermost(partitioner)
+    if type(inner) is not TimeBasedPartitioner:
+        raise ConfigError(
+            f"Nobody knows when directories of {type(inner).__name__} are complete.",
+            suggestion="Use TimeBasedPartitioner, DailyPartitioner or HourlyPartitioner, or remove complete.directories"
+            " and complete.marker.",
+            config_path="partitioner.class",
+        )
+    return TimeGrid(inner)
 
 
 def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitioner:
@@ -164,7 +203,10 @@ def open_format(ref: plugins.PluginRef, config: FormatConfig, raw: Mapping[str, 
         "ParquetFormat": {
             "codec": config.parquet_codec,
             "allow_optional_map_keys": config.allow_optional_map_keys,
+            "codec_in_extension": config.codec_in_extension,
         },
+        "OrcFormat": {"allow_optional_map_keys": config.allow_optional_map_keys},
+        "StringFormat": {},
     }
     file_format: Format = opened(**arguments[name])
     is_text = name in ("JsonFormat", "ByteArrayFormat")
@@ -175,8 +217,8 @@ def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPl
     """Everything a task needs."""
     formats, raw = config.formats, context.config
     return StorageTaskPlan(
-        layout=open_layout(config, raw),
-        value=open_format(formats.value, formats, raw),
+        layout=open_layout(config, raw, context.late_before),
+        value=replace(open_format(formats.value, formats, raw), tells_schema=formats.tells_schemas),
         key=open_format(formats.key, formats, raw) if formats.key else None,
         headers=open_format(formats.header, formats, raw) if formats.header else None,
         now_ms=context.now_ms,
@@ -185,7 +227,14 @@ def open_task_plan(config: StorageConfig, context: RoleContext) -> StorageTaskPl
         on_null_values=config.nulls.behavior,
         report_nulls=config.nulls.report_to_dlq,
         check_each=context.check_each,
+        remembers_schemas=config.rotation.remembers_schema,
+        schemas_before=_schemas_before(context) if config.rotation.remembers_schema else {},
     )
+
+
+def _schemas_before(context: RoleContext) -> dict[TopicPartition, Schema]:
+    known = {text: schema_of_text(text) for text in dict.fromkeys(context.schemas_before.values())}
+    return {tp: schema for tp, text in context.schemas_before.items() if (schema := known[text]) is not None}
 
 
 def extensions(plan: StorageTaskPlan) -> list[str]:
@@ -210,16 +259,24 @@ def key_pattern(plan: StorageTaskPlan, topics: Mapping[str, Sequence[TopicName]]
     dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     original = "|".join(re.escape(topic) for topic in sorted(topics))
     extension = "|".join(re.escape(e) for e in extensions(plan))
+    by_prefix: dict[str, dict[str, Sequence[TopicName]]] = {}
+    for topic in sorted(topics):
+        by_prefix.setdefault(names.prefix_of(topic), {})[topic] = topics[topic]
+    folders = "|".join(
+        f"{re.escape(prefix)}(?:{_folders(names, these, f'own{number}')})"
+        for number, (prefix, these) in enumerate(by_prefix.items())
+    )
     return (
-        rf"{re.escape(names.prefix)}(?:{_folders(names, topics)})(?:{plan.layout.partitioner.directory_regex()}){dd}"
+        rf"(?:{folders})(?:{plan.layout.partitioner.directory_regex()}){dd}"
         rf"(?P<topic>{original}){fd}(?P<partition>\d+){fd}(?P<start>\d+)(?:{extension})"
     )
 
 
-def _folders(names: NameSettings, topics: Mapping[str, Sequence[TopicName]]) -> str:
+def _folders(names: NameSettings, topics: Mapping[str, Sequence[TopicName]], group: str) -> str:
     """Folders of topics, each with a look ahead at the original topic in the file's name.
 
-    A topic that merged into another must not open the folders of one to the files of all.
+    A topic that merged into another must not open the folders of one to the files of all. `group`: a name that the
+    whole expression uses once.
     """
     dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     file_name = rf"{dd}{{}}{fd}\d+{fd}\d+(?:\D.*)?$"
@@ -233,7 +290,7 @@ def _folders(names: NameSettings, topics: Mapping[str, Sequence[TopicName]]) -> 
     ]
     if unchanged:
         own = "|".join(re.escape(topic) for topic in sorted(unchanged))
-        folders.insert(0, f"(?P<own>{own}){dd}(?=.*{file_name.format('(?P=own)')})")
+        folders.insert(0, f"(?P<{group}>{own}){dd}(?=.*{file_name.format(f'(?P={group})')})")
     return "|".join(folders)
 
 
@@ -241,8 +298,8 @@ def key_prefixes(plan: StorageTaskPlan, topics: Mapping[str, Sequence[TopicName]
     """Prefixes under which those keys are found; none lies inside another."""
     names = plan.layout.names
     found = sorted(
-        names.topic_prefix(name.exact) if name.exact is not None else names.prefix + name.head
-        for final in topics.values()
+        names.prefix_of(topic) + (name.head if name.exact is None else f"{name.exact}{names.directory_delimiter}")
+        for topic, final in topics.items()
         for name in final
     )
     return tuple(p for p in dict.fromkeys(found) if not any(p != other and p.startswith(other) for other in found))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_connect.connectors.storage.compact_writer import CompactWriter
 from airflow_connect.connectors.storage.topic_partition_writer import TopicPartitionWriter
+from airflow_connect.connectors.storage.value_schemas import once_each
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -29,7 +31,8 @@ class StorageSinkTask:
         """One writer per planned range."""
         self._plan = plan
         self._stager = stager
-        self._writers = {r.topic_partition: TopicPartitionWriter(r, plan, stager) for r in ranges}
+        writer = CompactWriter if plan.layout.rotation.is_compact else TopicPartitionWriter
+        self._writers = {r.topic_partition: writer(r, plan, stager) for r in ranges}
         self._by_name = {(tp.topic, tp.partition): w for tp, w in self._writers.items()}
         self._since_check = 0
         self._columns: ColumnPath | None = None
@@ -66,7 +69,7 @@ class StorageSinkTask:
         if self._columns is None:
             raise TypeError("This sink was not configured for the columnar path.")
         writer = self._by_name[pieces[0].original_topic, pieces[0].original_partition]
-        if not all(writer.can_join(piece.topic, piece.value.schema) for piece in pieces):
+        if not writer.can_join(pieces):
             return False
         laid_out = self._columns.lay_out(pieces)
         if laid_out is None:
@@ -87,7 +90,7 @@ class StorageSinkTask:
 
     def staged_files(self) -> list[StagedFile]:
         """All staged files, in the order in which each writer ended them."""
-        return [file for writer in self._writers.values() for file in writer.staged_files()]
+        return once_each(file for writer in self._writers.values() for file in writer.staged_files())
 
     def abort(self) -> None:
         """Discard open files and release the stager."""

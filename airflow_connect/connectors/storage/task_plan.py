@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.storage.open_file import StreamSettings
+    from airflow_connect.layout.late_records import LateRecords
     from airflow_connect.layout.object_names import NameSettings
     from airflow_connect.layout.partitioners import Partitioner
     from airflow_connect.layout.rotation import RotationSettings
@@ -22,11 +26,13 @@ class StorageLayout:
         partitioner: record -> directory.
         rotation: where files end.
         names: grammar of object names.
+        late: which records are late, where runs find out which directories are complete; else None.
     """
 
     partitioner: Partitioner
     rotation: RotationSettings
     names: NameSettings
+    late: LateRecords | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class StorageTaskPlan:
             records left for the next run (false).
         on_null_values: `ignore`, `fail` or `write`.
         report_nulls: whether ignored null values go to the dead letter queue (`report.null.values.to.dlq`).
+        remembers_schemas: whether reports tell the schema of the last file, with which the next run begins.
+        schemas_before: schemas with which this run begins.
         check_each: whether each value is encoded by itself first, to find the one that cannot be.
         memory_budget_bytes: bytes that all open files of the task may hold in memory before they spill to disk.
     """
@@ -54,4 +62,6 @@ class StorageTaskPlan:
     on_null_values: str = FAIL
     report_nulls: bool = True
     check_each: bool = False
+    remembers_schemas: bool = False
+    schemas_before: Mapping[TopicPartition, Schema] = field(default_factory=dict)
     memory_budget_bytes: int = field(default=256 * 1024 * 1024)

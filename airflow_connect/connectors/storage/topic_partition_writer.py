@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.api.errors import DataError, FatalDataError
+from airflow_connect.api.errors import DataError, FatalDataError, LateRecordError
 from airflow_connect.api.run import PartitionReport, StagedFile
 from airflow_connect.connectors.storage.open_file import FileStream, StreamSettings
+from airflow_connect.connectors.storage.record_times import RecordTimes
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
+from airflow_connect.connectors.storage.value_schemas import schema_text
 from airflow_connect.formats.format import check_value
 from airflow_connect.formats.key_and_header_values import headers_value_for, wrap_key_for
-from airflow_connect.layout.object_names import is_legal_topic, keys_extension, object_key, under_renamed_topic
+from airflow_connect.layout.object_names import (
+    NameSettings,
+    ended_key,
+    is_legal_topic,
+    keys_extension,
+    object_key,
+    under_renamed_topic,
+)
 from airflow_connect.layout.rotation import Reason, Rotation
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 from airflow_connect.stores.store import FileIdentity, Stager
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.offsets import OffsetRange
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
@@ -29,7 +42,7 @@ KEY, HEADERS, VALUE = "key", "headers", "value"
 
 @dataclass(slots=True)
 class OpenFile:
-    """The open streams of one directory. A tombstone file has no value stream.
+    """The open streams of one directory and schema. A tombstone file has no value stream.
 
     Attributes:
         directory: the partitioner's, `under_renamed_topic` where the topic was changed.
@@ -73,7 +86,8 @@ class TopicPartitionWriter:
     """Writes the records of one planned range, in offset order, into staged files.
 
     All files of a topic-partition end together, as in Confluent's storage sinks: that is what makes `commit_offset` a
-    single number. The order of decisions for each record is reference rule 2.3 (layout/rotation.py).
+    single number. The order of decisions for each record is reference rule 2.3 (layout/rotation.py). Where
+    each directory has files of its own instead, see `CompactWriter`.
     """
 
     def __init__(self, planned: OffsetRange, plan: StorageTaskPlan, stager: Stager) -> None:
@@ -81,12 +95,15 @@ class TopicPartitionWriter:
         self._range = planned
         self._plan = plan
         self._stager = stager
-        self._rotation = Rotation(plan.layout.rotation, plan.now_ms)
+        self._rotation = Rotation(plan.layout.rotation, plan.now_ms, plan.schemas_before.get(planned.topic_partition))
+        self._last_file: OpenFile | None = None
         self._compatibility = plan.layout.rotation.schema_compatibility
-        self._open: dict[str, OpenFile] = {}
+        self._open: dict[tuple[str, Schema | None], OpenFile] = {}
         self._staged: list[Future[StagedFile]] = []
         self._settled = Counts()
         self._pending = Counts()
+        late = plan.layout.late
+        self._times = None if late is None else RecordTimes(planned.topic, plan.now_ms, late)
         self._commit_offset = planned.start
         self.added_bytes = 0
         """About how many bytes of values were written since whoever looks after memory set this to 0."""
@@ -117,20 +134,30 @@ class TopicPartitionWriter:
             return self._null(record)
         layout, now_ms = self._plan.layout, self._plan.now_ms
         timestamp = layout.partitioner.timestamp_ms(record, now_ms) if layout.rotation.is_time_based else None
-        directory = layout.partitioner.directory(record, now_ms)
+        try:
+            directory = layout.partitioner.directory(record, now_ms)
+        except LateRecordError:
+            if self._times is not None:
+                self._times.refused()
+            raise
         if record.topic != self._range.topic:
             directory = _renamed(record, directory)
+        self._put(directory, timestamp, record)
+        return True
+
+    def _put(self, directory: str, timestamp: int | None, record: SinkRecord) -> None:
+        """Write a record that has a place, and end files before or behind it."""
+        now_ms = self._plan.now_ms
         if self._rotation.before_write(directory, timestamp, record.value_schema, now_ms) is not None:
             self.rotate()
             # Skipped records and dead letters since the last written one are settled too.
             self._commit_offset = record.offset
             self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
-        self._write(directory, record)
+        self._write(directory, self._rotation.current_schema(directory), record, timestamp)
         # Only now: a record that ends files belongs to those that it opens, and one that fails is counted elsewhere.
         self._pending.read += 1
         if self._rotation.written(directory) is not None:
             self.rotate()
-        return True
 
     def put_columns(self, batch: LaidOut, skipped: int = 0) -> None:
         """Write a batch; equal to `put` of each record, and `skip` of those that were dropped between them.
@@ -142,10 +169,11 @@ class TopicPartitionWriter:
         Raises:
             DataError: as `put`.
         """
+        self._put_columns(batch if batch.topic == self._range.topic else batch.under_renamed_topic(), skipped)
+
+    def _put_columns(self, batch: LaidOut, skipped: int) -> None:
         from airflow_connect.layout.rotation_batches import next_cut
 
-        if batch.topic != self._range.topic:
-            batch = batch.under_renamed_topic()
         start, count, now_ms = 0, len(batch.offsets), self._plan.now_ms
         while start < count:
             cut = next_cut(self._rotation, batch.placed, start, now_ms)
@@ -162,15 +190,27 @@ class TopicPartitionWriter:
                     self._commit_offset = int(batch.offsets[stop])
             start = stop
 
-    def can_join(self, topic: str, schema: Schema | None) -> bool:
-        """Whether records may be written in columns: their topic is legal, and they need no other schema's form."""
-        if not is_legal_topic(topic):
+    def can_join(self, pieces: Sequence[RecordColumns]) -> bool:
+        """Whether records may be written in columns: their topics are legal, and they need no other schema's form."""
+        if not all(is_legal_topic(piece.topic) for piece in pieces) or self._mixes_schemaless(pieces):
             return False
         if self._compatibility is StorageSchemaCompatibility.NONE:
             return True
-        return (schema is None or schema.version is not None) and all(
-            current == schema for current in self._rotation.schemas.values()
-        )
+        schemas = {piece.value.schema for piece in pieces}
+        if len(schemas) > 1:  # One of them may need the form of another.
+            return False
+        schema = schemas.pop()
+        return (schema is None or schema.version is not None) and self._needs_no_projection(schema)
+
+    def _mixes_schemaless(self, pieces: Sequence[RecordColumns]) -> bool:
+        """Whether values with and without schema would follow one another where one schema counts for all files."""
+        if not self._rotation.settings.keeps_schema:
+            return False
+        schemas = [*self._rotation.schemas.values(), *(piece.value.schema for piece in pieces)]
+        return len({schema is None for schema in schemas}) > 1
+
+    def _needs_no_projection(self, schema: Schema | None) -> bool:
+        return all(current == schema for current in self._rotation.schemas.values())
 
     def skip(self, count: int = 1) -> None:
         """Account for records that are dropped on purpose."""
@@ -188,9 +228,10 @@ class TopicPartitionWriter:
     def rotate(self) -> None:
         """End all open files of the partition, in the order in which they were opened."""
         for file in self._open.values():
-            for stream in file.streams.values():
-                self._staged.append(stream.close(file.end, file.records))
+            self._staged += self._close(file)
             self._commit_offset = max(self._commit_offset, file.end)
+            if self._last_file is None or file.end > self._last_file.end:
+                self._last_file = file
         self._open.clear()
         self._rotation.rotated()
         self._settle()
@@ -225,7 +266,14 @@ class TopicPartitionWriter:
             dead_lettered=done.dead_lettered,
             left=left,
             stopped_early=reason,
+            times=None if self._times is None else self._times.report(),
+            value_schema=self._schema_of_last_file(),
         )
+
+    def _schema_of_last_file(self) -> str:
+        if not self._plan.remembers_schemas or self._last_file is None:
+            return ""
+        return schema_text(self._last_file.value_schema)
 
     def staged_files(self) -> list[StagedFile]:
         """Wait until every ended file is on the server.
@@ -241,7 +289,13 @@ class TopicPartitionWriter:
             stream.abort()
         self._open.clear()
 
+    @staticmethod
+    def _close(file: OpenFile) -> list[Future[StagedFile]]:
+        return [stream.close(file.end, file.records) for stream in file.streams.values()]
+
     def _settle(self) -> None:
+        if self._times is not None:
+            self._times.settle()
         self._settled.add(self._pending)
         self._pending = Counts()
 
@@ -256,11 +310,16 @@ class TopicPartitionWriter:
         self._pending.filtered += 1
         return not (self._plan.report_nulls and self._plan.on_null_values == IGNORE)
 
-    def _write(self, directory: str, record: SinkRecord) -> None:
-        """Write a record to all of its files, or to none: whatever can refuse it comes before the first `append`."""
-        file = self._open.get(directory)
-        if file is None:
-            file = OpenFile(directory, record.offset, self._rotation.current_schema(directory))
+    def _write(self, directory: str, schema: Schema | None, record: SinkRecord, timestamp: int | None) -> OpenFile:
+        """Write a record to all of its files, or to none: whatever can refuse it comes before the first `append`.
+
+        Args:
+            directory: where the files are.
+            schema: of their values, to which the record's is projected.
+            record: the record.
+            timestamp: its time, where directories follow time.
+        """
+        file = self._open.get((directory, schema)) or OpenFile(directory, record.offset, schema)
         entries = self._entries(file, record)
         if self._plan.check_each:
             for entry in entries:
@@ -272,12 +331,15 @@ class TopicPartitionWriter:
                 for stream in file.streams.values():
                     stream.abort()
             raise
-        self._open[directory] = file
+        self._open[directory, schema] = file
         for stream, entry in zip(streams, entries, strict=True):
             self.added_bytes += stream.append(entry.value)
         file.end = record.offset + 1
         file.records += 1
         self._pending.written += 1
+        if self._times is not None and record.value is not None:
+            self._times.note(directory, timestamp)
+        return file
 
     def _entries(self, file: OpenFile, record: SinkRecord) -> list[Entry]:
         plan = self._plan
@@ -295,6 +357,8 @@ class TopicPartitionWriter:
         """Write the records `[start, stop)`, directory by directory, in the order in which directories appear."""
         self._pending.read += stop - start
         self._pending.written += stop - start
+        if self._times is not None:
+            self._times.note_columns(batch.placed, start, stop)
         from airflow_connect.layout.code_groups import group_by_code
 
         offsets = batch.offsets[start:stop]
@@ -302,14 +366,18 @@ class TopicPartitionWriter:
         rows, shift = (batch.rows, start) if order is None else (batch.rows.take(order + start), 0)
         for group in groups:
             directory = batch.placed.names[group.code]
-            file = self._open.get(directory)
-            if file is None:
-                schema = self._rotation.current_schema(directory)
-                file = self._open[directory] = OpenFile(directory, int(offsets[group.first]), schema)
+            file = self._opened(directory, self._rotation.current_schema(directory), int(offsets[group.first]))
             stream = self._stream(file, VALUE, file.value_schema, self._plan.value)
             rows.write(stream, shift + group.low, shift + group.high)
             file.end = int(offsets[group.last]) + 1
             file.records += group.high - group.low
+
+    def _opened(self, directory: str, schema: Schema | None, offset: int) -> OpenFile:
+        """The open file of a directory and schema; a new one begins at `offset`."""
+        file = self._open.get((directory, schema))
+        if file is None:
+            file = self._open[directory, schema] = OpenFile(directory, offset, schema)
+        return file
 
     def _stream(self, file: OpenFile, role: str, schema: Schema | None, settings: StreamSettings) -> FileStream:
         stream = file.streams.get(role)
@@ -322,9 +390,14 @@ class TopicPartitionWriter:
         extension = settings.format.extension
         if role != VALUE:
             extension = keys_extension(extension, ".keys" if role == KEY else ".headers")
-        topic, partition = self._range.topic, self._range.partition
-        key = object_key(file.directory, topic, partition, file.start, extension, self._plan.layout.names)
-        return FileIdentity(key, topic, partition, file.start, role=role)
+        topic, partition, names = self._range.topic, self._range.partition, self._plan.layout.names
+        key = object_key(file.directory, topic, partition, file.start, extension, names)
+        key_at = partial(_ended, key, extension, names) if names.hold_end else None
+        return FileIdentity(key, topic, partition, file.start, role=role, root=names.prefix_of(topic), key_at=key_at)
+
+
+def _ended(key: str, extension: str, names: NameSettings, end: int) -> str:
+    return ended_key(key, end, extension, names)
 
 
 def _renamed(record: SinkRecord, directory: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import fastavro
 import numpy as np
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from airflow_connect.api.columns import RecordColumns
@@ -21,8 +22,9 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.api.resolved_config import load_connector_config
 from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.s3.config import S3SinkConfig
-from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
+from airflow_connect.connectors.storage.opening import open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
 from airflow_connect.kafka.column_batch import ColumnBatch
 from airflow_connect.runtime.executor.converting import RecordConverter
@@ -31,6 +33,7 @@ from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink_loop import SinkLoop
 from airflow_connect.stores.store import FileIdentity
 
+HDFS = "io.confluent.connect.hdfs.HdfsSinkConnector"
 NOW_MS = 1_700_000_000_000
 
 
@@ -127,7 +130,13 @@ class CountingTask(StorageSinkTask):
 
 
 def copy(
-    config: Mapping[str, str], batches: Sequence[list[KafkaRecord]], *, columnar: bool, flush_on_end: bool = True
+    config: Mapping[str, str],
+    batches: Sequence[list[KafkaRecord]],
+    *,
+    columnar: bool,
+    flush_on_end: bool = True,
+    late_before: Mapping[str, int] | None = None,
+    schema_before: str = "null",
 ) -> tuple[Outcome, int]:
     """Run the loop; returns what it did and how many records were written in columns."""
     connector = {
@@ -143,9 +152,15 @@ def copy(
     resolved = load_connector_config(connector, worker)
     end = batches[-1][-1].offset + 1 if batches else 0
     planned = OffsetRange("t", 0, 0, end)
-    context = RoleContext(config=connector, now_ms=NOW_MS, flush_on_end=flush_on_end)
-    s3 = S3SinkConfig.from_config(context.config, {})
-    plan = open_task_plan(StorageConfig(s3.layout, s3.rotation, s3.format, s3.nulls), context)
+    context = RoleContext(
+        config=connector,
+        now_ms=NOW_MS,
+        flush_on_end=flush_on_end,
+        late_before=late_before or {},
+        schemas_before={planned.topic_partition: schema_before},
+    )
+    sink = HdfsSinkConfig if connector["connector.class"] == HDFS else S3SinkConfig
+    plan = open_task_plan(sink.from_config(context.config).storage, context)
     task = CountingTask(plan, MemoryStager(), [planned])
     policy = ErrorPolicy(resolved.connector.name, 0, resolved.connector.errors)
     loop = SinkLoop(task, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
@@ -167,12 +182,19 @@ def copy(
 
 
 def content(key: str, data: bytes) -> Any:
-    """Bytes after decompression, schema and rows of a Parquet file, or schema and encoded records of an Avro file."""
+    """Bytes after decompression, schema and rows of a Parquet or ORC file, schema and records of an Avro file."""
     if key.endswith(".avro"):
         blocks = fastavro.block_reader(io.BytesIO(data))
         return blocks.metadata["avro.schema"], b"".join(block.bytes_.getvalue() for block in blocks)
-    if key.endswith(".parquet"):
+    if key.endswith(".orc"):
+        file = orc.ORCFile(pa.BufferReader(data))
+        try:
+            table = file.read()
+        except pa.ArrowInvalid:  # pyarrow's reader knows no instants after the year 2262.
+            return repr(file.schema), file.nrows
+    elif key.endswith(".parquet"):
         table = pq.read_table(io.BytesIO(data))
+    if key.endswith((".orc", ".parquet")):
         # Python's dates end at the year 9999, Parquet's do not.
         columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
         columns = [c.cast(pa.int32()) if pa.types.is_temporal(c.type) else c for c in columns]

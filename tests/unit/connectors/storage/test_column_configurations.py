@@ -170,6 +170,8 @@ def test_any_configuration_stages_the_same_files_on_both_paths(
 ) -> None:
     converter, values = VALUES[kind]
     layout = {**data.draw(CONFIGS), **data.draw(DIRECTORIES), **data.draw(ERRORS)}
+    if kind == "avro-evolving":
+        layout["schema.compatibility"] = data.draw(st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]))
     config = _prepared({**converter, **FORMATS[file_format], **layout, **data.draw(chains())})
     broken = avro_messages.BROKEN if kind.startswith("avro") else _NOT_JSON
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))

@@ -172,6 +172,7 @@ CONFIGS = st.fixed_dictionaries(
         "partitioner.max.open.files": st.sampled_from(["1", "2"]),
         "behavior.on.null.values": st.just("ignore"),
         "rotate.file.on.partition.change": st.just("false"),
+        "files.per.partition": st.just("compact"),
     },
 )
 DIRECTORIES = st.sampled_from([{}, HOURLY, {**HOURLY, "timestamp.extractor": "Wallclock"}, {"timezone": "UTC"}])

@@ -1,0 +1,27 @@
+"""A bound for bytes that wait to be sent."""
+
+from __future__ import annotations
+
+import threading
+
+
+class ByteGate:
+    """Bounds the bytes that wait for a pool's threads: the producer is held back, the threads never are."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        """`limit_bytes`: how many may wait."""
+        self._limit = limit_bytes
+        self._used = 0
+        self._changed = threading.Condition()
+
+    def enter(self, size: int) -> None:
+        """Wait for room. What is larger than the limit enters alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._used == 0 or self._used + size <= self._limit)
+            self._used += size
+
+    def leave(self, size: int) -> None:
+        """Make room."""
+        with self._changed:
+            self._used -= size
+            self._changed.notify_all()

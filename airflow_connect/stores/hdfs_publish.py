@@ -1,0 +1,247 @@
+"""Driver side of the HDFS store: rename staged files idempotently, discard or list the others.
+
+Failure stories that the order of checks answers:
+1. The reply to a rename was lost. It is repeated: the temporary file is gone now, and what stands under the final name
+   has the size and the time of the staged file: already published.
+2. A user, or a sweep, deleted the temporary file, and nothing stands under the final name: lost, to be copied again.
+3. Somebody else wrote the final name. FileExistsError, and other bytes: a conflict for people; nothing is replaced.
+4. The same bytes stand there by another way (a file that was copied back): already published; the temporary one goes.
+5. A run that was thought dead renames late: as 1, what it would move is gone, or goes where it belongs.
+Source of the rename that never replaces: ClientProtocol.rename2 without Options.Rename.OVERWRITE, which checks and
+moves under one lock of the NameNode.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import groupby
+
+from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
+from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.stores.hdfs_files import HdfsFiles
+from airflow_connect.stores.hdfs_settings import HdfsSettings
+from airflow_connect.stores.hdfs_staging import discard
+from airflow_connect.stores.leftovers import PROBE_NAME
+from airflow_connect.stores.staged_names import (
+    refuse_odd_directories,
+    staged_path,
+    staged_places,
+    temporary_directories,
+)
+from airflow_connect.stores.store import FileIdentity
+
+log = logging.getLogger(__name__)
+
+PREFLIGHT_RETRY_S = 10.0
+"""A wrong address should not be tried for minutes; the run has not begun."""
+NO_CONNECTION = frozenset(
+    {"hdfs.conf_dir", "hdfs.jvm", "hdfs.jvm_missing", "hdfs.login", "hdfs.name_service", "hdfs.unreachable"}
+)
+"""Errors after which there is nothing to tidy up, and nobody to ask to."""
+RACES = 5
+"""How often a directory may vanish between its making and a rename into it."""
+_READ_BYTES = 4 << 20
+
+
+class HdfsPublisher:
+    """Driver role of the HDFS store; safe to use from several threads and several processes at once."""
+
+    may_have_twins = False
+    """A repeated request to create writes the same path: nothing is staged that nobody knows of."""
+
+    def __init__(
+        self,
+        settings: HdfsSettings,
+        *,
+        probe_prefix: str = "",
+        overwrite: bool = False,
+        files: HdfsFiles | None = None,
+    ) -> None:
+        """Nothing is sent yet. See `HdfsStore.publisher`; `files`: default: a new client of hdfs-native."""
+        self._settings = settings
+        self._files = files or HdfsFiles(settings)
+        self._probe_prefix = probe_prefix
+        self._overwrite = overwrite
+
+    def preflight(self) -> None:
+        """Write a file below `+tmp`, rename it there, delete it: NameNode, DataNodes, permissions, quota, safe mode.
+
+        Raises:
+            AccessError, ConfigError, UnavailableError: with what is missing.
+        """
+        files = self._files.with_patience(min(PREFLIGHT_RETRY_S, self._settings.retry_s))
+        key = f"{self._probe_prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
+        first, second = (staged_path(FileIdentity(key, "", 0, 0, root=self._probe_prefix)) for _ in range(2))
+        try:
+            files.write(self._path(first), lambda: [b"airflow-connect"])
+            files.rename(self._path(first), self._path(second), overwrite=False)
+        except ConnectError as error:
+            if error.code not in NO_CONNECTION:
+                self._discard_quietly(first)
+            raise
+        discard(files, self._settings, second)
+
+    def publish(self, files: Sequence[StagedFile], progress: Callable[[int], None]) -> dict[str, Outcome]:
+        """Rename `files`, in parallel; a conflict does not keep the others of the manifest from being published.
+
+        Raises:
+            PublishConflictError: names the first file and how many there are.
+            UnavailableError, AccessError: publishing again continues where this ended.
+        """
+        _check_keys_differ(files)
+        outcomes: dict[str, Outcome] = {}
+        conflicts: list[PublishConflictError] = []
+        with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="hdfs-publish") as pool:
+            for _ in pool.map(self._files.make_directory, sorted({_parent(self._path(f.key)) for f in files})):
+                pass
+            running = {pool.submit(self._publish_one, file): file for file in files}
+            for done, future in enumerate(as_completed(running), start=1):
+                try:
+                    outcomes[running[future].key] = future.result()
+                except PublishConflictError as error:
+                    conflicts.append(error)
+                except BaseException:
+                    for other in running:
+                        other.cancel()
+                    raise
+                progress(done)
+            self._remove_empty_directories([str(f.token["path"]) for f in files], pool)
+        if conflicts:
+            raise _all_conflicts(conflicts)
+        return outcomes
+
+    def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
+        """Delete the temporary files of `files`, in parallel; idempotent; returns how many existed."""
+        paths = [str(file.token["path"]) for file in files]
+        with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="hdfs-abort") as pool:
+            existed = sum(pool.map(lambda path: self._files.delete(self._path(path)), paths))
+            self._remove_empty_directories(paths, pool)
+        return existed
+
+    def list_staged(self, prefixes: Iterable[str]) -> Iterator[LeftOver]:
+        """Temporary files whose keys start with one of `prefixes`, each once; published directories are not read."""
+        seen: set[str] = set()
+        for prefix in prefixes:
+            for place in staged_places(prefix):
+                for found in self._files.walk(self._path(place.directory.rstrip("/"))):
+                    path = self._settings.key(found.path)
+                    key = place.key_of(path)
+                    if key is not None and key.startswith(prefix) and path not in seen and not found.isdir:
+                        seen.add(path)
+                        yield LeftOver(key, {"path": path}, found.modification_time)
+
+    def mark(self, keys: Sequence[str]) -> None:
+        """Make sure that a file stands under each key, empty where it is new, in parallel."""
+        with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="hdfs-mark") as pool:
+            for _ in pool.map(lambda key: self._files.create_empty(self._path(key)), keys):
+                pass
+
+    def close(self) -> None:
+        """Release connections; idempotent."""
+        self._files.close()
+
+    def _publish_one(self, file: StagedFile) -> Outcome:
+        refuse_odd_directories(file.key)
+        source, target = self._path(str(file.token["path"])), self._path(file.key)
+        for _ in range(RACES):
+            try:
+                self._files.rename(source, target, overwrite=self._overwrite)
+            except FileExistsError:
+                if self._is_already_there(file):
+                    self._files.delete(source)
+                    return Outcome.ALREADY_PUBLISHED
+                # It was deleted since.
+            except FileNotFoundError:
+                if self._is_already_there(file):
+                    return Outcome.ALREADY_PUBLISHED
+                if self._files.status(source) is None:
+                    return Outcome.LOST
+                self._files.make_directory(_parent(target))
+            else:
+                return Outcome.PUBLISHED
+        raise UnavailableError(
+            f"{self._files.place(target)} could not be published: something keeps deleting it or its directory.",
+            code="hdfs.busy",
+            suggestion="Find out what else works in this directory; the next run publishes the same file.",
+        )
+
+    def _is_already_there(self, file: StagedFile) -> bool:
+        """Whether the file is published; False when nothing stands under its name.
+
+        Raises:
+            PublishConflictError: something else does.
+        """
+        target = self._path(file.key)
+        found = self._files.status(target)
+        if found is None:
+            return False
+        if found.isdir or found.length != file.size_bytes:
+            holds = "a directory" if found.isdir else f"another file ({found.length} bytes)"
+        elif found.modification_time == file.token["modified_ms"] or self._has_content(target, file):
+            return True
+        else:
+            holds = f"another file of {found.length} bytes"
+        if self._overwrite and not found.isdir:
+            return False
+        raise self._conflict(file, holds)
+
+    def _has_content(self, path: str, file: StagedFile) -> bool:
+        digest = hashlib.sha256()
+        for chunk in self._files.read(path, _READ_BYTES):
+            digest.update(chunk)
+        return digest.hexdigest().startswith(str(file.token["sha256"]))
+
+    def _conflict(self, file: StagedFile, holds: str) -> PublishConflictError:
+        offsets = f"{file.topic}-{file.partition}[{file.start}, {file.end})"
+        return PublishConflictError(
+            f"{self._files.place(self._path(file.key))} holds {holds} than the one staged for {offsets} "
+            f"({file.size_bytes} bytes, {self._files.place(self._path(str(file.token['path'])))}).",
+            suggestion="Move that away and run again.",
+        )
+
+    def _remove_empty_directories(self, paths: Iterable[str], pool: ThreadPoolExecutor) -> None:
+        """Remove the directories that held temporary files, as far as they are empty, the deepest first."""
+        directories = {
+            directory for path in set(map(_parent, paths)) for directory in temporary_directories(f"{path}/_")
+        }
+        by_depth = sorted(directories, key=lambda directory: -directory.count("/"))
+        for _, level in groupby(by_depth, key=lambda directory: directory.count("/")):
+            for _ in pool.map(lambda directory: self._files.remove_empty_directory(self._path(directory)), level):
+                pass
+
+    def _discard_quietly(self, path: str) -> None:
+        """After a trial that failed: why it did is what people must hear of."""
+        try:
+            discard(self._files.with_patience(0), self._settings, path)
+        except ConnectError as error:
+            log.debug("A preflight's file %s may stay until the next sweep: %s", path, error)
+
+    def _path(self, key: str) -> str:
+        return self._settings.path(key)
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _check_keys_differ(files: Sequence[StagedFile]) -> None:
+    keys: set[str] = set()
+    for file in files:
+        if file.key in keys:
+            raise PublishConflictError(
+                f"Two staged files have the name {file.key}; one would replace the other.", code="publish.same_key"
+            )
+        keys.add(file.key)
+
+
+def _all_conflicts(conflicts: Sequence[PublishConflictError]) -> PublishConflictError:
+    first = conflicts[0]
+    if len(conflicts) == 1:
+        return first
+    message = f"{len(conflicts)} names hold other files than the staged ones. The first: {first.message}"
+    return PublishConflictError(message, suggestion=first.suggestion)

@@ -1,0 +1,362 @@
+"""Executor side of the HDFS store: temporary files below `+tmp`. Nothing here can rename one.
+
+Bytes of an open file gather in memory or on the executor's disk, and go to HDFS when it is closed, whole, on a thread
+of the pool: a task with thousands of open directories holds no thousand leases, and what fails on the way is written
+again from its first byte. Closing takes up to half a second (the client asks every 500 ms whether the block was
+reported), so many are closed at once. Only a file that grows beyond `piece_bytes` is written while it grows, as one of
+`max_streams`.
+
+`HdfsStagingFile` belongs to the task's thread; `_Transfer` is shared with the pool's threads and guarded by its lock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_connect.api.errors import AuditError, ConnectError
+from airflow_connect.api.run import StagedFile
+from airflow_connect.formats.spill import SpillBuffer
+from airflow_connect.stores.byte_gate import ByteGate
+from airflow_connect.stores.hdfs_errors import Refusal, error_for
+from airflow_connect.stores.hdfs_files import Chunk, HdfsFiles
+from airflow_connect.stores.hdfs_settings import HdfsSettings
+from airflow_connect.stores.staged_names import staged_path, temporary_directories
+from airflow_connect.stores.store import FileIdentity
+
+if TYPE_CHECKING:
+    from hdfs_native import FileWriter
+
+log = logging.getLogger(__name__)
+
+CHUNK_BYTES = 4 << 20
+"""Bytes given to the client at once; more would only be copied once more."""
+
+Body = bytearray | SpillBuffer
+
+
+class Last(NamedTuple):
+    """What is known when a file is closed: last offset plus one, records and bytes inside."""
+
+    end: int
+    records: int
+    size_bytes: int
+
+
+class _Transfer:
+    """HDFS's side of one staged file: its path, its stream if it has one, and the first failure."""
+
+    def __init__(self, stager: HdfsStager, identity: FileIdentity) -> None:
+        self._stager = stager
+        self._files = stager.files
+        self._identity = identity
+        self.key = staged_path(identity)
+        self._path = stager.settings.path(self.key)
+        self._lock = threading.Lock()
+        self._bodies: deque[tuple[Body, int]] = deque()
+        self._is_running = False
+        self._is_aborted = False
+        self._last: Last | None = None
+        self._digest = hashlib.sha256()
+        self._writer: FileWriter | None = None
+        self._may_exist = False
+        self.holds_slot = False
+        self.failure: BaseException | None = None
+        self.result: Future[StagedFile] = Future()
+
+    def add(self, body: Body, size: int, last: Last | None = None) -> None:
+        """Queue bytes in their order; `last` says that no more follow, so that a small file is written in one go."""
+        with self._lock:
+            self._bodies.append((body, size))
+            self._last = last
+        self._wake()
+
+    def finish(self, last: Last) -> None:
+        """Everything was queued before."""
+        with self._lock:
+            self._last = last
+        self._wake()
+
+    def abort(self) -> None:
+        """Give the file up; a thread of the pool deletes what there is of it."""
+        with self._lock:
+            self._is_aborted = True
+            self.result.cancel()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let one thread, never two, work on this file: its bytes have an order."""
+        with self._lock:
+            if self._is_running:
+                return
+            self._is_running = True
+        self._stager.submit(self._run)
+
+    def _run(self) -> None:
+        """Work until nothing is left to do, on a thread of the pool."""
+        while True:
+            with self._lock:
+                is_over = self.failure is not None or self._is_aborted
+                body, size = self._bodies.popleft() if self._bodies else (None, 0)
+                has_all = self._last is not None and not self._bodies
+                if body is None and not (has_all or is_over):
+                    self._is_running = False
+                    return
+            try:
+                if body is not None and not is_over:
+                    self._take(body, is_whole=has_all and self._writer is None)
+            except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
+                self.failure = self.failure or error
+            finally:
+                if isinstance(body, SpillBuffer):
+                    body.close()
+                self._stager.gate.leave(size)
+            if (has_all or is_over or self.failure is not None) and self._settle():
+                return
+
+    def _take(self, body: Body, *, is_whole: bool) -> None:
+        for chunk in _chunks(body):
+            self._digest.update(chunk)
+        self._may_exist = True
+        if is_whole:
+            self._files.write(self._path, lambda: _chunks(body))
+            return
+        if self._writer is None:
+            self._writer = self._files.open(self._path)
+        for chunk in _chunks(body):
+            self._files.append(self._writer, self._path, chunk)
+
+    def _settle(self) -> bool:
+        """Resolve the result, or clean up; returns whether this thread is done with the file."""
+        with self._lock:
+            is_aborted = self._is_aborted
+        if not is_aborted and not self.result.done():
+            self._resolve()
+        if is_aborted:
+            self._discard()
+        with self._lock:
+            if self._bodies or (self._is_aborted and not is_aborted):
+                return False
+            self._is_running = False
+            return True
+
+    def _resolve(self) -> None:
+        """Give the waiting task its answer, whatever it is: a future that stays open would hang it."""
+        try:
+            if self.failure is None and self._writer is not None:
+                self._files.finish(self._writer, self._path)
+            self._release_slot()
+            if self.failure is not None:
+                raise self.failure
+            staged = self._staged()
+        except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
+            self.failure = error
+            if self.result.set_running_or_notify_cancel():
+                self.result.set_exception(error)
+        else:
+            if self.result.set_running_or_notify_cancel():
+                self.result.set_result(staged)
+
+    def _staged(self) -> StagedFile:
+        """What was staged.
+
+        Raises:
+            AuditError: HDFS holds another number of bytes than was written (invariant 7).
+        """
+        assert self._last is not None
+        last = self._last
+        found = self._files.status(self._path)
+        place = self._files.place(self._path)
+        if found is None:
+            raise error_for(Refusal("FileNotFoundError", "it was deleted"), "write", place)
+        if found.length != last.size_bytes:
+            raise AuditError(
+                f"{place} was written as {last.size_bytes} bytes, but holds {found.length}; nothing was published.",
+                suggestion="No offset was moved. Run again; if it happens again, something else writes below +tmp.",
+            )
+        identity = self._identity
+        token: dict[str, Any] = {
+            "path": self.key,
+            # Renaming changes neither: a file with both is the one that was staged, whatever it is called by now.
+            "modified_ms": found.modification_time,
+            "sha256": self._digest.hexdigest()[:32],
+        }
+        return StagedFile(
+            key=identity.final_key(last.end),
+            topic=identity.topic,
+            partition=identity.partition,
+            start=identity.start,
+            end=last.end,
+            records=last.records,
+            size_bytes=last.size_bytes,
+            token=token,
+            role=identity.role,
+        )
+
+    def _release_slot(self) -> None:
+        self._writer = None
+        if self.holds_slot:
+            self.holds_slot = False
+            self._stager.slots.release()
+
+    def _discard(self) -> None:
+        self._release_slot()
+        if not self._may_exist:
+            return
+        self._may_exist = False
+        try:
+            discard(self._files, self._stager.settings, self.key)
+        except ConnectError as error:
+            # The task is failing already, and this error must not hide why; the next run's sweep finds the file.
+            log.warning("The temporary file %s stays until the next sweep: %s", self._path, error)
+
+
+class HdfsStagingFile:
+    """An open file. Used by one thread; bytes go to HDFS on the stager's threads."""
+
+    def __init__(self, stager: HdfsStager, identity: FileIdentity) -> None:
+        """Made by `HdfsStager.open`."""
+        self._stager = stager
+        self._identity = identity
+        self._transfer = _Transfer(stager, identity)
+        self._memory = bytearray()
+        self._disk: SpillBuffer | None = None
+        self._written = 0
+        self._is_closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in memory that were not handed over yet; those have the stager's own bound."""
+        return len(self._memory)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes; a file that grows large begins to be written, waiting while too much is queued.
+
+        Raises:
+            UnavailableError, AccessError, ConfigError: earlier bytes could not be written.
+        """
+        self._check_open()
+        before = len(self._memory)
+        self._memory += data
+        self._written += len(self._memory) - before
+        if self._unsent() >= self._stager.settings.piece_bytes:
+            if self._may_stream():
+                self._hand_over()
+            elif len(self._memory) >= self._stager.settings.piece_bytes:
+                self.spill()
+
+    def spill(self) -> None:
+        """Move buffered bytes to local disk.
+
+        Raises:
+            UnavailableError: the disk is full or broken.
+        """
+        if not self._memory:
+            return
+        self._disk = self._disk or SpillBuffer()
+        self._disk.append(self._memory)
+        self._memory = bytearray()
+        self._disk.spill()
+
+    def close(self, end: int, records: int) -> Future[StagedFile]:
+        """Write the rest; the future ends when the file is closed in HDFS, or with the first error."""
+        self._check_open()
+        self._is_closed = True
+        last = Last(end, records, self._written)
+        if self._unsent() or not self._written:
+            self._hand_over(last)
+        else:
+            self._transfer.finish(last)
+        return self._transfer.result
+
+    def abort(self) -> None:
+        """Discard everything, also after `close`; does not wait (`HdfsStager.close` does). Idempotent."""
+        self._is_closed = True
+        self._memory = bytearray()
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+        self._transfer.abort()
+
+    def _may_stream(self) -> bool:
+        """Whether this file is, or becomes, one of those that are written while they grow."""
+        if not self._transfer.holds_slot:
+            self._transfer.holds_slot = self._stager.slots.acquire(blocking=False)
+        return self._transfer.holds_slot
+
+    def _unsent(self) -> int:
+        return len(self._memory) + (len(self._disk) if self._disk is not None else 0)
+
+    def _hand_over(self, last: Last | None = None) -> None:
+        size = len(self._memory)  # what is on disk takes no memory: it is sent in chunks
+        body: Body = self._memory
+        if self._disk is not None:
+            self._disk.append(self._memory)
+            body = self._disk
+        self._memory, self._disk = bytearray(), None
+        self._stager.gate.enter(size)
+        self._transfer.add(body, size, last)
+
+    def _check_open(self) -> None:
+        if self._transfer.failure is not None:
+            raise self._transfer.failure
+        if self._is_closed:
+            raise ValueError(f"The staged file {self._identity.key} is closed.")
+
+
+class HdfsStager:
+    """Executor role of the HDFS store. `open` and the files are used by one thread."""
+
+    def __init__(self, settings: HdfsSettings, files: HdfsFiles | None = None) -> None:
+        """Nothing is sent before the first file is closed, or large.
+
+        Args:
+            settings: the HDFS.
+            files: default: a new client from `settings`.
+        """
+        self.settings = settings
+        self.files = files or HdfsFiles(settings)
+        self.gate = ByteGate(settings.write_buffer_bytes)
+        self.slots = threading.Semaphore(settings.max_streams)
+        self._pool = ThreadPoolExecutor(settings.write_threads, thread_name_prefix="hdfs-write")
+
+    def open(self, identity: FileIdentity) -> HdfsStagingFile:
+        """Start a file; no request.
+
+        Raises:
+            DataError: its name means another place, or none.
+        """
+        return HdfsStagingFile(self, identity)
+
+    def close(self) -> None:
+        """Wait for what is being written or deleted, then release threads and connections; idempotent."""
+        self._pool.shutdown(wait=True)
+        self.files.close()
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run `work` on a thread of the pool."""
+        self._pool.submit(work)
+
+
+def discard(files: HdfsFiles, settings: HdfsSettings, key: str) -> bool:
+    """Delete a temporary file and the directories that it leaves empty; returns whether it was there."""
+    existed = files.delete(settings.path(key))
+    for directory in temporary_directories(key):
+        if not files.remove_empty_directory(settings.path(directory)):
+            break
+    return existed
+
+
+def _chunks(body: Body) -> Iterator[Chunk]:
+    if isinstance(body, SpillBuffer):
+        yield from body.iter_chunks(CHUNK_BYTES)
+    elif len(body) <= CHUNK_BYTES:
+        yield body
+    else:
+        for start in range(0, len(body), CHUNK_BYTES):
+            yield body[start : start + CHUNK_BYTES]

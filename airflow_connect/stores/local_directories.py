@@ -1,0 +1,113 @@
+"""Directories of a local store: made when needed, synced to disk when that counts, removed when they are empty."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow_connect.stores.local_errors import error_for
+
+_NO_SYNC = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS})
+"""File systems that cannot sync a directory (some FUSE and network ones) keep names by other means."""
+
+RACES = 16
+"""How often a directory is made again that somebody else has just removed because it was empty."""
+
+
+def make_directories(path: str) -> list[str]:
+    """Create a directory and what is missing above it; returns directories that have got an entry.
+
+    Raises:
+        AccessError, UnavailableError: the file system refused.
+    """
+    changed: list[str] = []
+    for _ in range(RACES):
+        missing = _missing(path)
+        try:
+            for directory in reversed(missing):
+                _make(directory)
+                changed.append(os.path.dirname(directory))
+        except FileNotFoundError as error:  # Somebody has removed the empty one above; or nothing can be made there.
+            refused = error
+        else:
+            return changed
+    raise error_for(refused, "create the directory", path) from refused
+
+
+def _missing(path: str) -> list[str]:
+    """The directory and those above it that are not there, the deepest first."""
+    missing = []
+    while not os.path.isdir(path):
+        missing.append(path)
+        if os.path.dirname(path) == path:
+            break
+        path = os.path.dirname(path)
+    return missing
+
+
+def _make(directory: str) -> None:
+    """Make one directory; FileNotFoundError: the one above is not there."""
+    try:
+        os.mkdir(directory)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        if isinstance(error, FileExistsError):
+            if os.path.isdir(directory):
+                return
+            error = NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        raise error_for(error, "create the directory", directory) from error
+
+
+def sync_directory(path: str) -> None:
+    """Have the names in a directory survive a loss of power.
+
+    Raises:
+        AccessError, UnavailableError: the file system refused.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise error_for(error, "sync the directory", path) from error
+
+
+def remove_empty(path: str) -> bool:
+    """Remove a directory if it is there and empty; whether it is gone now."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return True
+    except OSError:  # Not empty, or not ours to remove: it may stay in either case.
+        return False
+    return True
+
+
+def remove_file(path: str) -> bool:
+    """Remove a file; whether it was there.
+
+    Raises:
+        AccessError, UnavailableError: the file system refused.
+    """
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise error_for(error, "remove", path) from error
+    return True
+
+
+@contextmanager
+def refusals(operation: str, path: str) -> Iterator[None]:
+    """Turn what the operating system says into sentences."""
+    try:
+        yield
+    except OSError as error:
+        raise error_for(error, operation, path) from error

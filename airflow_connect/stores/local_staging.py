@@ -1,0 +1,230 @@
+"""Executor side of the local store: files that grow below `+tmp`. Nothing here can publish.
+
+No file is held open: bytes gather in memory and are appended in large pieces, so that thousands of open directories
+need one descriptor. What is spilled goes to the temporary file itself, which is on a disk already.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from airflow_connect.api.errors import AuditError, DataError, UnavailableError
+from airflow_connect.api.run import StagedFile
+from airflow_connect.stores.local_directories import RACES, make_directories, refusals, remove_empty, remove_file
+from airflow_connect.stores.local_errors import host, not_found_here
+from airflow_connect.stores.staged_names import staged_path, temporary_directories
+from airflow_connect.stores.store import FileIdentity
+
+PIECE_BYTES = 4 << 20
+"""Bytes of one file that gather in memory before they are appended to it."""
+SYNC_THREADS = 8
+MAX_NAME_BYTES = 255
+"""Longest file name of every usual file system (NAME_MAX)."""
+
+
+class LocalStagingFile:
+    """An open file. Used by one thread; only the sync of the closed file happens on another."""
+
+    def __init__(self, stager: LocalStager, identity: FileIdentity) -> None:
+        """Made by `LocalStager.open`."""
+        self._stager = stager
+        self._identity = identity
+        self._path = staged_path(identity)
+        self._memory = bytearray()
+        self._written = 0
+        self._crc32 = 0
+        self._exists = False
+        self._is_closed = False
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes held in memory."""
+        return len(self._memory)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes.
+
+        Raises:
+            UnavailableError, AccessError: the file system refused.
+        """
+        self._check_open()
+        self._memory += data
+        if len(self._memory) >= PIECE_BYTES:
+            self.spill()
+
+    def spill(self) -> None:
+        """Append what is in memory to the temporary file.
+
+        Raises:
+            UnavailableError, AccessError: the file system refused.
+        """
+        if self._memory:
+            self._append()
+
+    def close(self, end: int, records: int) -> Future[StagedFile]:
+        """Write the rest; the future ends when all bytes are on the disk, or with the first error."""
+        self._check_open()
+        self._is_closed = True
+        if self._memory or not self._exists:
+            self._append()
+        return self._stager.submit(self, end, records)
+
+    def abort(self) -> None:
+        """Discard everything, also after `close`. Idempotent."""
+        self._is_closed = True
+        self._memory = bytearray()
+        if self._exists:
+            self._exists = False
+            self._stager.discard(self._path)
+
+    def staged(self, end: int, records: int) -> StagedFile:
+        """Sync the closed file and say what it is; on a thread of the stager.
+
+        Raises:
+            AuditError: the disk holds another number of bytes than was written.
+            UnavailableError, AccessError: the file system refused.
+        """
+        path = self._stager.absolute(self._path)
+        with refusals("sync", path):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+                facts = os.fstat(descriptor)
+            finally:
+                os.close(descriptor)
+        if facts.st_size != self._written:
+            raise AuditError(
+                f"{path} was written as {self._written} bytes, but holds {facts.st_size}; nothing of it was published.",
+                suggestion="No offset was moved. Run again; if it happens again, something else writes to this file.",
+            )
+        identity = self._identity
+        token: dict[str, Any] = {
+            "path": self._path,
+            "run_id": self._stager.run_id,
+            "crc32": self._crc32,
+            "inode": facts.st_ino,
+            "mtime_ns": facts.st_mtime_ns,
+            "host": host(),
+        }
+        return StagedFile(
+            key=identity.final_key(end),
+            topic=identity.topic,
+            partition=identity.partition,
+            start=identity.start,
+            end=end,
+            records=records,
+            size_bytes=self._written,
+            token=token,
+            role=identity.role,
+        )
+
+    def _append(self) -> None:
+        path = self._stager.absolute(self._path)
+        with refusals("write", path):
+            descriptor = self._reopen(path) if self._exists else self._create(path)
+            try:
+                with memoryview(self._memory) as rest:
+                    done = 0
+                    while done < len(rest):
+                        done += os.write(descriptor, rest[done:])
+            finally:
+                os.close(descriptor)
+        self._crc32 = zlib.crc32(self._memory, self._crc32)
+        self._written += len(self._memory)
+        self._memory = bytearray()
+
+    def _create(self, path: str) -> int:
+        for _ in range(RACES):
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            except FileNotFoundError:
+                self._stager.make_directory(os.path.dirname(path))
+            else:
+                self._exists = True
+                return descriptor
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+
+    def _reopen(self, path: str) -> int:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_APPEND)
+        except FileNotFoundError:
+            raise UnavailableError(
+                f"The temporary file {path} has gone while it was written.",
+                code="local.staged_file_gone",
+                suggestion="Let nothing delete files below +tmp while runs work; no offset was moved, the next run "
+                "copies it again.",
+            ) from None
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ValueError(f"The staged file {self._identity.key} is closed.")
+
+
+class LocalStager:
+    """Executor role of the local store. `open` and the files are used by one thread."""
+
+    def __init__(self, root: str, run_id: str) -> None:
+        """Nothing is written before the first file has something to write.
+
+        Args:
+            root: directory of the store.
+            run_id: kept in the token of every staged file.
+        """
+        self.root = root
+        self.run_id = run_id
+        self._pool = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="local-sync")
+
+    def open(self, identity: FileIdentity) -> LocalStagingFile:
+        """Start a file; nothing is written.
+
+        Raises:
+            DataError: a name is too long for a file system, or means another place.
+        """
+        file = LocalStagingFile(self, identity)
+        # Offsets have at most 19 digits.
+        for key in (identity.final_key(1 << 63), f"{identity.key}.0123456789abcdef_tmp"):
+            _refuse_long_names(key)
+        return file
+
+    def close(self) -> None:
+        """Wait for syncs, then release threads; idempotent."""
+        self._pool.shutdown(wait=True)
+
+    def absolute(self, path: str) -> str:
+        """Where a path of the store is."""
+        return os.path.join(self.root, path)
+
+    def submit(self, file: LocalStagingFile, end: int, records: int) -> Future[StagedFile]:
+        """Sync a closed file on another thread."""
+        return self._pool.submit(file.staged, end, records)
+
+    def make_directory(self, path: str) -> None:
+        """Create a directory below the root, never the root itself: where it is missing, it is not the driver's.
+
+        Raises:
+            AccessError, UnavailableError: the file system refused, or the root is not there.
+        """
+        if not os.path.isdir(self.root):
+            raise not_found_here(self.root)
+        make_directories(path)
+
+    def discard(self, path: str) -> None:
+        """Remove a temporary file and the directories that it leaves empty."""
+        remove_file(self.absolute(path))
+        for directory in temporary_directories(path):
+            if not remove_empty(self.absolute(directory)):
+                break
+
+
+def _refuse_long_names(key: str) -> None:
+    if len(key) <= MAX_NAME_BYTES // 4:  # A character takes at most 4 bytes: short keys need no look at each part.
+        return
+    if max(len(part.encode("utf-8", "surrogatepass")) for part in key.split("/")) > MAX_NAME_BYTES:
+        raise DataError(
+            f"A part of the file name {key[:300]} is longer than {MAX_NAME_BYTES} bytes, which file systems refuse.",
+            code="data.key_too_long",
+            suggestion="Partition by a shorter field.",
+        )
