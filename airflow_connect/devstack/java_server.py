@@ -50,6 +50,18 @@ class JavaServer(ABC):
     def _program(self) -> Sequence[str]:
         """Write the configuration for `self.ports` into the data folder; return main class and arguments."""
 
+    def _class_path(self) -> list[Path]:
+        """Return the jars, always in the same order: an archive of class data holds for one class path only."""
+        return fetch_jars(self.lock_name)
+
+    def _flags(self) -> list[str]:
+        """Return flags of the JVM."""
+        return [*START_FLAGS, f"-Xmx{self._heap_mb}m"]
+
+    def _is_ready(self) -> bool:
+        """Return whether the server can be used."""
+        return answers(self.ports[0])
+
     @property
     def pid(self) -> int:
         """Return the process id of the running server."""
@@ -118,8 +130,8 @@ class JavaServer(ABC):
 
     def _launch(self) -> None:
         java = find_java()
-        jars = fetch_jars(self.lock_name)
-        flags = [*START_FLAGS, f"-Xmx{self._heap_mb}m"]
+        jars = self._class_path()
+        flags = self._flags()
         archive = ClassDataArchive(java, jars, flags)
         # The class path is spelled out, always in the same order: with a wildcard the archive would not be
         # accepted.
@@ -130,5 +142,5 @@ class JavaServer(ABC):
             log_path=self.log_path,
             cleanup=[archive.draft, *([self.data_dir] if self._owns_data else [])],
         )
-        self._process = ServerProcess.start(command, lambda: answers(self.ports[0]))
+        self._process = ServerProcess.start(command, self._is_ready)
         self._archive = archive

@@ -85,7 +85,7 @@ class ServerProcess:
         try:
             server._wait_until(is_ready)
         except BaseException:
-            server.kill()
+            server.stop()  # Not killed: one that has started others ends them.
             raise
         return server
 

@@ -56,6 +56,8 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
         raise pa.ArrowInvalid("a map")
     if schema.name == DECIMAL:
         return _decimals(column, schema, wanted)
+    if pa.types.is_timestamp(wanted) and pa.types.is_int32(column.type):
+        column = column.cast(pa.int64())  # Time in ORC; Arrow makes instants of 64 bits only.
     return column if column.type.equals(wanted) else column.cast(wanted)
 
 

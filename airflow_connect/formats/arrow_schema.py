@@ -41,9 +41,15 @@ _LOGICAL: dict[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ArrowMapping:
-    """How Connect schemas become Arrow. `allow_optional_map_keys`: the configuration key of that name."""
+    """How Connect schemas become Arrow.
+
+    Attributes:
+        allow_optional_map_keys: the configuration key of that name.
+        format_name: for messages.
+    """
 
     allow_optional_map_keys: bool = False
+    format_name: str = "ParquetFormat"
 
     def arrow_schema(self, schema: Schema) -> pa.Schema:
         """Columns of a file of `schema`.
@@ -53,7 +59,7 @@ class ArrowMapping:
         """
         if schema.type is not Type.STRUCT:
             raise SchemaError(
-                "ParquetFormat needs a STRUCT at the top, whose fields become the columns, "
+                f"{self.format_name} needs a STRUCT at the top, whose fields become the columns, "
                 f"but the values have the schema {schema.name or schema.type.name}.",
                 code="data.not_struct",
                 suggestion="Wrap the value with a transformation (HoistField), or use AvroFormat.",
@@ -70,8 +76,8 @@ class ArrowMapping:
     def _fields(self, schema: Schema, path: str) -> list[pa.Field[Any]]:
         if not schema.fields:
             raise SchemaError(
-                f"ParquetFormat cannot write {path or 'the value'}: it is a STRUCT without fields, "
-                "and Parquet has no empty groups.",
+                f"{self.format_name} cannot write {path or 'the value'}: it is a STRUCT without fields, "
+                f"and {self.format_name.removesuffix('Format')} has no empty groups.",
                 code="data.empty_struct",
                 suggestion="Add a field, or drop the empty one with a transformation (ReplaceField).",
             )
@@ -93,18 +99,18 @@ class ArrowMapping:
             key = self._field("key", schema.key_schema, f"{path} (a map key)")
             return pa.list_(pa.field("element", pa.struct([key, item]), nullable=False))
         if schema.name == DECIMAL:
-            return _decimal(schema, path)
+            return _decimal(schema, path, self.format_name)
         return _LOGICAL.get(schema.name or "", _PRIMITIVES[schema.type])
 
 
-def _decimal(schema: Schema, path: str) -> pa.DataType:
+def _decimal(schema: Schema, path: str, format_name: str) -> pa.DataType:
     # A negative scale means zeros before the point: exact with scale 0.
     scale = max(0, int(schema.parameters.get(DECIMAL_SCALE, "0")))
     given = schema.parameters.get(_PRECISION_PARAMETER)
     precision = int(given) if given else (DEFAULT_PRECISION if scale <= DEFAULT_PRECISION else MAX_PRECISION)
     if not 1 <= precision <= MAX_PRECISION or scale > precision:
         raise SchemaError(
-            f"ParquetFormat cannot write {path}, a Decimal of precision {precision} and scale {scale}: "
+            f"{format_name} cannot write {path}, a Decimal of precision {precision} and scale {scale}: "
             f"precision must be 1 to {MAX_PRECISION}, and scale not above precision.",
             code="data.decimal",
             suggestion="Convert it to a string or a double with a transformation (Cast).",

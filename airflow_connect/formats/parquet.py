@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,6 +70,8 @@ class ParquetFormat:
         codec: str = "snappy",
         allow_optional_map_keys: bool = False,
         row_group_bytes: int = ROW_GROUP_BYTES,
+        *,
+        codec_in_extension: bool = True,
     ) -> None:
         """Configure.
 
@@ -77,6 +79,8 @@ class ParquetFormat:
             codec: `parquet.codec`.
             allow_optional_map_keys: `allow.optional.map.keys`.
             row_group_bytes: Arrow bytes after which a row group ends.
+            codec_in_extension: whether the extension names the codec, as in Confluent's S3 sink; its HDFS sink writes
+                `.parquet` always (ParquetRecordWriterProvider).
 
         Raises:
             ConfigError: a codec that does not exist, or that no free library can write (lzo).
@@ -89,14 +93,15 @@ class ParquetFormat:
                 config_path="parquet.codec",
             )
         self._codec = _CODECS[codec]
+        self._codec_in_extension = codec_in_extension
         self._mapping = ArrowMapping(allow_optional_map_keys)
         self._row_group_bytes = row_group_bytes
         self._values: dict[Schema, ValueColumns] = {}
 
     @property
     def extension(self) -> str:
-        """With the codec before `.parquet`, as Confluent names it."""
-        return f"{self._codec.extension}.parquet"
+        """With the codec before `.parquet`, as Confluent's S3 sink names it, or without."""
+        return f"{self._codec.extension}.parquet" if self._codec_in_extension else ".parquet"
 
     def arrow_schema(self, schema: Schema) -> pa.Schema:
         """The columns that `ParquetEncoder.append_arrow` takes for values of `schema`.
@@ -140,8 +145,11 @@ class ParquetFormat:
 class ValueColumns:
     """Turns values of one schema into Arrow columns; shared by the files of a format, keeps no values."""
 
-    def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None) -> None:
-        """`columns`: what `schema` is in Arrow."""
+    def __init__(
+        self, schema: Schema, columns: pa.Schema, transform: Transform | None, format_name: str = "ParquetFormat"
+    ) -> None:
+        """`columns`: what `schema` is in Arrow; `format_name`: for messages."""
+        self._format_name = format_name
         self._schema = schema
         self.columns = columns
         self._transform = transform
@@ -158,11 +166,11 @@ class ValueColumns:
             array: Any = pa.array(changed, self._struct)
         except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
             wrong = next((v for v in values if find_mismatch(self._schema, v)), None)
-            raise cannot_write("ParquetFormat", self._schema, wrong, error) from error
+            raise cannot_write(self._format_name, self._schema, wrong, error) from error
         if array.null_count or any(_has_wrong_null(array.field(n), f) for n, f in enumerate(self.columns)):
             wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)
             if wrong is not values:
-                raise cannot_write("ParquetFormat", self._schema, wrong, ValueError("null"))
+                raise cannot_write(self._format_name, self._schema, wrong, ValueError("null"))
         return pa.RecordBatch.from_struct_array(array).cast(self.columns)
 
 
@@ -181,7 +189,7 @@ def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:
     return any(_has_wrong_null(child, child_field) for child, child_field in inner)
 
 
-class _SinkFile:
+class SinkFile:
     """The file object that pyarrow writes to; deaf while `open` is false."""
 
     closed = False
@@ -192,12 +200,14 @@ class _SinkFile:
         self.open = False
 
     def write(self, data: bytes | memoryview) -> int:
+        """Pass bytes on."""
         if self.open:
             self._sink.write(data)
             self._position += len(data)
         return len(data)
 
     def tell(self) -> int:
+        """Bytes so far."""
         return self._position
 
     def flush(self) -> None:
@@ -207,13 +217,26 @@ class _SinkFile:
         """The sink belongs to the caller."""
 
     def writable(self) -> bool:
+        """As pyarrow asks."""
         return True
 
     def readable(self) -> bool:
+        """As pyarrow asks."""
         return False
 
     def seekable(self) -> bool:
+        """As pyarrow asks."""
         return False
+
+
+class TableWriter(Protocol):
+    """What puts tables into a file."""
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows, which are at hand as a whole."""
+
+    def finish(self) -> None:
+        """Write the footer."""
 
 
 class RowGroupWriter:
@@ -221,7 +244,7 @@ class RowGroupWriter:
 
     def __init__(self, sink: ByteSink, columns: pa.Schema, codec: _Codec) -> None:
         """Nothing is written before the first row group."""
-        self._file = _SinkFile(sink)
+        self._file = SinkFile(sink)
         self._columns = columns
         self._codec = codec
         self._writer: pq.ParquetWriter | None = None
@@ -260,7 +283,7 @@ class RowGroupWriter:
 class ParquetEncoder:
     """One file. Rows wait for a row group: as Python values, then as Arrow batches, then on disk."""
 
-    def __init__(self, writer: RowGroupWriter, values: ValueColumns, row_group_bytes: int) -> None:
+    def __init__(self, writer: TableWriter, values: ValueColumns, row_group_bytes: int) -> None:
         """`values`: makes columns; `row_group_bytes`: Arrow bytes after which a row group ends."""
         self._writer = writer
         self._values = values

@@ -5,6 +5,9 @@ dd is `directory.delim` and fd is `file.delim`; a blank `topics.dir` removes the
 has renamed the topic, the first <topic> is the new one and the second the original one: the file name always holds
 Kafka's own coordinates, so topics that are merged into one cannot meet in one name.
 Source: Confluent S3 sink (TopicPartitionWriter.fileKeyToCommit), `topics/t/partition=0/t+0+0000000000.avro`.
+
+In file systems the name holds the last offset too, and `topics.dir` may depend on Kafka's topic.
+Source: Confluent HDFS sink (FileUtils.committedFileName), `topics/t/partition=0/t+0+0000000000+0000000099.avro`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import NamedTuple
 
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.layout.escaping import check_delimiter
+from airflow_connect.layout.topic_directories import constant_head, directory_of
 
 # Limit of S3 and of every server that imitates it.
 MAX_KEY_BYTES = 1024
@@ -38,12 +42,17 @@ class NameSettings:
         directory_delimiter: `directory.delim`.
         file_delimiter: `file.delim`.
         pad_width: `filename.offset.zero.pad.width`, digits, >= 0.
+        hold_end: whether a file's name holds its last offset too, as Confluent's HDFS sink writes it.
+        topic_pattern: `topic.capture.groups.regex`, or "" for none; `${topic}` and `${n}` in `topics_dir` are then
+            replaced. None: they stand for themselves.
     """
 
     topics_dir: str = "topics"
     directory_delimiter: str = "/"
     file_delimiter: str = "+"
     pad_width: int = 10
+    hold_end: bool = False
+    topic_pattern: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse settings whose keys could not be read back, or that walk out of the bucket's tree."""
@@ -64,12 +73,28 @@ class NameSettings:
 
     @property
     def prefix(self) -> str:
-        """What every key begins with: `topics/`, or "" when `topics.dir` is blank."""
-        return self.topics_dir + self.directory_delimiter if self.topics_dir.strip() else ""
+        """What every key begins with, whatever the topic: `topics/`, or "" when `topics.dir` is blank."""
+        return self._ended(self.topics_dir if self.topic_pattern is None else constant_head(self.topics_dir))
 
-    def topic_prefix(self, topic: str) -> str:
-        """What every key of a topic begins with: `topics/<topic>/`."""
-        return f"{self.prefix}{topic}{self.directory_delimiter}"
+    def prefix_of(self, topic: str) -> str:
+        """What every key begins with that holds records of Kafka's `topic`.
+
+        Raises:
+            ConfigError: `topics.dir` depends on the topic in a way that this one does not fit.
+        """
+        if self.topic_pattern is None:
+            return self._ended(self.topics_dir)
+        directory = directory_of(self.topics_dir, self.topic_pattern, topic)
+        if {".", ".."} & set(re.split(r"[/\\]", directory)):
+            raise ConfigError(
+                f"The directory of topic {topic} would be {directory!r}, which must not contain '.' or '..' as a part.",
+                code="layout.bad_topics_dir",
+                config_path="topics.dir",
+            )
+        return self._ended(directory)
+
+    def _ended(self, directory: str) -> str:
+        return directory + self.directory_delimiter if directory.strip() else ""
 
 
 class ObjectName(NamedTuple):
@@ -82,8 +107,20 @@ class ObjectName(NamedTuple):
     extension: str
 
 
+def ended_key(key: str, end: int, extension: str, names: NameSettings) -> str:
+    """Final key of a file whose names hold the last offset.
+
+    Args:
+        key: what `object_key` made.
+        end: last offset inside plus one; the name holds the last offset itself.
+        extension: the one that `key` ends with.
+    """
+    stem = key.removesuffix(extension) if extension else key
+    return f"{stem}{names.file_delimiter}{end - 1:0{names.pad_width}d}{extension}"
+
+
 def object_key(directory: str, topic: str, partition: int, start: int, extension: str, names: NameSettings) -> str:
-    """Key of the object that begins at offset `start` of `topic`-`partition`.
+    """Key of the object that begins at offset `start` of `topic`-`partition`, without its end.
 
     Args:
         directory: what the partitioner returned, already escaped; `under_renamed_topic` of it for another topic.
@@ -100,7 +137,7 @@ def object_key(directory: str, topic: str, partition: int, start: int, extension
     dd, fd = names.directory_delimiter, names.file_delimiter
     own_topic, own_directory = _split(directory, topic)
     file_name = f"{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}{extension}"
-    key = f"{names.prefix}{own_topic}{dd}{own_directory}{dd}{file_name}"
+    key = f"{names.prefix_of(topic)}{own_topic}{dd}{own_directory}{dd}{file_name}"
     # A character takes at most 4 bytes: short keys need no encoding.
     if len(key) > MAX_KEY_BYTES // 4 and len(key.encode("utf-8", "surrogatepass")) > MAX_KEY_BYTES:
         raise DataError(
@@ -109,6 +146,13 @@ def object_key(directory: str, topic: str, partition: int, start: int, extension
             suggestion="Partition by a shorter field, or shorten topics.dir.",
         )
     return key
+
+
+def directory_key(key: str, topic: str, partition: int, start: int, names: NameSettings) -> str:
+    """What the key of a file of `topic`-`partition` begins with: its directory, without a delimiter at the end."""
+    fd = names.file_delimiter
+    name = f"{names.directory_delimiter}{topic}{fd}{partition}{fd}{start:0{names.pad_width}d}"
+    return key[: key.rindex(name)]
 
 
 def under_renamed_topic(topic: str, directory: str) -> str:
@@ -124,6 +168,11 @@ def under_renamed_topic(topic: str, directory: str) -> str:
 def without_topic(directory: str) -> str:
     """The partitioner's directory, whatever the topic is called."""
     return directory.rpartition(_RENAMED)[2]
+
+
+def topic_of(directory: str, topic: str) -> str:
+    """The topic that a partitioner's directory is below: `topic`, unless it is `under_renamed_topic`."""
+    return _split(directory, topic)[0]
 
 
 def _split(directory: str, topic: str) -> tuple[str, str]:
@@ -158,7 +207,7 @@ def parse_object_key(key: str, names: NameSettings, topic: str | None = None) ->
     Args:
         key: key without bucket.
         topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`)
-            can be ambiguous; the shortest topic wins then.
+            can be ambiguous; the shortest topic wins then. Where `topics.dir` depends on it, it is needed.
     """
     match = _key_pattern(names, topic).fullmatch(key)
     if match is None:
@@ -175,7 +224,8 @@ def parse_object_key(key: str, names: NameSettings, topic: str | None = None) ->
 def _key_pattern(names: NameSettings, topic: str | None) -> re.Pattern[str]:
     dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
     name = re.escape(topic) if topic is not None else _TOPIC + "?"
+    prefix = re.escape(names.prefix if topic is None else names.prefix_of(topic))
     return re.compile(
-        rf"(?s){re.escape(names.prefix)}(?P<topic>{name}){dd}(?P<directory>.*){dd}(?P=topic)"
+        rf"(?s){prefix}(?P<topic>{name}){dd}(?P<directory>.*){dd}(?P=topic)"
         rf"{fd}(?P<partition>[0-9]+){fd}(?P<start>[0-9]+)(?P<extension>(?:[^0-9].*)?)"
     )

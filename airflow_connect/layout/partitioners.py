@@ -346,7 +346,7 @@ class TombstonePartitioner:
 
         Confluent's sink fails on such a record although it could write it.
         """
-        extractor = getattr(_innermost(self.inner), "extractor", None)
+        extractor = getattr(innermost(self.inner), "extractor", None)
         if record.value is None and extractor is not None and extractor.needs_value:
             return None
         return self.inner.timestamp_ms(record, now_ms)
@@ -360,9 +360,10 @@ class TombstonePartitioner:
         return f"(?:{re.escape(self.tombstone_directory)}|{self.inner.directory_regex()})"
 
 
-def _innermost(partitioner: Partitioner) -> Partitioner:
-    while isinstance(partitioner, SchemaAffixPartitioner | TombstonePartitioner):
-        partitioner = partitioner.inner
+def innermost(partitioner: Partitioner) -> Partitioner:
+    """The partitioner inside those that change the directory of another one."""
+    while (inner := getattr(partitioner, "inner", None)) is not None:
+        partitioner = inner
     return partitioner
 
 

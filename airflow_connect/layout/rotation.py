@@ -15,6 +15,11 @@ Source: Confluent S3 sink (TopicPartitionWriter). Kept as it is there, because f
 the base timestamp belongs to the topic-partition and is set by records that then fail; the directory of the
 last written record survives a rotation; only rotations of rule 2 restart the schedule.
 
+Confluent's HDFS sink (its TopicPartitionWriter) has rules 2, without the directory, and 3 and the size only; with
+`keeps_schema` they hold here. One schema counts for all directories of the topic-partition, also across files, until
+an incompatible one takes its place; records with and without a schema cannot follow one another. It looks at the size
+before a record and after the last one, which cuts the same files.
+
 Use, for each record:
 
     reason = rotation.before_write(directory, timestamp_ms, value_schema, now_ms)
@@ -62,6 +67,10 @@ class RotationSettings:
     Attributes:
         is_time_based: whether the partitioner is; otherwise `rotate_interval_ms` is ignored.
         tombstone_directory: `tombstone.encoded.partition` when `behavior.on.null.values=write`, else None.
+        keeps_schema: whether one schema counts for the whole topic-partition and outlives its files; set
+            `rotate_on_directory_change` to False and `max_open_files` to -1 with it.
+        is_compact: whether each directory has files of its own that only `flush_size` ends (layout/compaction.py); of
+            these rules nothing else then holds.
     """
 
     flush_size: int  # flush.size; below 1 closes a file after every record
@@ -73,6 +82,8 @@ class RotationSettings:
     is_time_based: bool = False
     schema_compatibility: StorageSchemaCompatibility = StorageSchemaCompatibility.NONE
     tombstone_directory: str | None = None
+    keeps_schema: bool = False
+    is_compact: bool = False  # files.per.partition
 
     @property
     def follows_record_time(self) -> bool:
@@ -86,19 +97,21 @@ class Rotation:
     Attributes:
         record_count: records in the open files of all directories.
         open_directories: directories with an open file, in the order in which they were opened.
-        schemas: schema of the first record since the last rotation, by directory.
+        schemas: schema of the first record since the last rotation, by directory; with `keeps_schema` the one that
+            counts now, under "".
         base_timestamp_ms: timestamp of the first record since the last rotation.
         last_timestamp_ms: timestamp of the last record, written or not.
         last_directory: directory of the last written record, also across rotations.
     """
 
-    def __init__(self, settings: RotationSettings, opened_ms: int) -> None:
+    def __init__(self, settings: RotationSettings, opened_ms: int, schema: Schema | None = None) -> None:
         """Begin with nothing open.
 
         Args:
             settings: the rules.
             opened_ms: instant from which the schedule counts. A run's clock stands still, so a schedule only
                 fires when this is earlier than the run: pass the clock of the run that left the records behind.
+            schema: with `keeps_schema`: the one that counts, of a file that ended earlier; None: the first will.
         """
         self.settings = settings
         self.record_count = 0
@@ -106,7 +119,7 @@ class Rotation:
         self.base_timestamp_ms: int | None = None
         self.last_timestamp_ms: int | None = None
         self.last_directory: str | None = None
-        self.schemas: dict[str, Schema | None] = {}
+        self.schemas: dict[str, Schema | None] = {} if schema is None else {"": schema}
         self._next_schedule_ms = self._schedule_after(opened_ms)
 
     def observe(self, timestamp_ms: int | None) -> None:
@@ -130,8 +143,10 @@ class Rotation:
             SchemaError: the schema cannot be compared with the current one; the record is at fault.
         """
         self.observe(timestamp_ms)
-        current = self.schemas.setdefault(directory, value_schema)
-        if (current is None) != (value_schema is None):
+        if self.settings.keeps_schema and self.record_count == 0:
+            self.take_schema(value_schema)
+        current = self.schemas.setdefault(self._place(directory), value_schema)
+        if (current is None) != (value_schema is None) and not self.settings.keeps_schema:
             return Reason.NULL_SCHEMA
         if self.record_count > 0:
             reason = self._time_reason(directory, timestamp_ms, now_ms)
@@ -149,7 +164,25 @@ class Rotation:
 
     def current_schema(self, directory: str) -> Schema | None:
         """Schema to which the next record of `directory` is projected."""
-        return self.schemas.get(directory)
+        return self.schemas.get(self._place(directory))
+
+    def note_schema(self, directory: str, schema: Schema | None) -> None:
+        """Take note of the schema of a record that was written."""
+        self.schemas.setdefault(self._place(directory), schema)
+
+    def take_schema(self, schema: Schema | None) -> None:
+        """With `keeps_schema` and nothing open: let `schema` count from now on, if the one that counts needs that.
+
+        Raises:
+            SchemaError: exactly one of the two is missing, or they cannot be compared.
+        """
+        current = self.schemas.get("")
+        is_first = current is None and schema is not None
+        if is_first or self.settings.schema_compatibility.should_change_file(schema, current):
+            self.schemas[""] = schema
+
+    def _place(self, directory: str) -> str:
+        return "" if self.settings.keeps_schema else directory
 
     def written(self, directory: str) -> Reason | None:
         """Count a record that was written; whether the open files must be closed now."""
@@ -162,7 +195,8 @@ class Rotation:
         """All open files were closed."""
         self.record_count = 0
         self.open_directories.clear()
-        self.schemas.clear()
+        if not self.settings.keeps_schema:
+            self.schemas.clear()
         self.base_timestamp_ms = None
 
     def idle(self, now_ms: int) -> Reason | None:

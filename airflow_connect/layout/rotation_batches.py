@@ -55,7 +55,7 @@ def next_cut(rotation: Rotation, columns: RecordColumns, start: int, now_ms: int
         batches, call
             `rotation.rotated()`, and go on at `cut.index`.
         columns: the records. With `schema.compatibility` they must not need projection to a schema of
-            `rotation.schemas` other than their own.
+            `rotation.schemas` other than their own; with `keeps_schema` they must have a schema if those have one.
         start: index of the first record to count, `0 <= start < n`.
         now_ms: wall clock, for the schedule.
 
@@ -67,6 +67,8 @@ def next_cut(rotation: Rotation, columns: RecordColumns, start: int, now_ms: int
     """
     schema = columns.value_schema
     rotation.settings.schema_compatibility.should_change_file(schema, schema)
+    if rotation.settings.keeps_schema and rotation.record_count == 0:
+        rotation.take_schema(schema)
     room = max(1, rotation.settings.flush_size - rotation.record_count)
     end = min(len(columns.codes), start + room)
     cut = _Search(rotation, columns, start, now_ms).first_cut(end)
@@ -134,13 +136,15 @@ class _Search:
         """By code: whether the schema of the directory's file is one that these records cannot join."""
         schema, nulls, changes = self.columns.value_schema, set(), set()
         for directory, current in self.rotation.schemas.items():
-            if (current is None) != (schema is None):
+            if (current is None) != (schema is None) and not self.rotation.settings.keeps_schema:
                 nulls.add(directory)
             elif self.rotation.settings.schema_compatibility.should_change_file(schema, current):
                 changes.add(directory)
         return self._flags(nulls), self._flags(changes)
 
     def _flags(self, directories: set[str]) -> NDArray[np.bool_] | None:
+        if self.rotation.settings.keeps_schema:
+            return np.ones(len(self.columns.names), dtype=bool) if directories else None
         return np.array([name in directories for name in self.columns.names], dtype=bool) if directories else None
 
     def _coded(self, low: int, high: int, flags: NDArray[np.bool_] | None) -> int | None:
@@ -189,7 +193,7 @@ def _count(rotation: Rotation, columns: RecordColumns, start: int, stop: int) ->
         rotation.observe(int(columns.timestamps_ms[stop - 1]))
     for code in _in_order_of_appearance(columns.codes[start:stop], len(columns.names)):
         rotation.open_directories[columns.names[code]] = None
-        rotation.schemas.setdefault(columns.names[code], columns.value_schema)
+        rotation.note_schema(columns.names[code], columns.value_schema)
     rotation.record_count += stop - start
     rotation.last_directory = columns.names[columns.codes[stop - 1]]
 

@@ -172,7 +172,7 @@ class Round:
 
     def _start(self, environment: dict[str, str] | None = None) -> Victim:
         size = self.chance.randint(LARGE_FLUSH_SIZE, 30) if self.is_large else self.chance.randint(2, 30)
-        victim = Victim(self.sink, environment, flush_size=str(size), s3_part_size=str(PART_BYTES))
+        victim = Victim(self.sink, environment, flush_size=str(size), **self.sink.settings_for_pieces(PART_BYTES))
         self.victims.append(victim)
         return victim
 
@@ -223,21 +223,16 @@ class Round:
         found = sorted(value["n"] for value in self.sink.values())
         assert found == [value["n"] for value in wanted], self.story
         assert self.sink.uploads() == [], self.story
-        if self.is_large:
-            # An ETag ends with the number of parts.
-            parts = [int(etag.strip('"').rpartition("-")[2]) for etag, _ in self.sink.identities().values()]
-            assert max(parts) > 1, self.story
-
-    def _remove(self) -> None:
-        """A thousand rounds of this size would fill the disk."""
-        client = self.sink.s3.client()
-        for key in self.sink.identities():
-            client.delete_object(Bucket=self.sink.bucket, Key=key)
-        delete_topic(self.sink.kafka.bootstrap, self.sink.topic)
         assert self.sink.offsets() == log_ends(self.sink), self.story
         assert all(victim.is_gone for victim in self.victims), self.story
         if self.is_large:
+            assert self.sink.most_pieces() > 1, self.story
             self._remove()
+
+    def _remove(self) -> None:
+        """A thousand rounds of this size would fill the disk."""
+        self.sink.remove_all()
+        delete_topic(self.sink.kafka.bootstrap, self.sink.topic)
 
 
 def log_ends(sink: Sink) -> dict[int, int]:

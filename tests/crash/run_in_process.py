@@ -3,14 +3,21 @@
 It leads a process group of its own, so that a crash point, or a test, kills it and nothing else.
 """
 
+import functools
 import json
 import sys
 
+from airflow_connect.connectors.hdfs import config as hdfs_config
 from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.runs import InProcessEngine
 
+HDFS_PIECE_BYTES = 1 << 20
+"""Files of the rounds with large records are written while they grow."""
+
 if __name__ == "__main__":
+    smaller = functools.partial(hdfs_config.HdfsSettings, piece_bytes=HDFS_PIECE_BYTES)
+    hdfs_config.HdfsSettings = smaller  # type: ignore[assignment,misc]
     spec = RunSpec.from_json(json.loads(sys.stdin.readline()))
     report = run_connector(spec, engine=InProcessEngine())
     print(json.dumps(report.to_json()), flush=True)

@@ -71,9 +71,15 @@ def valid(name: str) -> dict[str, Any]:
     return dict(DATA[name]["valid"])
 
 
-def broken_configs(name: str, definition: ConfigDef) -> Iterator[Broken]:
-    """Every broken configuration of a class: key by key, then the contradictions."""
+def broken_configs(name: str, definition: ConfigDef, known: ConfigDef | None = None) -> Iterator[Broken]:
+    """Every broken configuration of a class: key by key, then the contradictions.
+
+    Keys that `known` has in the same form are left out: they are tested with the connector that it belongs to.
+    """
+    shared = {} if known is None or known is definition else known.keys
     for key in definition.keys.values():
+        if shared.get(key.name) == key:
+            continue
         for what, value, is_certain in _broken_values(key):
             raw = valid(name)
             if value is REMOVED:

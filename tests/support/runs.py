@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
@@ -128,11 +128,15 @@ class Sink:
 
     def offsets(self, topic: str = "") -> dict[int, int]:
         """Committed offsets of the connector's group, by partition."""
-        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap})
-        group = f"connect-{self.name}"
-        found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(10)
-        wanted = topic or self.topic
-        return {p.partition: p.offset for p in found.topic_partitions if p.topic == wanted}
+        # Not the admin client: it dies where the coordinator has just changed (airflow_connect.kafka.consumer_group).
+        consumer = Consumer({"bootstrap.servers": self.kafka.bootstrap, "group.id": f"connect-{self.name}"})
+        try:
+            wanted = topic or self.topic
+            found = consumer.list_topics(wanted, timeout=30).topics[wanted].partitions
+            asked = [KafkaPartition(wanted, partition) for partition in sorted(found)]
+            return {p.partition: p.offset for p in consumer.committed(asked, timeout=30) if p.offset >= 0}
+        finally:
+            consumer.close()
 
     def set_offsets(self, offsets: Mapping[int, int]) -> None:
         """Set the group's offsets, as an operator would."""
@@ -142,6 +146,20 @@ class Sink:
         request = [ConsumerGroupTopicPartitions(group, positions)]
         for position in admin.alter_consumer_group_offsets(request)[group].result(10).topic_partitions:
             assert position.error is None, position.error
+
+    def settings_for_pieces(self, piece_bytes: int) -> dict[str, str]:
+        """Settings with which files larger than this are staged in pieces."""
+        return {"s3_part_size": str(piece_bytes)}
+
+    def most_pieces(self) -> int:
+        """In how many parts the object of the most parts was uploaded; an ETag ends with the number."""
+        return max(int(etag.strip('"').rpartition("-")[2]) for etag, _ in self.identities().values())
+
+    def remove_all(self) -> None:
+        """Delete every object."""
+        client = self.s3.client()
+        for key in self.identities():
+            client.delete_object(Bucket=self.bucket, Key=key)
 
     def assert_exactly_once(self, expected: Sequence[Any]) -> None:
         """Every expected JSON value is in the bucket once, nothing else is, and nothing is left unfinished."""

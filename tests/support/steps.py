@@ -10,7 +10,7 @@ import pytest
 
 from airflow_connect.api.run import RunReport, TaskPlan, TaskReport
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver import reporting, run
+from airflow_connect.runtime.driver import reporting, run, run_in_progress
 from airflow_connect.runtime.settings import TaskSettings
 from tests.support.runs import InProcessEngine, Sink
 from tests.support.waiting import TIMEOUT_S
@@ -26,7 +26,7 @@ class Steps:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._actions: list[tuple[str, int, Callable[[], None]]] = []
         self.seen: list[str] = []
-        for module in (run, reporting, crash_points):
+        for module in (run, run_in_progress, reporting, crash_points):
             monkeypatch.setattr(module, "reached", self._reached)
 
     def on(self, point: str, action: Callable[[], None], skip: int = 0) -> None:

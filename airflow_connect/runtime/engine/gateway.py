@@ -30,7 +30,7 @@ STOP_TIMEOUT_S = 60.0
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
 # Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
-_DEAF = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
+DEAF = ("/bin/sh", "-c", 'trap \'\' INT; exec "$0" "$@"')
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 
 # A copy's JVM only schedules a handful of tasks: the quick compiler and the small collector halve its start.
@@ -84,7 +84,7 @@ def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
     with tempfile.TemporaryDirectory(prefix="airflow-connect-") as folder:
         where = Path(folder) / "gateway"
         environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(where), "SPARK_HOME": str(home)}
-        process = subprocess.Popen([*_DEAF, *command], stdin=subprocess.PIPE, env=environment)
+        process = subprocess.Popen([*DEAF, *command], stdin=subprocess.PIPE, env=environment)
         port, secret = _connection(process, where)
     os.environ[_PORT], os.environ[_SECRET] = str(port), secret
     return Gateway(process, archive)

@@ -14,6 +14,7 @@ from typing import Any
 from airflow_connect.api.errors import ConfigError, ConnectError, FencedError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.run import Plan, RunReport, TaskPlan
+from airflow_connect.api.time_progress import TimeDirectory
 
 _stop = threading.Event()
 
@@ -73,6 +74,16 @@ def _copy(spec: Any, observer: Any) -> RunReport:
     return _report(spec, records=records, files=2, size_bytes=900, committed=committed)
 
 
+def _complete(spec: Any, observer: Any) -> RunReport:
+    """A run that completed the hours that `hours` names."""
+    hours = [int(number) for number in str(spec.connector["hours"]).split(",") if number]
+    found = tuple(
+        TimeDirectory("meetups", f"topics/meetups/hour={n}", "meetups", n * 1000, n * 1000 + 1000, 10 * n, n, 100 * n)
+        for n in hours
+    )
+    return _report(spec, records=20, files=2, committed={"meetups-0": 10, "meetups-x-1": 5}, complete=found)
+
+
 def _empty(spec: Any, observer: Any) -> RunReport:
     return _report(spec, status="empty")
 
@@ -121,4 +132,12 @@ def _failed(spec: Any, kind: type[ConnectError]) -> RunReport:
     return _report(spec, status="failed", error=error.to_json())
 
 
-_REPORTS = {"copy": _copy, "empty": _empty, "echo": _echo, "hang": _hang, "crash": _crash, "defect": _defect}
+_REPORTS = {
+    "copy": _copy,
+    "complete": _complete,
+    "empty": _empty,
+    "echo": _echo,
+    "hang": _hang,
+    "crash": _crash,
+    "defect": _defect,
+}

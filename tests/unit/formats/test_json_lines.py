@@ -15,6 +15,7 @@ from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.json_converter import JsonConverter
 from airflow_connect.converters.json_documents import schemaless_lines, to_json_lines
 from airflow_connect.formats.json_lines import JsonFormat
+from tests.support.ids import shown
 
 
 class Sink:
@@ -97,14 +98,14 @@ def test_append_nothing_writes_nothing() -> None:
         (memoryview(b"ab"), '"YWI="'),
         (1e7, "10000000.0"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_append_value_that_needs_the_exact_way_is_written(value: Any, line: str) -> None:
     assert written([value]) == line.encode() + b"\n"
     assert written([{"a": 1}, value, None]) == b'{"a":1}\n' + line.encode() + b"\nnull\n"
 
 
-@pytest.mark.parametrize("value", [object(), {"a": Decimal("NaN")}, {None: 1}, datetime.date(2024, 1, 1)], ids=repr)
+@pytest.mark.parametrize("value", [object(), {"a": Decimal("NaN")}, {None: 1}, datetime.date(2024, 1, 1)], ids=shown)
 def test_append_value_without_json_form_is_a_data_error(value: Any) -> None:
     with pytest.raises(DataError):
         written([value])
@@ -241,7 +242,7 @@ def test_to_json_lines_tricky_message_among_canonical_ones_equals_two_steps(mess
         [b"1,2", b""],
         [b'"a', b'b"'],
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_to_json_lines_messages_that_are_json_only_together_are_refused(batch: list[bytes]) -> None:
     with pytest.raises(DataError):

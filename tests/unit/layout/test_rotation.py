@@ -269,3 +269,60 @@ def test_idle_topic_stays_open_without_a_schedule_however_late_it_is():
     rotation.before_write("a", 0, None, 0)
     rotation.written("a")
     assert rotation.idle(10**15) is None
+
+
+HDFS = RotationSettings(flush_size=3, keeps_schema=True, rotate_on_directory_change=False)
+
+
+def test_with_a_kept_schema_another_directory_has_the_same_one():
+    records = [Incoming("a", schema=V1), Incoming("b", schema=V2), Incoming("c", schema=V1)]
+    assert rotations(HDFS, records) == [([0], "schema"), ([1], "schema"), ([2], "")]
+
+
+def test_a_kept_schema_outlives_the_files():
+    settings = replace(HDFS, flush_size=1, schema_compatibility=StorageSchemaCompatibility.BACKWARD)
+    rotation = Rotation(settings, 0)
+    for schema, counts in ((V1, V1), (V2, V2), (V1, V2)):
+        assert rotation.before_write("a", 0, schema, 0) is None
+        assert rotation.current_schema("b") == counts
+        assert rotation.written("a") is Reason.SIZE
+        rotation.rotated()
+
+
+def test_a_kept_schema_that_a_record_cannot_join_is_replaced():
+    settings = replace(HDFS, schema_compatibility=StorageSchemaCompatibility.BACKWARD)
+    records = [Incoming(schema=V1), Incoming(schema=V2), Incoming(schema=V1)]
+    assert rotations(settings, records) == [([0], "schema"), ([1, 2], "")]
+
+
+def test_with_a_kept_schema_values_without_one_cannot_follow():
+    rotation = Rotation(HDFS, 0)
+    rotation.before_write("a", 0, V1, 0)
+    rotation.written("a")
+    with pytest.raises(SchemaError, match="Switch between schema-based and schema-less"):
+        rotation.before_write("a", 0, None, 0)
+    rotation.rotated()
+    with pytest.raises(SchemaError, match="Switch between schema-based and schema-less"):
+        rotation.before_write("a", 0, None, 0)
+
+
+def test_with_a_kept_schema_values_with_one_follow_those_without_once_the_files_are_complete():
+    rotation = Rotation(HDFS, 0)
+    rotation.before_write("a", 0, None, 0)
+    rotation.written("a")
+    with pytest.raises(SchemaError, match="Switch between schema-based and schema-less"):
+        rotation.before_write("a", 0, V1, 0)
+    rotation.rotated()
+    assert rotation.before_write("a", 0, V1, 0) is None
+    assert rotation.current_schema("a") == V1
+
+
+@pytest.mark.parametrize(
+    ("mode", "before", "schema", "counts"),
+    [("BACKWARD", V2, V1, V2), ("BACKWARD", V1, V2, V2), ("FORWARD", V1, V2, V1), ("FORWARD", V2, V1, V1),
+     ("FULL", V2, V1, V2)],
+)  # fmt: skip
+def test_a_kept_schema_of_an_earlier_run_counts_until_a_record_needs_another(mode, before, schema, counts):
+    rotation = Rotation(replace(HDFS, schema_compatibility=StorageSchemaCompatibility.of(mode)), 0, before)
+    assert rotation.before_write("a", 0, schema, 0) is None
+    assert rotation.current_schema("a") == counts

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,6 +31,7 @@ SETTINGS = st.builds(
 # Long runs of one code and slowly rising timestamps make batches that no rule cuts early.
 RUNS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40), st.sampled_from([1, 1, 2, 7, 900])), max_size=8)
 BATCHES = st.lists(st.tuples(RUNS, st.sampled_from([V1, V1, V2, None]), st.integers(0, 2)), max_size=4)
+BATCHES_WITH_SCHEMA = st.lists(st.tuples(RUNS, st.sampled_from([V1, V2]), st.integers(0, 2)), max_size=4)
 
 
 def columns_of(runs, schema):
@@ -67,6 +70,16 @@ def cuts_one_by_one(rotation: Rotation, columns: RecordColumns, now_ms: int) -> 
 
 @given(SETTINGS, BATCHES, st.booleans())
 def test_columns_and_single_records_are_cut_alike_and_leave_the_same_state(settings, batches, begins_with_failure):
+    check_both(settings, batches, begins_with_failure)
+
+
+@given(SETTINGS, BATCHES_WITH_SCHEMA, st.booleans())
+def test_with_a_kept_schema_both_are_cut_alike(settings, batches, begins_with_failure):
+    settings = replace(settings, keeps_schema=True, max_open_files=-1, rotate_on_directory_change=False)
+    check_both(settings, batches, begins_with_failure)
+
+
+def check_both(settings, batches, begins_with_failure):
     in_columns, one_by_one = Rotation(settings, 0), Rotation(settings, 0)
     if begins_with_failure:  # seen, not written
         for rotation in (in_columns, one_by_one):

@@ -1,0 +1,219 @@
+"""Definitions of the HDFS sink's own keys, with Confluent's names, types, defaults and checks.
+
+Source: Confluent's kafka-connect-hdfs (HdfsSinkConnectorConfig) and kafka-connect-storage-common (HiveConfig).
+Documentation texts are ours.
+"""
+
+from __future__ import annotations
+
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import EnumString
+from airflow_connect.connectors.storage import keys as storage
+from airflow_connect.layout import topic_directories
+from airflow_connect.stores.hdfs_settings import JVM, NATIVE
+
+STORE_URL = "store.url"
+HDFS_URL = "hdfs.url"
+HADOOP_CONF_DIR = "hadoop.conf.dir"
+HADOOP_HOME = "hadoop.home"
+LOGS_DIR = "logs.dir"
+TOPIC_PATTERN = topic_directories.PATTERN_KEY
+KERBEROS = "hdfs.authentication.kerberos"
+PRINCIPAL = "connect.hdfs.principal"
+KEYTAB = "connect.hdfs.keytab"
+NAMENODE_PRINCIPAL = "hdfs.namenode.principal"
+TICKET_RENEW_PERIOD_MS = "kerberos.ticket.renew.period.ms"
+REFRESH_TICKET = "hdfs.kerberos.refresh.ticket"
+HIVE_INTEGRATION = "hive.integration"
+HIVE_METASTORE_URIS = "hive.metastore.uris"
+HIVE_CONF_DIR = "hive.conf.dir"
+HIVE_HOME = "hive.home"
+HIVE_DATABASE = "hive.database"
+HIVE_TABLE_NAME = "hive.table.name"
+PUBLISHER = "hdfs.publisher"
+NULL_BEHAVIOR = "behavior.on.null.values"
+REPORT_NULLS = "report.null.values.to.dlq"
+
+HDFS_STORAGE = "io.confluent.connect.hdfs.storage.HdfsStorage"
+AVRO_FORMAT = "io.confluent.connect.hdfs.avro.AvroFormat"
+_HDFS, _SECURITY, _HIVE, _STORAGE = "HDFS", "Security", "Hive", "Storage"
+_NO_TICKETS = "A run logs in when it starts, and ends before a ticket does."
+
+
+def hdfs_keys() -> ConfigDef:
+    """Every key of Confluent's groups HDFS, Security and Hive, and those for null values, which are ours."""
+    return ConfigDef().define(*_place_keys(), *_security_keys(), *_hive_keys(), *_null_keys())
+
+
+def shared_keys() -> ConfigDef:
+    """The keys of all storage sinks, with the defaults that they have for HDFS."""
+    definition = storage.storage_keys()
+    definition.redefine(storage.STORAGE_CLASS, default=HDFS_STORAGE)
+    definition.redefine(storage.FORMAT_CLASS, default=AVRO_FORMAT)
+    definition.redefine(
+        storage.TOPICS_DIR,
+        documentation="First directories of every file name; blank leaves them out. `${topic}` stands for the topic,"
+        f" `${{0}}`, `${{1}}` ... for what {TOPIC_PATTERN} finds in it.",
+    )
+    definition.redefine(
+        storage.ROTATE_INTERVAL_MS,
+        documentation="Span of time in milliseconds after which the files of a topic-partition are complete: of"
+        " record time by timestamp.extractor with a time based partitioner, measured from the first record in them;"
+        " of the wall clock otherwise, which a run applies at its end: when that long has passed since the last run,"
+        " files that are not full are published even with flush.on.end=false. -1 is off.",
+    )
+    definition.redefine(
+        storage.OFFSET_PAD_WIDTH,
+        documentation="Digits to which start and end offset in a file name are padded with zeros.",
+    )
+    definition.redefine(
+        storage.FILE_DELIM,
+        ignored="Names in HDFS always have `+` between their parts, as Confluent's HDFS sink writes them.",
+    )
+    definition.redefine(
+        storage.ROTATE_ON_PARTITION_CHANGE, ignored="In the HDFS sink a change of directory completes no files."
+    )
+    definition.redefine(
+        storage.MAX_OPEN_FILES,
+        ignored="The HDFS sink has no such limit: open files beyond the memory budget spill to disk.",
+    )
+    definition.redefine(
+        storage.RETRY_BACKOFF_MS,
+        ignored="Requests are repeated by themselves; a run that still fails is started again by its scheduler.",
+    )
+    return definition
+
+
+def _place_keys() -> list[ConfigKey]:
+    high, low = Importance.HIGH, Importance.LOW
+    return [
+        ConfigKey(
+            STORE_URL, Type.STRING, None,
+            "Address of the file system: hdfs://host:port, hdfs://<name service> with hadoop.conf.dir, or"
+            " file:///directory. A path behind it is put before topics.dir.",
+            None, high, _HDFS,
+        ),
+        ConfigKey(
+            HDFS_URL, Type.STRING, None, "Older name of store.url, which counts where both are set.",
+            None, high, _HDFS,
+        ),
+        ConfigKey(
+            HADOOP_CONF_DIR, Type.STRING, "",
+            "Directory with core-site.xml and hdfs-site.xml, on the driver and on every executor; needed for name"
+            " services with several NameNodes.",
+            None, high, _HDFS,
+        ),
+        ConfigKey(
+            HADOOP_HOME, Type.STRING, "", "Directory of a Hadoop installation.",
+            None, high, _HDFS, ignored="HDFS is spoken to without a Hadoop installation.",
+        ),
+        ConfigKey(
+            LOGS_DIR, Type.STRING, "logs",
+            "Directory of the write-ahead logs of Confluent's connector. They are read once, to go on where it"
+            " stopped; runs write none. `${topic}` and `${n}` as in topics.dir.",
+            None, high, _HDFS,
+        ),
+        ConfigKey(
+            TOPIC_PATTERN, Type.STRING, None,
+            "Java regular expression that matches every topic of the connector whole, and whose groups `${1}`,"
+            " `${2}` ... may stand in topics.dir and logs.dir; `${0}` is the whole match. Not set: no such groups.",
+            None, low, _STORAGE,
+        ),
+    ]  # fmt: skip
+
+
+def _security_keys() -> list[ConfigKey]:
+    high, low = Importance.HIGH, Importance.LOW
+    return [
+        ConfigKey(
+            KERBEROS, Type.BOOLEAN, False, "Whether HDFS asks for Kerberos.", None, high, _SECURITY,
+            dependents=(PRINCIPAL, KEYTAB, NAMENODE_PRINCIPAL, TICKET_RENEW_PERIOD_MS),
+        ),
+        ConfigKey(
+            PRINCIPAL, Type.STRING, "", "Kerberos principal to log in as; `_HOST` stands for the machine's name.",
+            None, high, _SECURITY,
+        ),
+        ConfigKey(
+            KEYTAB, Type.STRING, "",
+            "Path of the keytab of that principal, on the driver and on every executor; only their user should be"
+            " able to read it.",
+            None, high, _SECURITY,
+        ),
+        ConfigKey(
+            NAMENODE_PRINCIPAL, Type.STRING, "",
+            "Kerberos principal of the NameNode, which Hadoop's own client asks for: with hdfs.publisher=jvm only, and"
+            " in place of dfs.namenode.kerberos.principal of hdfs-site.xml.",
+            None, high, _SECURITY,
+        ),
+        ConfigKey(
+            PUBLISHER, Type.STRING, NATIVE,
+            "Who renames and looks on the driver: `native`, the package hdfs-native, or `jvm`, Hadoop's own client in"
+            " a JVM beside the driver, for clusters whose security only Java can do. Executors write with hdfs-native"
+            " either way.",
+            EnumString(NATIVE, JVM), low, _SECURITY,
+        ),
+        ConfigKey(
+            TICKET_RENEW_PERIOD_MS, Type.LONG, 3_600_000, "Milliseconds between two renewals of the ticket.",
+            None, low, _SECURITY, ignored=_NO_TICKETS,
+        ),
+        ConfigKey(
+            REFRESH_TICKET, Type.BOOLEAN, True, "Whether the ticket is renewed.",
+            None, low, _SECURITY, ignored=_NO_TICKETS,
+        ),
+    ]  # fmt: skip
+
+
+def _hive_keys() -> list[ConfigKey]:
+    high, low = Importance.HIGH, Importance.LOW
+    return [
+        ConfigKey(
+            HIVE_INTEGRATION, Type.BOOLEAN, False,
+            "Whether each topic becomes an external Hive table with its directories as partitions; needs"
+            " schema.compatibility other than NONE.",
+            None, high, _HIVE,
+            dependents=(HIVE_METASTORE_URIS, HIVE_CONF_DIR, HIVE_HOME, HIVE_DATABASE, HIVE_TABLE_NAME),
+        ),
+        ConfigKey(
+            HIVE_METASTORE_URIS, Type.STRING, "",
+            "Addresses of the Hive metastore, thrift://host:port, separated by commas; those that do not answer"
+            " are passed over.",
+            None, high, _HIVE,
+        ),
+        ConfigKey(
+            HIVE_CONF_DIR, Type.STRING, "",
+            "Directory with hive-site.xml, on the driver, whose hive.metastore.uris count where that key is not"
+            " set here.",
+            None, high, _HIVE,
+        ),
+        ConfigKey(
+            HIVE_HOME, Type.STRING, "", "Directory of a Hive installation.",
+            None, high, _HIVE, ignored="The metastore is spoken to without a Hive installation.",
+        ),
+        ConfigKey(
+            HIVE_DATABASE, Type.STRING, "default", "Database of the tables; made when it is missing.",
+            None, high, _HIVE,
+        ),
+        ConfigKey(
+            HIVE_TABLE_NAME, Type.STRING, "${topic}",
+            "Name of the table of a topic; it contains `${topic}`, which stands for the topic. Dots and hyphens"
+            " of the topic become underscores.",
+            None, low, _HIVE,
+        ),
+    ]  # fmt: skip
+
+
+def _null_keys() -> list[ConfigKey]:
+    low = Importance.LOW
+    return [
+        ConfigKey(
+            NULL_BEHAVIOR, Type.STRING, "fail",
+            "Records whose value is null: `fail` fails the run, `ignore` leaves them out. Confluent's HDFS sink has"
+            " no such key: it fails.",
+            EnumString("ignore", "fail"), low, _STORAGE,
+        ),
+        ConfigKey(
+            REPORT_NULLS, Type.BOOLEAN, True,
+            "Whether records left out by `ignore` go to the dead letter queue.",
+            None, low, _STORAGE,
+        ),
+    ]  # fmt: skip

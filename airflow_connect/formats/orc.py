@@ -1,0 +1,151 @@
+"""ORC files: OrcFormat of Confluent's HDFS sink.
+
+Types are Hive's, which Confluent's sink goes through: INT8 is tinyint, INT16 smallint, a map keeps its keys whatever
+their type. Time and Timestamp are `timestamp`, a wall clock without zone: here it is UTC's, where Confluent's has that
+of its JVM. Files are compressed with zlib, Hive's default, for which there is no configuration key.
+Source: io.confluent.connect.hdfs.orc.OrcRecordWriterProvider, OrcUtil; storage-common's HiveSchemaConverter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.orc as orc
+
+from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.schema import TIME, TIMESTAMP, Type
+from airflow_connect.formats.arrow_schema import ArrowMapping
+from airflow_connect.formats.parquet import ParquetEncoder, SinkFile, ValueColumns
+from airflow_connect.formats.value_check import no_schema
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.formats.format import ByteSink
+
+STRIPE_BYTES = 64 * 1024 * 1024
+"""Arrow bytes that are handed over at once, and the size of a stripe; Hive's default."""
+
+_NAME = "OrcFormat"
+_SCHEMAS_KEPT = 1000
+_WALL_CLOCK = pa.timestamp("ms")
+_SMALL = {Type.INT8: pa.int8(), Type.INT16: pa.int16()}
+
+
+class OrcMapping(ArrowMapping):
+    """How Connect schemas become the Arrow types that ORC knows."""
+
+    __slots__ = ()
+
+    def _stays_map(self, schema: Schema) -> bool:
+        return True
+
+    def _type(self, schema: Schema, path: str) -> pa.DataType:
+        if schema.name in (TIME, TIMESTAMP):
+            return _WALL_CLOCK
+        if schema.type in _SMALL:
+            return _SMALL[schema.type]
+        if schema.type is Type.MAP and schema.key_schema and schema.value_schema:
+            key: Any = pa.field("key", self._type(schema.key_schema, f"{path} (a map key)"), nullable=False)
+            item: Any = self._field("value", schema.value_schema, f"{path}{{}}")
+            return pa.map_(key, item)
+        found = super()._type(schema, path)
+        if pa.types.is_decimal256(found):
+            raise SchemaError(
+                f"{_NAME} cannot write {path}, a Decimal of more than 38 digits.",
+                code="data.decimal",
+                suggestion="Convert it to a string or a double with a transformation (Cast).",
+            )
+        return found
+
+
+class OrcFormat:
+    """Structs with a schema."""
+
+    content_type = "application/vnd.apache.orc"
+    content_encoding = ""
+    needs_schema = True
+    extension = ".orc"
+
+    def __init__(self, allow_optional_map_keys: bool = False, stripe_bytes: int = STRIPE_BYTES) -> None:
+        """Configure.
+
+        Args:
+            allow_optional_map_keys: without meaning: ORC keeps every map as a map.
+            stripe_bytes: Arrow bytes after which rows are handed over.
+        """
+        self._mapping = OrcMapping(allow_optional_map_keys, _NAME)
+        self._stripe_bytes = stripe_bytes
+        self._values: dict[Schema, ValueColumns] = {}
+
+    def arrow_schema(self, schema: Schema) -> pa.Schema:
+        """The columns that the encoder's `append_arrow` takes for values of `schema`.
+
+        Raises:
+            SchemaError: as `open`.
+        """
+        return self._mapping.arrow_schema(schema)
+
+    def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:
+        """Start a file.
+
+        Raises:
+            SchemaError: no schema, not a STRUCT, or one that ORC cannot express.
+        """
+        values = self._columns_of(schema)
+        return ParquetEncoder(OrcWriter(sink, values.columns, self._stripe_bytes), values, self._stripe_bytes)
+
+    def check(self, schema: Schema | None, value: Any) -> None:
+        """Find out whether a value can be written, without making a file of it.
+
+        Raises:
+            DataError: it cannot.
+        """
+        self._columns_of(schema).batch([value])
+
+    def _columns_of(self, schema: Schema | None) -> ValueColumns:
+        if schema is None:
+            raise no_schema(_NAME)
+        values = self._values.get(schema)
+        if values is None:
+            if len(self._values) >= _SCHEMAS_KEPT:
+                self._values.clear()
+            columns = self._mapping.arrow_schema(schema)
+            values = ValueColumns(schema, columns, self._mapping.transform(schema), _NAME)
+            self._values[schema] = values
+        return values
+
+
+class OrcWriter:
+    """Writes stripes into a sink."""
+
+    def __init__(self, sink: ByteSink, columns: pa.Schema, stripe_bytes: int) -> None:
+        """Nothing is written before the first stripe."""
+        self._file = SinkFile(sink)
+        self._columns = columns
+        self._stripe_bytes = stripe_bytes
+        self._writer: Any = None
+
+    def write(self, table: pa.Table) -> None:
+        """Hand rows over."""
+        self._file.open = True
+        try:
+            self._opened().write(table)
+        finally:
+            self._file.open = False
+
+    def finish(self) -> None:
+        """Write the footer; a file without rows has only columns."""
+        self._file.open = True
+        try:
+            if self._writer is None:
+                self._opened().write(self._columns.empty_table())
+            self._writer.close()
+        finally:
+            self._file.open = False
+
+    def _opened(self) -> Any:
+        if self._writer is None:
+            file: Any = self._file
+            self._writer = orc.ORCWriter(file, compression="ZLIB", stripe_size=self._stripe_bytes)
+        return self._writer

@@ -1,0 +1,68 @@
+"""StringFormat of Confluent's HDFS sink: one value per line, each line ended by a line feed.
+
+Confluent's takes strings and fails with anything else. Here other values are written as Java's `toString` prints them
+(converters/java_text.py), as its FileStreamSink does. Line feeds inside a value stay as they are.
+Source: io.confluent.connect.hdfs.string.StringRecordWriter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import DataError
+from airflow_connect.converters.java_text import java_string
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.formats.format import ByteSink
+
+
+class StringFormat:
+    """Lines of text, in UTF-8."""
+
+    needs_schema = False
+    extension = ".txt"
+    content_type = "text/plain"
+    content_encoding = ""
+
+    def open(self, sink: ByteSink, schema: Schema | None) -> StringEncoder:
+        """Start a file; every schema can be written."""
+        return StringEncoder(sink, schema)
+
+
+class StringEncoder:
+    """Writes through at once and holds nothing."""
+
+    buffered_bytes = 0
+
+    def __init__(self, sink: ByteSink, schema: Schema | None) -> None:
+        """`schema`: says what numbers and dicts stand for."""
+        self._sink = sink
+        self._schema = schema
+
+    def append(self, values: Sequence[Any]) -> None:
+        """Write one line per value.
+
+        Raises:
+            DataError: a text that has no UTF-8 form; none of `values` is then written.
+        """
+        if not values:
+            return
+        schema = self._schema
+        try:
+            data = "".join([java_string(schema, value) + "\n" for value in values]).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                "StringFormat cannot write a value: it holds half of a character (a lone surrogate), which has no form"
+                " in UTF-8.",
+                code="data.not_utf8",
+                suggestion="Mend the value where it is produced, or leave such records out with errors.tolerance=all.",
+            ) from error
+        self._sink.write(data)
+
+    def spill(self) -> None:
+        """Nothing is held here."""
+
+    def finish(self) -> None:
+        """There is no footer."""
