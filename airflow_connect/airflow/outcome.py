@@ -40,6 +40,7 @@ def driver_failure(exit_code: int, log_tail: str) -> TaskFailedError:
 
 def summary_of(report: RunReport) -> dict[str, Any]:
     """What other tasks may want to know of a run, small and plain: the XCom."""
+    source = {} if report.source is None else {"topics": dict(report.source.topics)}
     return {
         "connector": report.connector,
         "run_id": report.run_id,
@@ -50,10 +51,13 @@ def summary_of(report: RunReport) -> dict[str, Any]:
         "filtered": report.filtered,
         "dead_lettered": report.dead_lettered,
         "left": report.left,
+        "late": report.late,
+        "complete": len(report.complete),
         "offsets": dict(report.committed),
         "seconds": round((report.ended_ms - report.started_ms) / 1000, 3),
         "delivery_guarantee": report.delivery_guarantee,
         "recovered_run_id": report.recovered_run_id,
+        **source,
     }
 
 

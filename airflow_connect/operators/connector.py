@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from airflow_connect.airflow.complete_events import alias_of, emit
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.airflow.connections import (
     DEFAULT_KAFKA_CONN_ID,
@@ -55,6 +56,9 @@ class ConnectorOperator(BaseOperator):
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, else
             local.
+        complete_outlet: asset that gets an event for each directory of time that is complete (`complete.directories` or
+            `complete.marker` of the connector); None: no events. A DAG with `schedule=[asset]` runs when an hour or a
+            day is there.
         kwargs: as for every operator. For each asset in `outlets` an event with counts and offsets is
             emitted.
 
@@ -71,7 +75,7 @@ class ConnectorOperator(BaseOperator):
     listeners: ClassVar[list[EventListener]] = []
     """Hear the events of every run in this process, see `runtime.spec.Observer`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an operator's arguments are keywords, each with a default)
         self,
         *,
         config: Mapping[str, Any] | None = None,
@@ -80,9 +84,12 @@ class ConnectorOperator(BaseOperator):
         kafka_conn_id: str | None = DEFAULT_KAFKA_CONN_ID,
         aws_conn_id: str | None = None,
         spark_conn_id: str | None = None,
+        complete_outlet: Asset | None = None,
         **kwargs: Any,
     ) -> None:
         """Keep the arguments; nothing is read here, because this runs at every parse of the DAG file."""
+        if complete_outlet is not None:
+            kwargs["outlets"] = [*_listed(kwargs.get("outlets")), alias_of(complete_outlet)]
         super().__init__(**kwargs)
         if (config is None) == (config_file is None):
             which = "neither" if config is None else "both"
@@ -97,6 +104,7 @@ class ConnectorOperator(BaseOperator):
         self.kafka_conn_id = kafka_conn_id
         self.aws_conn_id = aws_conn_id
         self.spark_conn_id = spark_conn_id
+        self.complete_outlet = complete_outlet
         self._driver: DriverProcess | None = None
         self._killed = False
 
@@ -201,7 +209,13 @@ class ConnectorOperator(BaseOperator):
             self.log.error("%s", redact(line))
 
     def _tell_assets(self, context: Context, report: RunReport) -> None:
-        """Put counts and offsets into the event of each asset in `outlets`."""
+        """Put counts and offsets into the event of each asset in `outlets`; tell of complete directories."""
+        if self.complete_outlet is not None:
+            told = emit(context["outlet_events"], self.complete_outlet, report)
+            if told < len(report.complete):
+                self.log.warning(
+                    "%d directories are complete; the %d that end last got an asset event.", len(report.complete), told
+                )
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
                 context["outlet_events"][outlet].extra = {
@@ -210,6 +224,12 @@ class ConnectorOperator(BaseOperator):
                     "files": report.files,
                     "run_id": report.run_id,
                 }
+
+
+def _listed(outlets: Any) -> Sequence[Any]:
+    if outlets is None:
+        return ()
+    return outlets if isinstance(outlets, Sequence) else [outlets]
 
 
 def _as_secrets(aws: Mapping[str, str]) -> dict[str, str]:

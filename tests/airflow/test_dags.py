@@ -13,10 +13,12 @@ import pytest
 
 from airflow_connect.cli.demo.bucket import count_objects
 from airflow_connect.cli.demo.meetups import PARTITIONS, rsvps
+from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.topic_data import write_records
 from tests.airflow.conftest import DAGS, LoadDag
+from tests.support import hdfs_files
 
 pytestmark = pytest.mark.integration
 
@@ -80,3 +82,31 @@ def test_kafka_to_s3_bounded_by_the_trigger_form_goes_on_later(
     second = kafka_to_s3()
     assert xcom(second, "copy_meetups")["records"] == RECORDS - 1000
     assert sum(found.records for found in count_objects(s3.client(), bucket)) == RECORDS
+
+
+def test_kafka_to_hdfs_copies_every_record_once(
+    load_dag: LoadDag,
+    kafka: KafkaBroker,
+    hdfs: HdfsCluster,
+    make_topic: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    xcom: Callable[..., Any],
+) -> None:
+    topic = make_topic(PARTITIONS)
+    write_records(kafka.bootstrap, topic, rsvps(RECORDS, time.time_ns() // 1_000_000))
+    config = json.loads((PROJECT / "dags/meetups-to-hdfs.json").read_text())
+    base = f"{hdfs.url}/{topic}"
+    config.update({"name": f"{topic}-to-hdfs", "topics": topic, "store.url": base})
+    path = DAGS / "meetups-to-hdfs.json"
+    path.write_text(json.dumps(config))
+    extra = {"bootstrap.servers": kafka.bootstrap, "runs.storage.replication.factor": "1", "spark.master": "local[2]"}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": extra}))
+    dag = load_dag((PROJECT / "dags/kafka_to_hdfs.py").read_text())
+    dag.get_task("copy_meetups").retries = 0  # a failure shall show at once
+    run = dag.test(logical_date=None)
+    path.unlink()
+    assert run.state == "success"
+    assert xcom(run, "copy_meetups")["records"] == RECORDS
+    files = hdfs_files.visible_files(base)
+    assert sum(len(data.splitlines()) for data in files.values()) == RECORDS
+    assert {name.split("/")[1] for name in files} == {topic}

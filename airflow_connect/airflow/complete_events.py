@@ -1,0 +1,54 @@
+"""An asset event for each directory of time that is complete: a DAG can be scheduled on "that hour is there"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset, AssetAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_connect.api.run import RunReport
+    from airflow_connect.api.time_progress import TimeDirectory
+
+MOST_EVENTS = 100
+"""Events of one run: a first run over years would else fill Airflow's database. The directories that end last count."""
+
+
+def alias_of(asset: Asset) -> AssetAlias:
+    """The outlet that events for `asset` go through.
+
+    A plain asset among a task's outlets gets one event for every run, with or without a complete directory.
+    """
+    return AssetAlias(f"complete:{asset.name}"[:1500], group="airflow_connect")
+
+
+def emit(outlet_events: Any, asset: Asset, report: RunReport) -> int:
+    """Emit an event of `asset` for each complete directory, in the order of their ends; returns how many there are."""
+    accessor = outlet_events[alias_of(asset)]
+    for directory in report.complete[-MOST_EVENTS:]:
+        accessor.add(asset, extra=extra_of(directory, report))
+    return min(len(report.complete), MOST_EVENTS)
+
+
+def extra_of(directory: TimeDirectory, report: RunReport) -> Mapping[str, Any]:
+    """What the event says: the directory, its time, its counts, and up to which offsets its topic was copied."""
+    prefix = f"{directory.origin}-"
+    offsets = {
+        name: offset
+        for name, offset in report.committed.items()
+        if name.startswith(prefix) and name.removeprefix(prefix).isdigit()
+    }
+    return {
+        "topic": directory.topic,
+        "directory": directory.directory,
+        "start_ms": directory.start_ms,
+        "end_ms": directory.end_ms,
+        "records": directory.records,
+        "files": directory.files,
+        "bytes": directory.size_bytes,
+        "offsets": offsets,
+        "connector": report.connector,
+        "run_id": report.run_id,
+    }

@@ -1,0 +1,102 @@
+"""Configuration of FileStreamSink.
+
+Source: org.apache.kafka.connect.file.FileStreamSinkConnector of Kafka 4.3, whose only key is `file`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+
+from airflow_connect.api import connector_keys
+from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import Lambda
+from airflow_connect.api.config_values import invalid
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.plugins import PluginKind, resolve
+
+FILE = "file"
+CLASS = "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
+_GROUP = "File"
+_LONGEST_PLAIN_NAME = 150
+
+
+@cache
+def config_def() -> ConfigDef:
+    """Every key of the sink."""
+    return connector_keys.sink_keys().define(
+        ConfigKey(
+            FILE, Type.STRING, None,
+            "File to append to, always at its end. Its directory must exist, and be the same one for the driver and"
+            " all executors. A relative path begins where the driver is started. Without it lines go to standard"
+            " output, where delivery is at least once.",
+            Lambda(_check_file, "path of a file"), Importance.HIGH, _GROUP,
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FileSinkConfig:
+    """Where lines go and where they are staged.
+
+    Attributes:
+        target: absolute path of the file; "" is standard output.
+        root: directory below whose `+tmp` segments are staged: that of the file.
+        prefix: what the keys of this connector's segments begin with.
+    """
+
+    target: str
+    root: str
+    prefix: str
+
+    @classmethod
+    def from_config(cls, raw: Mapping[str, str]) -> FileSinkConfig:
+        """From a connector configuration.
+
+        Raises:
+            ConfigError: a key is wrong.
+        """
+        parsed = config_def().parse(raw)
+        name = quote(parsed[connector_keys.NAME], safe=" ")
+        if len(name) > _LONGEST_PLAIN_NAME:
+            name = hashlib.sha256(name.encode()).hexdigest()
+        if not parsed[FILE]:
+            root = os.path.join(tempfile.gettempdir(), f"airflow-connect-{os.geteuid()}")
+            return cls("", root, f"stdout/connector={name}/")
+        target = os.path.abspath(parsed[FILE])
+        directory, file_name = os.path.split(target)
+        return cls(target, directory, f"{file_name}/connector={name}/")
+
+    @property
+    def store_name(self) -> str:
+        """Where lines go, for people and for the journal."""
+        return f"file://{self.target}" if self.target else f"standard output (staged in {self.root})"
+
+
+def writes_to_stdout(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration of this sink has no `file`."""
+    return not str(config.get(FILE) or "").strip()
+
+
+def is_line_output(config: Mapping[str, Any]) -> bool:
+    """Whether a configuration is one of this sink, and writes to standard output. References need not be resolved."""
+    name = str(config.get(connector_keys.CONNECTOR_CLASS) or "")
+    try:
+        path = resolve(PluginKind.CONNECTOR, name).path
+    except ConfigError:  # Said by whoever runs it.
+        return False
+    return path == CLASS and writes_to_stdout(config)
+
+
+def _check_file(name: str, value: object) -> None:
+    text = str(value or "")
+    if "\0" in text:
+        raise invalid(name, value, "A path holds no NUL")
+    if text and (text.endswith("/") or os.path.basename(text) in ("", ".", "..")):
+        raise invalid(name, value, "It is a directory, and has to be a file")

@@ -1,0 +1,45 @@
+"""How a table follows the schemas of its topic: columns are added at the end or made wider, and nothing goes away.
+
+Confluent's sink puts the newest schema in the place of the columns: a field that is gone takes its column away, the
+order is that of the newest schema, and partitions keep the columns that they were made with, so that new columns are
+null in old directories for ever. Here a table keeps what it has, in its order, and partitions follow (CASCADE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from airflow_connect.api.errors import SchemaError
+from airflow_connect.hive.columns import Column
+from airflow_connect.hive.types import widened
+
+
+def evolved(existing: Sequence[Column], wanted: Sequence[Column], table: str) -> tuple[Column, ...]:
+    """The columns of a table that holds old rows and new ones.
+
+    Args:
+        existing: its columns.
+        wanted: what the new files hold.
+        table: `database.name`, for messages.
+
+    Raises:
+        SchemaError: a column has a type that no type holds together with the new one.
+    """
+    columns = {column.name.lower(): column for column in existing}
+    for column in wanted:
+        known = columns.get(column.name.lower())
+        if known is None:
+            columns[column.name.lower()] = column
+            continue
+        both = widened(known.type, column.type)
+        if both is None:
+            raise SchemaError(
+                f"The column {known.name} of the Hive table {table} has the type {known.type}, and the topic's records"
+                f" now have {column.type}, which cannot be read as one column.",
+                code="hive.schema_conflict",
+                suggestion="The files are published and stay. Change the column with ALTER TABLE, or drop the external"
+                " table (its files stay), and run again; a new hive.table.name keeps both.",
+            )
+        columns[column.name.lower()] = replace(known, type=both)
+    return tuple(columns.values())
