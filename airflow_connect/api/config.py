@@ -8,7 +8,7 @@ key may be marked as having no meaning here (`ConfigKey.ignored`), a family of k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
@@ -154,6 +154,15 @@ class IgnoredKey(NamedTuple):
     reason: str
 
 
+class UnusedBeside(NamedTuple):
+    """Keys that have no meaning beside a value of another key, and why: a complete sentence."""
+
+    names: frozenset[str]
+    key: str
+    value: str
+    reason: str
+
+
 class Problem(NamedTuple):
     """What a rule found wrong: the key to blame, a complete sentence, and what to do."""
 
@@ -174,6 +183,7 @@ class ConfigDef:
         self._keys: dict[str, ConfigKey] = {}
         self._families: list[KeyFamily] = []
         self._rules: list[tuple[frozenset[str], Rule]] = []
+        self._unused: list[UnusedBeside] = []
 
     def define(self, *keys: ConfigKey) -> Self:
         """Add keys.
@@ -188,6 +198,21 @@ class ConfigDef:
             if key.type is not Type.CLASS:
                 self._check_default(key)
             self._keys[key.name] = key
+        return self
+
+    def redefine(self, name: str, **changes: Any) -> Self:
+        """Change parts of an own definition, such as its default: keys that several plugins share differ in little.
+
+        Raises:
+            ConfigError: there is no such key, or the new default is not of its type (a mistake of the plugin's author).
+        """
+        key = self._keys.get(name)
+        if key is None:
+            raise ConfigError(f"Configuration {name} cannot be redefined: it is not defined.", config_path=name)
+        changed = replace(key, **changes)
+        if changed.type is not Type.CLASS:
+            self._check_default(changed)
+        self._keys[name] = changed
         return self
 
     def _check_default(self, key: ConfigKey) -> None:
@@ -210,11 +235,23 @@ class ConfigDef:
         self._rules.append((frozenset(names), rule))
         return self
 
+    def define_unused(self, names: Iterable[str], *, beside: tuple[str, str], reason: str) -> Self:
+        """Name keys that have no meaning where another key has a value.
+
+        Args:
+            names: those keys.
+            beside: the other key and its value, in any case of letters.
+            reason: a complete sentence.
+        """
+        self._unused.append(UnusedBeside(frozenset(names), *beside, reason))
+        return self
+
     def include(self, other: ConfigDef) -> Self:
         """Add everything that `other` defines."""
         self.define(*other.keys.values()).define_family(*other.families)
         for names, rule in other._rules:
             self.define_rule(names, rule)
+        self._unused.extend(other._unused)
         return self
 
     @property
@@ -364,9 +401,15 @@ class ConfigDef:
         found = near_names.nearest(name, self._keys, likeness=likeness)
         return found[0] if found else ""
 
-    def ignored_keys(self, raw: Iterable[str]) -> list[IgnoredKey]:
-        """Given keys that are accepted and have no meaning here."""
-        found = []
+    def ignored_keys(self, raw: Mapping[str, str]) -> list[IgnoredKey]:
+        """Given keys that are accepted and have no meaning here, or none beside the others."""
+        found = [
+            IgnoredKey(name, unused.reason)
+            for unused in self._unused
+            if raw.get(unused.key, "").strip().lower() == unused.value.lower()
+            for name in raw
+            if name in unused.names
+        ]
         for name in raw:
             key, family = self._keys.get(name), self._family_of(name)
             reason = key.ignored if key is not None else family.ignored if family is not None else ""

@@ -43,6 +43,38 @@ PAGES = (
         "airflow_connect.connectors.s3.config:config_def",
     ),
     Page(
+        "docs/connectors/local-sink.reference.md",
+        "Local sink: every configuration key",
+        "Keys of Kafka Connect, of Confluent's storage sinks, and a directory. The group Run is an addition.",
+        "airflow_connect.connectors.local.config:config_def",
+    ),
+    Page(
+        "docs/connectors/file-stream-sink.reference.md",
+        "FileStreamSink: every configuration key",
+        "`file` is Kafka Connect's. The group Run is an addition.",
+        "airflow_connect.connectors.file.config:config_def",
+    ),
+    Page(
+        "docs/connectors/file-source.reference.md",
+        "File source: every configuration key",
+        "`file`, `topic` and `batch.size` are Kafka Connect's; all others are additions, and none has to be set. Keys"
+        " that every source has are on [a page of their own](../concepts/sources.md).",
+        "airflow_connect.connectors.file_source.config:config_def",
+    ),
+    Page(
+        "docs/connectors/metrics-source.reference.md",
+        "Metrics source: every configuration key",
+        "Its own keys; those that every source has are on [a page of their own](../concepts/sources.md).",
+        "airflow_connect.connectors.metrics.config:config_def",
+    ),
+    Page(
+        "docs/connectors/hdfs-sink.reference.md",
+        "HDFS sink: every configuration key",
+        "Keys of Kafka Connect and of Confluent's HDFS sink keep their names, defaults and checks. The group Run,"
+        " `behavior.on.null.values` and `report.null.values.to.dlq` are additions.",
+        "airflow_connect.connectors.hdfs.config:config_def",
+    ),
+    Page(
         "docs/worker.reference.md",
         "Worker: every configuration key",
         "What connectors share. Every other key is taken as a setting of Kafka's clients.",

@@ -76,6 +76,24 @@ class ColumnarConverter(Protocol):
         """
 
 
+@runtime_checkable
+class ColumnarWritingConverter(Protocol):
+    """What a converter adds so that batches of a source stay in columns. Optional: others go record by record."""
+
+    def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
+        """Convert many values at once.
+
+        Args:
+            topic: of all messages.
+            schema: of all values; None is schemaless.
+            values: laid out as airflow_connect.api.columns says.
+
+        Returns:
+            string[n] or binary[n], byte for byte what `from_connect` gives, null for a tombstone; or None when a value
+            is not plain. It never raises DataError: the caller then goes record by record.
+        """
+
+
 class HeaderConverter(Protocol):
     """Converts header values (`header.converter`)."""
 

@@ -94,6 +94,12 @@ class DataError(ConnectError):
     code = "data.invalid"
 
 
+class LateRecordError(DataError):
+    """A record came after its directory was announced as complete, and late records are refused."""
+
+    code = "data.late_record"
+
+
 class FatalDataError(DataError):
     """A record that fails the run whatever `errors.tolerance` says: it cannot be left out alone, or must not be."""
 

@@ -119,7 +119,20 @@ _PARTITIONERS = ("Default", "Field", "TimeBased", "Daily", "Hourly")
 
 _BUILT_IN: dict[PluginKind, dict[str, str]] = {
     PluginKind.CONNECTOR: {
-        "io.confluent.connect.s3.S3SinkConnector": "airflow_connect.connectors.s3.sink:S3SinkConnector"
+        "io.confluent.connect.s3.S3SinkConnector": "airflow_connect.connectors.s3.sink:S3SinkConnector",
+        "io.confluent.connect.hdfs.HdfsSinkConnector": "airflow_connect.connectors.hdfs.sink:HdfsSinkConnector",
+        "airflow_connect.connectors.local.LocalSinkConnector": (
+            "airflow_connect.connectors.local.sink:LocalSinkConnector"
+        ),
+        "org.apache.kafka.connect.file.FileStreamSinkConnector": (
+            "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
+        ),
+        "org.apache.kafka.connect.file.FileStreamSourceConnector": (
+            "airflow_connect.connectors.file_source.connector:FileStreamSourceConnector"
+        ),
+        "airflow_connect.connectors.metrics.MetricsSourceConnector": (
+            "airflow_connect.connectors.metrics.connector:MetricsSourceConnector"
+        ),
     },
     PluginKind.CONVERTER: {**_CONVERTERS, **_REGISTRY_CONVERTERS},
     PluginKind.TRANSFORMATION: {
@@ -147,12 +160,17 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
         **_CONVERTERS,
     },
     PluginKind.FORMAT: {
-        f"io.confluent.connect.s3.format.{package}": f"airflow_connect.formats.{path}"
+        f"io.confluent.connect.{package}": f"airflow_connect.formats.{path}"
         for package, path in (
-            ("avro.AvroFormat", "avro:AvroFormat"),
-            ("json.JsonFormat", "json_lines:JsonFormat"),
-            ("parquet.ParquetFormat", "parquet:ParquetFormat"),
-            ("bytearray.ByteArrayFormat", "raw_bytes:ByteArrayFormat"),
+            ("s3.format.avro.AvroFormat", "avro:AvroFormat"),
+            ("s3.format.json.JsonFormat", "json_lines:JsonFormat"),
+            ("s3.format.parquet.ParquetFormat", "parquet:ParquetFormat"),
+            ("s3.format.bytearray.ByteArrayFormat", "raw_bytes:ByteArrayFormat"),
+            ("hdfs.avro.AvroFormat", "avro:AvroFormat"),
+            ("hdfs.json.JsonFormat", "json_lines:JsonFormat"),
+            ("hdfs.parquet.ParquetFormat", "parquet:ParquetFormat"),
+            ("hdfs.orc.OrcFormat", "orc:OrcFormat"),
+            ("hdfs.string.StringFormat", "string_lines:StringFormat"),
         )
     },
     PluginKind.PARTITIONER: {
@@ -166,7 +184,10 @@ _BUILT_IN: dict[PluginKind, dict[str, str]] = {
         )
         for name in _EXTRACTORS
     },
-    PluginKind.STORAGE: {"io.confluent.connect.s3.storage.S3Storage": "airflow_connect.stores.s3_staging:S3Stager"},
+    PluginKind.STORAGE: {
+        "io.confluent.connect.s3.storage.S3Storage": "airflow_connect.stores.s3_staging:S3Stager",
+        "io.confluent.connect.hdfs.storage.HdfsStorage": "airflow_connect.stores.hdfs_store:HdfsStore",
+    },
     # Both generations of the AWS SDK for Java name the same chain. The path says how boto3 is to get
     # credentials.
     PluginKind.CREDENTIALS_PROVIDER: {

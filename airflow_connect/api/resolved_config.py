@@ -12,6 +12,7 @@ from airflow_connect.api.config_values import coerce_json
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.source import SourceConnector
+from airflow_connect.api.source_keys import source_keys, with_topic_creation
 from airflow_connect.api.transform_keys import with_chain
 from airflow_connect.api.worker_config import WorkerConfig
 
@@ -75,19 +76,14 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
             config_path=connector_keys.CONNECTOR_CLASS,
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):
-        raise ConfigError(
-            f"The class {name} is a source connector, and this version runs sink connectors only.",
-            suggestion="Keep sources on Kafka Connect, and name a sink connector here.",
-            config_path=connector_keys.CONNECTOR_CLASS,
-        )
-    return with_chain(_with_shared_keys(definition), raw)
+        shared = source_keys()
+        return with_chain(with_topic_creation(_with_shared_keys(definition, shared), raw), raw)
+    return with_chain(_with_shared_keys(definition, connector_keys.sink_keys()), raw)
 
 
-def _with_shared_keys(definition: ConfigDef) -> ConfigDef:
-    """The keys of a connector, and those of every sink where it does not define them itself."""
-    if connector_keys.NAME in definition.keys:
-        return definition
-    return connector_keys.sink_keys().include(definition)
+def _with_shared_keys(definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
+    """The keys of a connector, and those of every connector of its kind where it does not define them itself."""
+    return definition if connector_keys.NAME in definition.keys else shared.include(definition)
 
 
 def load_connector_config(

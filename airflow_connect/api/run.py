@@ -5,11 +5,13 @@ Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.source_documents import SourcePlan, SourceRunReport, SourceTaskReport
+from airflow_connect.api.time_progress import TimeDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class StagedFile:
         size_bytes: encoded size.
         token: what the store's publisher needs to publish or abort it; plain JSON, no secrets.
         role: `value`, `key` or `headers`.
+        value_schema: where the sink's driver wants to know it, and for the first file of a topic-partition with it:
+            the schema of the values as JsonConverter writes it (`null` for none); else "".
     """
 
     key: str
@@ -36,15 +40,34 @@ class StagedFile:
     size_bytes: int
     token: dict[str, Any] = field(default_factory=dict)
     role: str = "value"
+    value_schema: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> StagedFile:
         """Inverse of `to_json`."""
         return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTimes:
+    """Times of the records of a topic-partition, where the sink's directories follow time; milliseconds.
+
+    Attributes:
+        highest_ms: latest time of a written record that this run commits, those after the run's clock left out: a
+            record from the future says nothing about what is still to come. None: there was none.
+        left_from_ms: earliest time of the records that are left for the next run, or None.
+        late: records whose directory had been announced as complete before the run, whatever became of them.
+        directories: each directory that records were written to, with the time of one of them.
+    """
+
+    highest_ms: int | None = None
+    left_from_ms: int | None = None
+    late: int = 0
+    directories: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +85,9 @@ class PartitionReport:
         left: records read but left for the next run (`flush.on.end=false`).
         size_bytes: encoded bytes of the partition's files.
         stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`), or "".
+        times: what is known of the records' times; None where nobody asks.
+        value_schema: where the next run begins with it: the schema of the last file of this report, as JsonConverter
+            writes it; else "".
     """
 
     range: OffsetRange
@@ -74,15 +100,36 @@ class PartitionReport:
     left: int = 0
     size_bytes: int = 0
     stopped_early: str = ""
+    times: PartitionTimes | None = None
+    value_schema: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> PartitionReport:
         """Inverse of `to_json`."""
-        return cls(**{**data, "range": OffsetRange.from_json(data["range"])})
+        times = data.get("times")  # Earlier releases did not write it.
+        times = PartitionTimes(**times) if times else None
+        return cls(**{**data, "range": OffsetRange.from_json(data["range"]), "times": times})
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRun:
+    """What has become visible of one run, now or earlier: for steps that follow publishing.
+
+    Attributes:
+        run_id: the run that copied; not the present one where that one recovers it.
+        created_ms: the frozen clock of the run that copied.
+        files: every file of its manifest.
+        complete: directories of time that are complete with these files.
+    """
+
+    run_id: str
+    created_ms: int
+    files: tuple[StagedFile, ...]
+    complete: tuple[TimeDirectory, ...] = ()
 
 
 def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
@@ -109,6 +156,7 @@ class TaskReport:
         peak_memory_bytes: highest resident set size of the task's process.
         failed: records that could not be converted or written and that `errors.tolerance=all` left out.
         failed_places: the first of them, with stage and reason.
+        source: what a task of a source did; None for sinks.
     """
 
     task: int
@@ -121,6 +169,7 @@ class TaskReport:
     peak_memory_bytes: int = 0
     failed: int = 0
     failed_places: tuple[str, ...] = ()
+    source: SourceTaskReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -135,6 +184,7 @@ class TaskReport:
             "peak_memory_bytes": self.peak_memory_bytes,
             "failed": self.failed,
             "failed_places": list(self.failed_places),
+            "source": self.source.to_json() if self.source else None,
         }
 
     @classmethod
@@ -151,6 +201,7 @@ class TaskReport:
             peak_memory_bytes=data["peak_memory_bytes"],
             failed=data["failed"],
             failed_places=tuple(data["failed_places"]),
+            source=SourceTaskReport.from_json(data["source"]) if data.get("source") else None,
         )
 
 
@@ -192,6 +243,7 @@ class Plan:
         tasks: work, one entry per Connect task; empty when there is nothing to copy.
         topic_ids: Kafka's topic ids at planning.
         notes: sentences for people: what was narrowed, resumed or unusual.
+        source: what a run of a source starts from; None for sinks. Tasks of a source have no ranges.
     """
 
     connector: str
@@ -200,6 +252,7 @@ class Plan:
     tasks: tuple[TaskPlan, ...]
     topic_ids: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    source: SourcePlan | None = None
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -221,6 +274,7 @@ class Plan:
             "tasks": [t.to_json() for t in self.tasks],
             "topic_ids": self.topic_ids,
             "notes": list(self.notes),
+            "source": asdict(self.source) if self.source else None,
         }
 
     @classmethod
@@ -233,6 +287,7 @@ class Plan:
             tasks=tuple(TaskPlan.from_json(t) for t in data["tasks"]),
             topic_ids=dict(data["topic_ids"]),
             notes=tuple(data["notes"]),
+            source=SourcePlan.from_json(data["source"]) if data.get("source") else None,
         )
 
 
@@ -248,7 +303,10 @@ class RunReport:
         committed: topic-partition (`topic-partition`) to the committed next offset.
         phases_ms: phase name to milliseconds.
         ignored_keys: configuration keys that have no meaning here.
+        late: records whose directory had been announced as complete before this run.
+        complete: directories of time that are complete since this run.
         error: `ConnectError.to_json()` of a failure, else None.
+        source: what a run of a source did; None for sinks.
     """
 
     connector: str
@@ -271,22 +329,36 @@ class RunReport:
     phases_ms: dict[str, int] = field(default_factory=dict)
     ignored_keys: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    late: int = 0
+    complete: tuple[TimeDirectory, ...] = ()
     error: dict[str, Any] | None = None
+    source: SourceRunReport | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        return {**asdict(self), "ignored_keys": list(self.ignored_keys), "notes": list(self.notes)}
+        lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
+        return {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunReport:
         """Inverse of `to_json`."""
-        return cls(**{**data, "ignored_keys": tuple(data["ignored_keys"]), "notes": tuple(data["notes"])})
+        source = data.get("source")
+        return cls(
+            **{
+                **data,
+                "ignored_keys": tuple(data["ignored_keys"]),
+                "notes": tuple(data["notes"]),
+                "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
+                "source": SourceRunReport.from_json(source) if source else None,
+            }
+        )
 
 
 __all__ = [
     "OffsetRange",
     "PartitionReport",
     "Plan",
+    "PublishedRun",
     "RunReport",
     "StagedFile",
     "TaskPlan",

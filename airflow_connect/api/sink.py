@@ -158,6 +158,11 @@ class SinkConnector(Connector):
     task_role: ClassVar[str] = "airflow_connect.runtime.executor.plugin_sink:open_task"
     driver_role: ClassVar[str] = "airflow_connect.runtime.driver.plugin_driver:open_driver"
 
+    @classmethod
+    def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
+        """What the sink can promise with this configuration: `delivery`, where no key changes it."""
+        return cls.delivery
+
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Offsets of the consumer group are about to be set (an offset) or deleted (None), while no run is active.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -41,6 +41,27 @@ class ErrorHandling(Protocol):
         """
 
 
+class Jvm(Protocol):
+    """A JVM beside the driver that Python speaks to with py4j."""
+
+    gateway: Any
+    """py4j's `JavaGateway`."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it can be asked anything."""
+
+    def stop(self) -> None:
+        """End it; idempotent."""
+
+
+StartJvm = Callable[[Sequence[str], Sequence[str]], Jvm]
+"""Starts a JVM with Hadoop's client on its class path: folders before the jars, more options -> the JVM.
+
+Raises AccessError where Java, py4j or Hadoop are missing, UnavailableError where it does not start.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class RoleContext:
     """What a role of a sink is opened with.
@@ -53,8 +74,13 @@ class RoleContext:
         flush_on_end: see design section 9.
         overwrite: an object that stands under a file's key is replaced (guarantees other than exactly-once).
         schedule_expired: a tick of `rotate.schedule.interval.ms` lies between the last run and this one.
+        late_before: per consumed topic, milliseconds since the epoch: records for directories of time that end then or
+            earlier are late, because those directories were announced as complete.
+        schemas_before: schema of the last file of each topic-partition, as JsonConverter writes it (`null` for none),
+            where the sink goes on with it; frozen with the plan.
         task_config: what the connector's `task_configs` said for this task; {} on the driver.
         errors: applies `errors.*`; None on the driver.
+        start_jvm: for sinks that need Java's clients on the driver; None on executors.
         check_each: whether `put` must find out for each record alone that it can be encoded. Tasks begin without: an
             encoder that is given many records at once is far quicker. When it raises UnencodableError the task starts
             over with this, so that only the record that is to blame is left out.
@@ -67,9 +93,12 @@ class RoleContext:
     flush_on_end: bool = True
     schedule_expired: bool = False
     overwrite: bool = False
+    late_before: Mapping[str, int] = field(default_factory=dict)
+    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
     task_config: Mapping[str, str] = field(default_factory=dict, repr=False)
     errors: ErrorHandling | None = None
     check_each: bool = False
+    start_jvm: StartJvm | None = None
 
 
 class SinkWriter(Protocol):

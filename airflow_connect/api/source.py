@@ -1,8 +1,5 @@
 """What the author of a source writes: a `SourceConnector` and a `SourceTask`.
 
-This version runs sinks only: a run of a source is refused with a sentence. The contract is fixed here so that sources
-can be written and tested already.
-
 Source: org.apache.kafka.connect.source.{SourceConnector,SourceTask,SourceTaskContext,TransactionContext},
 org.apache.kafka.connect.storage.OffsetStorageReader (KIP-26, KIP-618, KIP-875).
 """
@@ -27,6 +24,9 @@ SourcePartition = Mapping[str, Any]
 
 SourceOffset = Mapping[str, Any]
 """A position in a source partition: `{"position": 30}`. Flat; JSON's types."""
+
+OffsetChanges = Iterable[tuple[SourcePartition, SourceOffset | None]]
+"""New offsets of source partitions, None to delete one."""
 
 
 class ExactlyOnceSupport(Enum):
@@ -54,6 +54,9 @@ class OffsetReader(Protocol):
     def offsets(self, partitions: Iterable[SourcePartition]) -> list[SourceOffset | None]:
         """The committed offsets, in the order of `partitions`."""
 
+    def committed(self) -> Iterable[tuple[SourcePartition, SourceOffset]]:
+        """Every source partition of this connector that has an offset (beyond Connect's own reader, which must ask)."""
+
 
 class TransactionContext(Protocol):
     """Lets a task say where transactions end (`transaction.boundary=connector`, KIP-618)."""
@@ -74,6 +77,17 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     @property
     def offset_reader(self) -> OffsetReader:
         """Committed offsets."""
+
+    @property
+    def aws(self) -> Mapping[str, str]:
+        """Credentials of an Airflow `aws` connection, or {}; what the configuration says counts before them."""
+
+    @property
+    def only_plans(self) -> bool:
+        """Whether no task will run after `task_configs`: somebody looks at the plan, and nothing may be used up."""
+
+    def note(self, sentence: str) -> None:
+        """Put a complete sentence into the report of the run; the first of them are kept, each once."""
 
 
 class SourceTaskContext(Protocol):
@@ -98,6 +112,16 @@ class SourceTaskContext(Protocol):
     @property
     def transaction(self) -> TransactionContext | None:
         """Transaction boundaries; None unless `transaction.boundary=connector`."""
+
+    @property
+    def aws(self) -> Mapping[str, str]:
+        """Credentials of an Airflow `aws` connection, or {}; what the configuration says counts before them."""
+
+    def note(self, sentence: str) -> None:
+        """Put a complete sentence into the report of the run; the first of them are kept, each once."""
+
+    def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
+        """Reading goes on at `offset` after what `poll` returns now, although no record is there (lines left out)."""
 
     def raise_error(self, error: Exception) -> None:
         """Fail the task with `error`, as soon as the method of the task that runs now has returned."""
@@ -164,6 +188,8 @@ class SourceColumns(NamedTuple):
         key_schema, value_schema: None is schemaless.
         keys, values: Arrow arrays of equal length, laid out as airflow_connect.api.columns says; `keys` None: no keys.
         timestamps: int64 array of milliseconds since the epoch, or None.
+        timestamps_are_now: they are the clock's, not the source's: the client may stamp records itself, a moment
+            later, which is what lets them be sent without an object each. Transformations see `timestamps`.
     """
 
     topic: str
@@ -174,6 +200,7 @@ class SourceColumns(NamedTuple):
     value_schema: Schema | None
     values: pa.Array[Any]
     timestamps: pa.Array[Any] | None = None
+    timestamps_are_now: bool = False
 
 
 class SourceConnector(Connector):
@@ -186,6 +213,10 @@ class SourceConnector(Connector):
     task_class: ClassVar[type[SourceTask]]
     context: SourceConnectorContext
 
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """As `Connector.task_configs`; or none where there is nothing to read: then no Spark session is started."""
+        return super().task_configs(max_tasks)
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
         """Whether this configuration can be copied exactly once; None: the connector does not say.
 
@@ -196,6 +227,21 @@ class SourceConnector(Connector):
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
         """Whether tasks use `context.transaction` with this configuration (`transaction.boundary=connector`)."""
         return False
+
+    def settle_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Offsets to rewrite while no task runs: after the last task of a run ended, and before the next one plans.
+
+        For sources whose tasks keep offsets of parts of a source partition (ranges of one large file): when all parts
+        are through, their offsets become one. Called after `start`; must be idempotent, because a run may die before
+        or after it. The changes are written in one transaction that is fenced like the run.
+
+        Args:
+            committed: every offset of the connector.
+
+        Returns:
+            Pairs of a source partition and its new offset, None to delete it; () to leave everything as it is.
+        """
+        return ()
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]

@@ -21,6 +21,7 @@ from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidL
 from airflow_connect.api.config_values import coerce_config, invalid
 from airflow_connect.api.connector_config import ConverterConfig, converter_of, with_prefix
 from airflow_connect.api.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
+from airflow_connect.api.source_worker_keys import SourceWorkerConfig, source_worker_keys
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 GROUP_ID = "group.id"
@@ -32,10 +33,8 @@ SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverte
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NO_CLIENT_SETTING = ("spark.", "runs.storage.", "config.providers", "confluent.", *CLIENT_PREFIXES)
-_SINKS_ONLY = (
-    "Runs of sink connectors do not use it: their offsets are in their consumer group, everything else of"
-    " theirs is in the runs topic."
-)
+_NOT_KEPT = "Runs do not keep it: what a run did is in the runs topic."
+_TOPIC_SETTINGS = "A topic that exists keeps its settings; a new one gets the broker's, and is compacted."
 _NO_SERVICE = "A run is no service: nothing listens, joins a worker group or is reconfigured while it runs."
 _PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
 
@@ -48,18 +47,14 @@ _LIVE_WORKER_KEYS = (
     "session.timeout.ms",
     "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
 )  # fmt: skip
-_SOURCE_KEYS = (
-    "exactly.once.source.support", "offset.flush.interval.ms", "offset.flush.timeout.ms",
-    "topic.creation.enable",
-    "topic.tracking.allow.reset", "topic.tracking.enable",
-)  # fmt: skip
+_SOURCE_KEYS = ("offset.flush.timeout.ms", "topic.tracking.allow.reset", "topic.tracking.enable")
 
 
 def worker_keys() -> ConfigDef:
     """Every key that a worker file may hold with a meaning, and Connect's that have none here."""
     low = Importance.LOW
     converters = [key for key in connector_keys.common_keys().keys.values() if ".converter" in key.name]
-    definition = ConfigDef().define(*_cluster_keys(), *_runs_keys())
+    definition = ConfigDef().define(*_cluster_keys(), *_runs_keys(), *source_worker_keys())
     for key in converters:
         is_header = key.name == connector_keys.HEADER_CONVERTER
         text = key.documentation
@@ -69,7 +64,7 @@ def worker_keys() -> ConfigDef:
         definition.define(
             ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
         )
-    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SOURCE_KEYS, _SINKS_ONLY)):
+    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SOURCE_KEYS, _NOT_KEPT)):
         definition.define(
             *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
         )
@@ -159,10 +154,10 @@ def _families() -> list[KeyFamily]:
             "Config providers: `config.providers` lists their names, `config.providers.<name>.class` and"
             " `config.providers.<name>.param.*` set each of them up.",
         ),
-        KeyFamily("offset.storage.", "Offsets topic or file of sources.", _SINKS_ONLY),
-        KeyFamily("config.storage.", "Config topic.", _SINKS_ONLY),
-        KeyFamily("status.storage.", "Status topic.", _SINKS_ONLY),
-        KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _SINKS_ONLY),
+        KeyFamily("offset.storage.", "More settings of the offsets topic.", _TOPIC_SETTINGS),
+        KeyFamily("config.storage.", "More settings of the config topic.", _TOPIC_SETTINGS),
+        KeyFamily("status.storage.", "Status topic.", _NOT_KEPT),
+        KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _NOT_KEPT),
         KeyFamily("rest.", "REST server of a Connect worker.", _NO_SERVICE),
         KeyFamily("listeners.https.", "REST server of a Connect worker.", _NO_SERVICE),
         KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
@@ -188,6 +183,7 @@ class WorkerConfig:
         override_policy: which client settings a connector may override.
         spark: `spark.*`, with the prefix.
         config_providers: `config.providers*`, with the prefix.
+        sources: what sources share.
         ignored, unknown: given keys without a meaning here; keys that look like a misspelt one.
     """
 
@@ -206,6 +202,7 @@ class WorkerConfig:
     override_policy: OverridePolicy
     spark: Mapping[str, str] = field(repr=False)
     config_providers: Mapping[str, str] = field(repr=False)
+    sources: SourceWorkerConfig
     ignored: tuple[IgnoredKey, ...] = ()
     unknown: tuple[UnknownKey, ...] = ()
 
@@ -238,6 +235,7 @@ class WorkerConfig:
             override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
             spark={name: value for name, value in text.items() if name.startswith("spark.")},
             config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
+            sources=SourceWorkerConfig.from_parsed(parsed),
             ignored=tuple(definition.ignored_keys(text)),
             unknown=_misspelt(definition, text),
         )

@@ -92,6 +92,9 @@ class LiveProgress:
     def _details(self) -> str:
         seconds = time.monotonic() - self._began
         done, total = int(self._progress.get("done", 0)), int(self._progress.get("total", 0))
+        if self._phase == "copy" and done and not total:  # a source's end is known when it is reached
+            size = format_bytes(self._progress.get("bytes") or 0)
+            return f"{format_count(done)} records  {size}  " + self._style(format_seconds(seconds), "dim")
         if self._phase not in _WITH_BAR or not total:
             return self._style(format_seconds(seconds), "dim")
         if not done:

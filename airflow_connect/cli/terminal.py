@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from airflow_connect.api.config_references import ResolvedReferences
@@ -67,6 +67,23 @@ class Terminal:
         if not target.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
             return text
         return f"\033[{';'.join(_STYLES[style] for style in styles)}m{text}\033[0m"
+
+    def hand_over_stdout(self) -> Callable[[bytes], None]:
+        """Give stdout to the lines of a sink, and nothing else: results go to stderr from now on.
+
+        Returns:
+            What writes to it. Unbuffered, so that a pipe that was closed is seen by the write that meets it.
+        """
+        self.out, out = self.err, self.out
+
+        def write(data: bytes) -> None:
+            out.flush()
+            with memoryview(data) as rest:
+                done = 0
+                while done < len(rest):
+                    done += os.write(out.fileno(), rest[done:])
+
+        return write
 
     def print(self, text: str = "") -> None:
         """A line of the result."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.api.columns import ValueColumns
+    from airflow_connect.converters.json_column_writer import ColumnWriter
     from airflow_connect.converters.json_columns import JsonColumns
 
 SCHEMAS_ENABLE = "schemas.enable"
@@ -81,6 +82,7 @@ class JsonConverter:
         self._fixed = self._fixed_schema(config) if self._envelope else None
         self._fixed_is_exact = needs_exact_numbers(self._fixed)
         self._columns: JsonColumns | None = None
+        self._column_writers: dict[Schema, ColumnWriter | None] = {}
 
     def _fixed_schema(self, config: Mapping[str, str]) -> Schema | None:
         content = config.get(SCHEMA_CONTENT)
@@ -262,6 +264,21 @@ class JsonConverter:
         known = (prefix, value_writer(schema, self._options))
         self._keep(self._writers, schema, known)
         return known
+
+    # Writing in columns
+
+    def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
+        """The messages of many values, the same as of `from_connect`; None where one is not plain."""
+        if schema is None:
+            return None
+        if schema not in self._column_writers:
+            from airflow_connect.converters.json_column_writer import column_writer
+
+            prefix = self._new_writer(schema)[0]
+            found = column_writer(schema, self._options, prefix, "}" if self._envelope else "")
+            self._keep(self._column_writers, schema, found)
+        write = self._column_writers[schema]
+        return None if write is None else write(values)
 
     # Headers
 

@@ -51,6 +51,11 @@ class StringConverter:
         self._is_utf16 = codec.name == "utf-16"
         self._encoding = codec.name
 
+    @property
+    def is_utf8(self) -> bool:
+        """Whether text is written as UTF-8."""
+        return self._encoding == "utf-8"
+
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """The text with schema optional STRING; a tombstone keeps that schema."""
         if data is None:

@@ -39,6 +39,11 @@ When the bucket's lifecycle rule has aborted the uploads of an open manifest, th
 the manifest's own ranges, under the same keys, because layout is a pure function of the log, the configuration and the
 run's frozen clock, all of which the manifest holds.
 
+What follows publishing (tables, markers of complete directories) is done when every file of a manifest is visible and
+before its commit, and again by the run that recovers it. Which directories are complete is decided before the manifest
+is written and held by it: a marker never stands beside files that are still staged, and a run that finds nothing to
+copy writes a manifest without files before it puts one.
+
 Because the manifest and not the file name carries the truth, wall-clock partitioners and scheduled rotation are
 exactly-once too, and a file may end anywhere, also at the end of a run.
 """

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_connect.api.errors import StagedFileLostError
 from airflow_connect.api.run import StagedFile
+from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
@@ -22,11 +23,18 @@ StepHook = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What publishing a manifest did: files made visible now, files found visible, files copied again."""
+    """What publishing a manifest did.
+
+    Attributes:
+        published, already_published: files made visible now; files found visible.
+        copied_again: lost files among them.
+        files: every file of the manifest, as it was published.
+    """
 
     published: int
     already_published: int
     copied_again: int
+    files: tuple[StagedFile, ...] = ()
 
 
 def publish(
@@ -48,6 +56,7 @@ def publish(
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
     outcomes = publisher.publish(manifest.files, progress)
+    files = manifest.files
     lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
     if lost:
         replaced = _stage_again(manifest, lost, publisher, recopy)
@@ -58,8 +67,9 @@ def publish(
         still_lost = sorted(key for key, outcome in outcomes.items() if outcome is Outcome.LOST)
         if still_lost:
             raise _lost(still_lost, "was lost again before it could be published")
+        files = replaced.files
     count = list(outcomes.values()).count
-    return Publication(count(Outcome.PUBLISHED), count(Outcome.ALREADY_PUBLISHED), len(lost))
+    return Publication(count(Outcome.PUBLISHED), count(Outcome.ALREADY_PUBLISHED), len(lost), files)
 
 
 def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy) -> Manifest:
@@ -82,8 +92,9 @@ def _lost(keys: Sequence[str], what: str) -> StagedFileLostError:
     shown = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
     return StagedFileLostError(
         f"A staged file {what}: {shown}.",
-        suggestion="No offset was moved and the manifest stays open. Check the bucket's rule for incomplete multipart "
-        "uploads (it must be longer than a run may stay down) and the topic's retention.",
+        suggestion="No offset was moved and the manifest stays open. Check what deletes staged files (a bucket's rule "
+        "for incomplete multipart uploads must be longer than a run may stay down; nothing may delete below +tmp) and "
+        "the topic's retention.",
     )
 
 
@@ -98,14 +109,24 @@ def commit(
     journal.commit(
         Commit(
             offsets=manifest.offsets,
-            state=replace(
-                state,
-                phase=CLOSED,
-                committed={**state.committed, **manifest.offsets},
-                topic_ids=manifest.topic_ids,
-            ),
+            state=replace(state_after(manifest, state), phase=CLOSED),
             summary=summary,
             dead_letters=dead_letters,
             closes_manifest=True,
         )
+    )
+
+
+def state_after(manifest: Manifest, state: ConnectorState) -> ConnectorState:
+    """The connector's state with what a manifest makes true."""
+    return replace(
+        state,
+        committed={**state.committed, **manifest.offsets},
+        topic_ids=dict(manifest.topic_ids),
+        time=manifest.time.progress if manifest.time else state.time,
+        value_schemas=value_schemas.after(
+            value_schemas.of_same_topics(state.value_schemas, state.topic_ids, manifest.topic_ids),
+            manifest.schemas_before,
+            manifest.partitions,
+        ),
     )

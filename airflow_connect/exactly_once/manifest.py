@@ -9,6 +9,8 @@ from typing import Any
 from airflow_connect.api.errors import StateError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
+from airflow_connect.api.time_progress import TimeDirectory, TimeStep
+from airflow_connect.exactly_once import value_schemas
 
 VERSION = 1
 
@@ -26,6 +28,9 @@ class Manifest:
         config: the connector's configuration without secrets, needed to lay out a lost file again.
         reference_marks: by key of `config`: by what a later run sees that a reference to a config provider stands for
             something else by now.
+        late_before: what was late in this run, by topic, needed to lay out a lost file again.
+        schemas_before: with which schema each topic-partition began, needed to lay out a lost file again.
+        time: what its commit makes of the time that records have come to; None where nobody asks.
         counts: sums for the run history (`records`, `filtered`, ...).
         also_commit: offsets of partitions that had nothing to copy but get an offset: a first sight, a reset.
         dead_letters: records that `commit` writes to the dead letter queue: plain JSON made by the executors.
@@ -42,11 +47,19 @@ class Manifest:
     also_commit: Mapping[TopicPartition, int] = field(default_factory=dict)
     dead_letters: tuple[dict[str, Any], ...] = ()
     reference_marks: Mapping[str, str] = field(default_factory=dict)
+    late_before: Mapping[str, int] = field(default_factory=dict)
+    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
+    time: TimeStep | None = None
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
         """Next offset to read per topic-partition, once this manifest is published."""
         return {**self.also_commit, **{p.range.topic_partition: p.commit_offset for p in self.partitions}}
+
+    @property
+    def complete(self) -> tuple[TimeDirectory, ...]:
+        """Directories of time that are complete, once this manifest is published."""
+        return self.time.complete if self.time else ()
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -68,6 +81,9 @@ class Manifest:
             "also_commit": [[tp.topic, tp.partition, offset] for tp, offset in sorted(self.also_commit.items())],
             "dead_letters": list(self.dead_letters),
             "reference_marks": dict(self.reference_marks),
+            "late_before": dict(self.late_before),
+            "time": self.time.to_json() if self.time else None,
+            **value_schemas.to_json("schemas_before", self.schemas_before),
         }
 
     @classmethod
@@ -91,6 +107,10 @@ class Manifest:
             dead_letters=tuple(data["dead_letters"]),
             # Manifests of runs without config providers did not have it from the beginning.
             reference_marks=dict(data.get("reference_marks", {})),
+            # Nor did those of earlier releases know of time.
+            late_before=dict(data.get("late_before", {})),
+            schemas_before=value_schemas.from_json("schemas_before", data),
+            time=TimeStep.from_json(data["time"]) if data.get("time") else None,
         )
 
 
@@ -109,6 +129,7 @@ def manifest_of(
         "filtered": sum(p.filtered for p in partitions),
         "dead_lettered": sum(p.dead_lettered for p in partitions),
         "left": sum(p.left for p in partitions),
+        "late": sum(p.times.late for p in partitions if p.times),
         "files": len(files),
         "size_bytes": sum(f.size_bytes for f in files),
     }

@@ -20,18 +20,20 @@ def sweep(publisher: Publisher, leftovers: LeftoverPattern, keep: Iterable[Stage
     Only files that are recognisably ours are touched (invariant 8): another connector may stage in the same bucket,
     even for the same topic. Uploads named by `keep` (an open manifest) stay.
     """
-    keep_tokens = {(f.key, _identity(f.token)) for f in keep}
+    keep_tokens = {_identity(f.key, f.token) for f in keep}
     ours = [
         found
         for found in publisher.list_staged(leftovers.prefixes)
-        if leftovers.matches(found.key) and (found.key, _identity(found.token)) not in keep_tokens
+        if leftovers.matches(found.key) and _identity(found.key, found.token) not in keep_tokens
     ]
     return publisher.abort(ours) if ours else 0
 
 
-def _identity(token: Mapping[str, Any]) -> str:
-    """What tells two staged files under one key apart: the upload, or all that the store knows about it."""
-    return str(token["upload_id"]) if "upload_id" in token else json.dumps(token, sort_keys=True, default=str)
+def _identity(key: str, token: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells two staged files apart: the temporary file, the upload, or all that the store knows about it."""
+    if "path" in token:  # The final key is not known before the file is closed.
+        return "", str(token["path"])
+    return key, str(token["upload_id"]) if "upload_id" in token else json.dumps(token, sort_keys=True, default=str)
 
 
 def suspects(state: ConnectorState) -> tuple[LeftoverPattern, ...]:

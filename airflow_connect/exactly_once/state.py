@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.time_progress import TimeDirectory, TimeProgress
+from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.stores.leftovers import LeftoverPattern
 
@@ -24,6 +26,11 @@ class ConnectorState:
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
         topic_ids: Kafka's topic ids at the last commit: a different id means that the topic was recreated.
         leftovers: what to sweep, empty when nothing can be there. The first one is the run's own while it copies.
+        time: which directories of time have been announced as complete, and what is known of the others.
+        announced, announced_to: directories that the last commit completed, and the Airflow task that was to tell of
+            them ({} elsewhere): another try of it does, because one that died has told nobody.
+        value_schemas: schema of the last file of each topic-partition, as JsonConverter writes it (`null`: nothing is
+            known, and there is nothing to look for), where the next run goes on with it.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
     """
 
@@ -35,6 +42,10 @@ class ConnectorState:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     leftovers: tuple[LeftoverPattern, ...] = ()
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
+    time: TimeProgress = field(default_factory=TimeProgress)
+    announced: tuple[TimeDirectory, ...] = ()
+    announced_to: Mapping[str, str] = field(default_factory=dict)
+    value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
@@ -48,6 +59,10 @@ class ConnectorState:
             "topic_ids": dict(self.topic_ids),
             "leftovers": [pattern.to_json() for pattern in self.leftovers],
             "bytes_per_record": dict(self.bytes_per_record),
+            "time": self.time.to_json(),
+            "announced": [directory.to_json() for directory in self.announced],
+            "announced_to": dict(self.announced_to),
+            **value_schemas.to_json("value_schemas", self.value_schemas),
         }
 
     @classmethod
@@ -67,4 +82,9 @@ class ConnectorState:
             topic_ids=dict(data["topic_ids"]),
             leftovers=tuple(LeftoverPattern.from_json(pattern) for pattern in data["leftovers"]),
             bytes_per_record=dict(data["bytes_per_record"]),
+            # Earlier releases did not write it.
+            time=TimeProgress.from_json(data["time"]) if "time" in data else TimeProgress(),
+            announced=tuple(TimeDirectory.from_json(entry) for entry in data.get("announced", ())),
+            announced_to=dict(data.get("announced_to", {})),
+            value_schemas=value_schemas.from_json("value_schemas", data),
         )

@@ -1,8 +1,12 @@
 """The consumer group `connect-<name>`: where a sink connector keeps its offsets, as Kafka Connect does.
 
-A run never joins the group. It reads offsets with the admin client and writes them inside a transaction
-(transactions.py). Kafka accepts such a write although a Kafka Connect worker is a live member, because the
-write names no member; therefore a run looks for members itself, and refuses.
+A run never joins the group. It reads offsets with a consumer that assigns and subscribes nothing, and writes
+them inside a transaction (transactions.py). Kafka accepts such a write although a Kafka Connect worker is a live
+member, because the write names no member; therefore a run looks for members itself, and refuses.
+
+Never ask an admin client for committed offsets. When the broker answers NOT_COORDINATOR, as one does whose offsets
+topic is new or moves, librdkafka's admin client follows the pointer to a consumer group that it does not have
+and takes the process with it (librdkafka issue 5040, seen in 2.16.0). A consumer has that group.
 """
 
 from __future__ import annotations
@@ -19,20 +23,21 @@ from confluent_kafka import TopicPartition as _Partition
 from airflow_connect.api.errors import NotStoppedError, UnavailableError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.kafka.clients import (
-    API_TIMEOUT_S,
     Admin,
     admin_client,
     group_handle,
     kafka_error,
     names,
+    state_consumer,
     translate,
-    wait,
 )
 
 COORDINATOR_TIMEOUT_S = 60.0
 """How long a group's coordinator may be on its way: a broker restarts, or the offsets topic is new."""
 TRY_TIMEOUT_S = 4.0
 """A client whose coordinator restarted never gets an answer from it again (librdkafka 2.x); a new client does."""
+SHORTEST_TRY_S = 0.2
+"""The last question before a deadline is given this long at least."""
 _COORDINATOR_COMES = frozenset(
     {
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -72,46 +77,74 @@ def read_committed_offsets(admin: Admin, group: str, tps: Iterable[TopicPartitio
 
 
 def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
-    """Committed next offsets; partitions without one are left out; about 1 ms.
+    """Committed next offsets; partitions without one are left out; about 20 ms.
 
     Offsets that a transaction has written but not yet ended are waited for (KIP-447, `require_stable`):
     reading past them would copy records twice. Kafka answers UNSTABLE_OFFSET_COMMIT meanwhile, also for the
-    few milliseconds that the markers of a transaction need after its commit has returned; the admin client
-    does not retry that by itself.
+    few milliseconds that the markers of a transaction need after its commit has returned; a consumer asks again
+    by itself.
 
     Raises:
-        UnavailableError: a transaction with offsets of this group stays open.
+        UnavailableError: a transaction with offsets of this group stays open, or nobody answers.
+        AccessError: the group or a topic may not be read.
     """
     wanted = [_Partition(tp.topic, tp.partition) for tp in tps]
     if not wanted:
         return {}
-    deadline = time.monotonic() + STABLE_TIMEOUT_S
+    # A consumer whose coordinator is refused to it only waits; this says why, at once.
+    group_state(admin, group)
     doing = f"reading the committed offsets of group {group}"
-    while True:
-        found = _listed_offsets(admin, group, wanted, doing)
-        problems = [(tp, tp.error) for tp in found if tp.error is not None]
-        if not problems:
-            return {
-                TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
-                for tp in found
-                if tp.offset >= 0
-            }
-        is_unstable = all(problem.code() == KafkaError.UNSTABLE_OFFSET_COMMIT for _, problem in problems)
-        if not is_unstable or time.monotonic() >= deadline:
-            first, problem = problems[0]
-            raise translate(problem, f"{doing} for {first.topic}-{first.partition}")
-        time.sleep(0.01)
+    found = _stable_offsets(admin, group, wanted, doing)
+    for tp in found:
+        if tp.error is not None:
+            raise translate(tp.error, f"{doing} for {_name_of(tp)}")
+    return {
+        TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
+        for tp in found
+        if tp.offset >= 0
+    }
 
 
-def _listed_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: str) -> list[_Partition]:
-    def ask(client: Admin) -> Future[ConsumerGroupTopicPartitions]:
-        request = [ConsumerGroupTopicPartitions(group, wanted)]
-        return client.list_consumer_group_offsets(request, require_stable=True, request_timeout=TRY_TIMEOUT_S)[group]
-
+def _stable_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: str) -> list[_Partition]:
     try:
-        return list(_from_coordinator(admin, ask, doing).topic_partitions or [])
+        return _from_coordinator(
+            admin, lambda client, timeout_s: _fetch(client, group, wanted, timeout_s), doing, STABLE_TIMEOUT_S
+        )
     except KafkaException as error:
+        inner = kafka_error(error)
+        if inner is not None and inner.code() == KafkaError._TIMED_OUT and _is_unstable(admin, group, wanted):
+            unstable, where = KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT), names(map(_name_of, wanted))
+            raise translate(unstable, f"{doing} for {where}") from error
         raise translate(error, doing) from error
+
+
+def _is_unstable(admin: Admin, group: str, wanted: list[_Partition]) -> bool:
+    """Whether the offsets are there for those who do not ask for stable ones."""
+    try:
+        return bool(_fetch(admin, group, wanted, TRY_TIMEOUT_S, isolation="read_uncommitted"))
+    except KafkaException:
+        return False  # the error of the question before it is the one to tell
+
+
+def _fetch(
+    admin: Admin, group: str, wanted: list[_Partition], timeout_s: float, isolation: str = "read_committed"
+) -> list[_Partition]:
+    """Ask as a consumer, with a client of its own: what an earlier one believed of the coordinator is forgotten."""
+    consumer = state_consumer(
+        admin.settings,
+        group_id=group,
+        isolation_level=isolation,
+        retry_backoff_ms=10,
+        retry_backoff_max_ms=50,
+    )
+    try:
+        return consumer.committed(wanted, timeout=timeout_s)
+    finally:
+        consumer.close()
+
+
+def _name_of(partition: _Partition) -> str:
+    return f"{partition.topic}-{partition.partition}"
 
 
 def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
@@ -119,7 +152,9 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     try:
         found = _from_coordinator(
             admin,
-            lambda client: client.describe_consumer_groups([group], request_timeout=TRY_TIMEOUT_S)[group],
+            lambda client, timeout_s: _result(
+                client.describe_consumer_groups([group], request_timeout=timeout_s)[group], timeout_s
+            ),
             f"describing group {group}",
         )
     except KafkaException as error:
@@ -138,25 +173,43 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     return found.state.name.lower(), members
 
 
-def _from_coordinator(admin: Admin, ask: Callable[[Admin], Future[_Found]], doing: str) -> _Found:
-    """An answer of the group's coordinator; asks again while there is none yet, which librdkafka does not do here."""
-    deadline = time.monotonic() + COORDINATOR_TIMEOUT_S
+def _from_coordinator(
+    admin: Admin, ask: Callable[[Admin, float], _Found], doing: str, timeout_s: float = COORDINATOR_TIMEOUT_S
+) -> _Found:
+    """An answer of the group's coordinator; asks again while there is none yet, which librdkafka does not do here.
+
+    Args:
+        admin: whom to ask; after a question without an answer, a new client with its settings.
+        ask: asks such a client and waits so many seconds.
+        doing: what is going on, for messages.
+        timeout_s: how long to ask again.
+
+    Raises:
+        KafkaException: another error than that the coordinator is on its way, or that one until `timeout_s`.
+        UnavailableError: no broker answers any more.
+    """
+    deadline = time.monotonic() + timeout_s
     while True:
-        is_last_try = time.monotonic() >= deadline
         try:
-            return ask(admin).result(TRY_TIMEOUT_S + 1)
+            return ask(admin, min(TRY_TIMEOUT_S, max(deadline - time.monotonic(), SHORTEST_TRY_S)))
         except KafkaException as error:
             inner = kafka_error(error)
-            if inner is not None and inner.code() == KafkaError._TIMED_OUT and not is_last_try:
-                admin = admin_client(admin.settings)
-            elif is_last_try or inner is None or inner.code() not in _COORDINATOR_COMES:
+            is_timeout = inner is not None and inner.code() == KafkaError._TIMED_OUT
+            is_coming = inner is not None and inner.code() in _COORDINATOR_COMES
+            if time.monotonic() >= deadline or not (is_timeout or is_coming):
                 raise
         except TimeoutError as error:
-            if is_last_try:
-                waited = f"{COORDINATOR_TIMEOUT_S:.0f} s"
-                raise UnavailableError(f"Kafka did not answer within {waited} while {doing}.") from error
+            if time.monotonic() >= deadline:
+                raise UnavailableError(f"Kafka did not answer within {timeout_s:.0f} s while {doing}.") from error
+            is_timeout = True
+        if is_timeout:
             admin = admin_client(admin.settings)
         time.sleep(0.05)
+
+
+def _result(future: Future[_Found], timeout_s: float) -> _Found:
+    """What an admin request brought. It ends itself after `timeout_s`; the second more is for a loaded machine."""
+    return future.result(timeout_s + 1)
 
 
 def _assigned(member: Any) -> list[Any]:
@@ -206,9 +259,22 @@ def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int
     if not offsets:
         return
     new = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
-    request = [ConsumerGroupTopicPartitions(group, new)]
     doing = f"setting offsets of group {group}"
-    result = wait(admin.alter_consumer_group_offsets(request, request_timeout=API_TIMEOUT_S)[group], doing)
-    for changed in result.topic_partitions or []:
-        if changed.error is not None:
-            raise translate(changed.error, f"{doing} for {changed.topic}-{changed.partition}")
+    try:
+        changed = _from_coordinator(admin, lambda client, timeout_s: _alter(client, group, new, timeout_s), doing)
+    except KafkaException as error:
+        raise translate(error, doing) from error
+    for tp in changed:
+        if tp.error is not None:
+            raise translate(tp.error, f"{doing} for {_name_of(tp)}")
+
+
+def _alter(admin: Admin, group: str, new: list[_Partition], timeout_s: float) -> list[_Partition]:
+    """Set offsets; that the coordinator is not there yet is said of every partition, and raised here."""
+    request = [ConsumerGroupTopicPartitions(group, new)]
+    future = admin.alter_consumer_group_offsets(request, request_timeout=timeout_s)[group]
+    changed = list(_result(future, timeout_s).topic_partitions or [])
+    for tp in changed:
+        if tp.error is not None and tp.error.code() in _COORDINATOR_COMES:
+            raise KafkaException(tp.error)
+    return changed

@@ -44,6 +44,10 @@ _SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
     "rd_kafka_incremental_unassign": (c_void_p, [c_void_p, c_void_p]),
     "rd_kafka_error_destroy": (None, [c_void_p]),
     "rd_kafka_consume_batch_queue": (c_ssize_t, [c_void_p, c_int, c_void_p, c_size_t]),
+    "rd_kafka_type": (c_int, [c_void_p]),
+    "rd_kafka_topic_new": (c_void_p, [c_void_p, c_char_p, c_void_p]),
+    "rd_kafka_topic_destroy": (None, [c_void_p]),
+    "rd_kafka_produce_batch": (c_int, [c_void_p, c_int32, c_int, c_void_p, c_int]),
 }
 # Called for single messages: keeping the interpreter's lock costs less than letting it go and taking it again.
 _QUICK_SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {

@@ -26,6 +26,7 @@ class LogState:
         end: where the run ends: last stable offset, or high watermark under read_uncommitted.
         committed: offsets of the connector's group; partitions without one are absent.
         first_later: first offset at or after `run.until.timestamp`, where there is one.
+        unstable: partitions with records behind `end` that belong to open transactions.
         high: high watermarks, needed only where a committed offset lies beyond `end` (an open transaction).
     """
 
@@ -35,6 +36,7 @@ class LogState:
     committed: Mapping[TopicPartition, int]
     first_later: Mapping[TopicPartition, int] = field(default_factory=dict)
     high: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unstable: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,14 @@ class Positions:
         ranges: one per partition, empty ones included.
         to_commit: offsets to commit even if their range is empty: first sights, resets, and everything once a day.
         notes: sentences for people.
+        at_end: partitions of which nothing is left when their range is read: no limit narrowed it, and no transaction
+            is open behind it.
     """
 
     ranges: tuple[OffsetRange, ...]
     to_commit: Mapping[TopicPartition, int]
     notes: tuple[str, ...]
+    at_end: frozenset[TopicPartition] = frozenset()
 
     @property
     def total(self) -> int:
@@ -101,7 +106,9 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
     if memory.at_ms and now_ms - memory.at_ms >= REFRESH_AFTER_MS:
         to_commit = dict(starts)
     ranges = [OffsetRange(tp.topic, tp.partition, s, max(s, log.end[tp])) for tp, s in starts.items()]
-    return Positions(tuple(_narrow(ranges, log, policy.limits, notes)), to_commit, tuple(notes))
+    narrowed = tuple(_narrow(ranges, log, policy.limits, notes))
+    at_end = frozenset(r.topic_partition for r in narrowed if r.end >= log.end[r.topic_partition]) - log.unstable
+    return Positions(narrowed, to_commit, tuple(notes), at_end)
 
 
 def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]) -> list[OffsetRange]:

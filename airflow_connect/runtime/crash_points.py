@@ -26,6 +26,15 @@ PUBLISHING = "publishing"
 PUBLISHED = "published"
 COMMITTED = "committed"
 
+SOURCE_TASKS_FENCED = "source.tasks.fenced"
+SOURCE_PLANNED = "source.planned"
+SOURCE_SETTLED = "source.settled"
+SOURCE_TASK_OPENED = "source.task.opened"
+SOURCE_TASK_POLLED = "source.task.polled"
+SOURCE_TASK_SENT = "source.task.sent"
+SOURCE_TASK_STORED = "source.task.stored"
+SOURCE_TASK_ENDED = "source.task.ended"
+
 DRIVER_POINTS = (
     FENCED,
     RECOVERED,
@@ -39,6 +48,14 @@ DRIVER_POINTS = (
     COMMITTED,
 )
 TASK_POINTS = (TASK_READING, TASK_STAGED)
+SOURCE_DRIVER_POINTS = (FENCED, BEGUN, SOURCE_TASKS_FENCED, SOURCE_PLANNED, COPIED, SOURCE_SETTLED, COMMITTED)
+SOURCE_TASK_POINTS = (
+    SOURCE_TASK_OPENED,
+    SOURCE_TASK_POLLED,
+    SOURCE_TASK_SENT,
+    SOURCE_TASK_STORED,
+    SOURCE_TASK_ENDED,
+)
 
 _arrivals: dict[str, int] = {}
 

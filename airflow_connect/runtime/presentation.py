@@ -10,6 +10,7 @@ from typing import Any
 from airflow_connect.api.run import Plan, RunReport
 
 MAX_PLAN_ROWS = 20
+MOST_DIRECTORIES = 3
 PROGRESS_EVERY_S = 10.0
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
@@ -53,6 +54,10 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str)
 
 def plan_table(plan: Plan) -> list[str]:
     """What a run will copy: one line per partition, or per topic when there are many partitions."""
+    if plan.source is not None:
+        from airflow_connect.runtime.source_presentation import source_plan_table  # needs what stands here
+
+        return source_plan_table(plan)
     if plan.is_empty:
         return ["Nothing to copy."]
     owner = {r: task.task for task in plan.tasks for r in task.ranges}
@@ -86,7 +91,10 @@ def progress_line(event: Mapping[str, Any]) -> str:
     """One `progress` event: `copy 41% 4,900 of 12,000 records, 1.2 MB, 52,000 records/s`."""
     done, total, seconds = int(event["done"]), int(event["total"]), float(event.get("seconds") or 0)
     unit = "record" if event["phase"] == "copy" else "file"
-    parts = [f"{event['phase']} {done * 100 // max(total, 1)}%: {format_count(done)} of {plural(total, unit)}"]
+    if not total:  # a source's end is known when it is reached
+        parts = [f"{event['phase']}: {plural(done, unit)}"]
+    else:
+        parts = [f"{event['phase']} {done * 100 // total}%: {format_count(done)} of {plural(total, unit)}"]
     if event.get("bytes"):
         parts.append(format_bytes(event["bytes"]))
     if seconds > 0:
@@ -99,9 +107,13 @@ def report_line(report: RunReport) -> str:
     seconds = format_seconds((report.ended_ms - report.started_ms) / 1000)
     if report.status == "failed":
         return f"{report.connector or 'The connector'} failed after {seconds}."
+    if report.source is not None:
+        from airflow_connect.runtime.source_presentation import source_report_line  # needs what stands here
+
+        return source_report_line(report)
     recovered = f" Run {report.recovered_run_id} was finished first." if report.recovered_run_id else ""
     if report.status == "empty":
-        return f"{report.connector}: nothing to copy, {seconds}.{recovered}"
+        return f"{report.connector}: nothing to copy, {seconds}.{recovered}{_complete(report)}"
     files = f"{plural(report.files, 'file')}, {format_bytes(report.size_bytes)}"
     more = "".join(
         f", {format_count(number)} {word}"
@@ -109,11 +121,21 @@ def report_line(report: RunReport) -> str:
             (report.filtered, "filtered"),
             (report.dead_lettered, "dead-lettered"),
             (report.left, "left for the next run"),
+            (report.late, "late"),
         )
         if number
     )
     written = f"{plural(report.records, 'record')} in {files}{more}"
-    return f"{report.connector}: {written}, {seconds}, {report.delivery_guarantee}.{recovered}"
+    return f"{report.connector}: {written}, {seconds}, {report.delivery_guarantee}.{recovered}{_complete(report)}"
+
+
+def _complete(report: RunReport) -> str:
+    """The directories that became complete: those that end last, and how many others."""
+    if not report.complete:
+        return ""
+    names = [directory.directory for directory in report.complete[-MOST_DIRECTORIES:]]
+    others = len(report.complete) - len(names)
+    return f" Complete: {', '.join(names)}{f' and {format_count(others)} before' if others else ''}."
 
 
 def error_lines(error: Mapping[str, Any]) -> list[str]:

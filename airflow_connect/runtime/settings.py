@@ -9,7 +9,24 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.sink_roles import RoleContext
 
 if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_roles import ErrorHandling
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTaskSettings:
+    """What tasks of a source get beside the configuration.
+
+    Attributes:
+        delivery_guarantee: what the run promises, decided by the driver.
+        max_records, max_bytes: the share of one task; 0: no limit.
+        max_seconds: 0: no limit.
+    """
+
+    delivery_guarantee: str
+    max_records: int = 0
+    max_bytes: int = 0
+    max_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +40,11 @@ class TaskSettings:
         run_id: identity of the run.
         now_ms: the run's frozen clock.
         schedule_expired: see `RoleContext`.
+        late_before, schemas_before: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
         columnar: whether the columnar path may be used.
         task_configs: configuration of each task, from the connector; () where all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
+        source: what only tasks of a source get; None for sinks.
     """
 
     connector: Mapping[str, str] = field(repr=False)
@@ -35,9 +54,12 @@ class TaskSettings:
     now_ms: int = 0
     flush_on_end: bool = True
     schedule_expired: bool = False
+    late_before: Mapping[str, int] = field(default_factory=dict)
+    schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
     columnar: bool = True
     task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    source: SourceTaskSettings | None = None
 
     def task_context(self, task: int, errors: ErrorHandling) -> RoleContext:
         """What the executor role of the sink is opened with, for one task."""
@@ -53,4 +75,6 @@ class TaskSettings:
             now_ms=self.now_ms,
             flush_on_end=self.flush_on_end,
             schedule_expired=self.schedule_expired,
+            late_before=self.late_before,
+            schemas_before=self.schemas_before,
         )

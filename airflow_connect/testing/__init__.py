@@ -1,7 +1,8 @@
 """Floor 6: suites that prove a plugin; a third party subclasses one in a few lines. Needs pytest.
 
-`SinkConformance` runs a sink on a real Kafka broker, in real processes that it kills; `ConverterConformance` and
-`TransformationConformance` need nothing but the class. Name the fixtures in the `conftest.py` of your project:
+`SinkConformance` and `SourceConformance` run a connector on a real Kafka broker, in real processes that they kill;
+`ConverterConformance` and `TransformationConformance` need nothing but the class; `StoreConformance` needs what the
+store needs. Name the fixtures in the `conftest.py` of your project:
 
     pytest_plugins = ["airflow_connect.testing.fixtures"]
 """
@@ -13,12 +14,22 @@ import pytest
 # Before the suites are imported, so that a failed assertion of theirs shows its values.
 pytest.register_assert_rewrite(
     "airflow_connect.testing.sink_suite",
+    "airflow_connect.testing.source_suite",
+    "airflow_connect.testing.store_suite",
     "airflow_connect.testing.converter_suite",
     "airflow_connect.testing.transformation_suite",
 )
 
 from airflow_connect.testing.converter_suite import ConverterConformance  # noqa: E402
 from airflow_connect.testing.sink_suite import SinkConformance  # noqa: E402
+from airflow_connect.testing.source_suite import SourceConformance  # noqa: E402
+from airflow_connect.testing.store_suite import StoreConformance  # noqa: E402
 from airflow_connect.testing.transformation_suite import TransformationConformance  # noqa: E402
 
-__all__ = ["ConverterConformance", "SinkConformance", "TransformationConformance"]
+__all__ = [
+    "ConverterConformance",
+    "SinkConformance",
+    "SourceConformance",
+    "StoreConformance",
+    "TransformationConformance",
+]

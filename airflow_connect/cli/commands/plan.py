@@ -44,8 +44,11 @@ def _plan_all(
         if plan is not None:
             lines += _lines(plan, terminal)
     records = sum(len(r) for result in results if result["plan"] for r in Plan.from_json(result["plan"]).ranges)
+    sources = sum(1 for result in results if result["plan"] and result["plan"]["source"])
+    more = f", and what {plural(sources, 'source')} will find" if sources else ""
+    done = plural(len(results) - len(errors), "connector")
     return Outcome(
-        summary=f"Up to {plural(records, 'record')} to copy by {plural(len(results) - len(errors), 'connector')}.",
+        summary=f"Up to {plural(records, 'record')}{more} to copy by {done}.",
         result={"plans": results},
         lines=lines,
         errors=list(errors),

@@ -15,6 +15,7 @@ from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import Outcome, defect, exit_code_of
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.connectors.file.config import is_line_output
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.presentation import format_count, plural, report_line
 
@@ -97,6 +98,7 @@ def _run_one(
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
         terminal.hide(spec.references)
+        _give_lines_to_stdout(connector, terminal)
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)
         error = report.error
@@ -108,3 +110,12 @@ def _run_one(
     if error is not None:
         error = {**error, "message": f"{label_of(path, connector)}: {error['message']}"}
     return report, error
+
+
+def _give_lines_to_stdout(connector: Mapping[str, Any], terminal: Terminal) -> None:
+    """Where a connector writes lines to standard output (`... | grep`), nothing else may."""
+    if not is_line_output(connector) or terminal.out is terminal.err:
+        return
+    from airflow_connect.connectors.file import output
+
+    output.send_to(terminal.hand_over_stdout())

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys, plugins
-from airflow_connect.api.config import UnknownKey
 from airflow_connect.api.config_infos import config_infos
 from airflow_connect.api.config_references import ResolvedReferences, ResolvedText, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
@@ -20,17 +19,24 @@ from airflow_connect.api.sink import Delivery
 from airflow_connect.config_providers.resolving import look_up, resolve_references
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
+from airflow_connect.runtime.driver import findings as found
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.roles import load_role
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.config import ConfigDef, ConfigValue
-    from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.run import PublishedRun
+    from airflow_connect.api.sink_roles import Jvm
+    from airflow_connect.api.time_progress import TimeKeeper
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
     from airflow_connect.stores.leftovers import LeftoverPattern
     from airflow_connect.stores.store import Publisher
+
+_TABLES = "hive."
+"""Keys about tables over files: no part of what was staged."""
 
 
 class SinkDriver(Protocol):
@@ -62,6 +68,32 @@ class SinkDriver(Protocol):
 
     def publisher(self) -> Publisher:
         """The store's publisher; no request yet."""
+
+    def time_keeper(self, topics: Iterable[str]) -> TimeKeeper | None:
+        """What finds out which directories of time are complete, where `topics` are consumed; None: nobody asks."""
+
+    def last_schemas(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, str] | None:
+        """Schemas of the last published files of `partitions`, for those that have any; None: runs begin without one.
+
+        As JsonConverter writes them, see `RoleContext.schemas_before`.
+
+        Raises:
+            ConnectError: the store refused, or did not answer; or a file cannot be read.
+        """
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> None:
+        """Do what has to follow publishing: called when every file of a manifest is visible, before its commit.
+
+        Also for a manifest that is recovered, on the driver role of that run's own configuration. Idempotent: a crash
+        before the commit has it repeated. Under `at_most_once` the commit comes first, and a crash can leave it out.
+
+        Args:
+            run: what is visible.
+            publisher: the one that published; open, and closed by its owner.
+
+        Raises:
+            ConnectError: it did not work. Offsets stay where they are, and the next run publishes and calls again.
+        """
 
 
 @dataclass(frozen=True)
@@ -108,23 +140,15 @@ class RunConfiguration:
     @classmethod
     def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
         """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
+
+        def check(references: ResolvedReferences) -> list[dict[str, Any]]:
+            configuration = cls._of(spec, references)
+            return found.of_resolved(configuration.resolved, configuration.worker, references)
+
         try:
-            looked_up = look_up(spec.connector, spec.worker, spec.references)
-            found = [_finding(problem) for problem in looked_up.problems]
-            unseen = {problem.config_path for problem in (*looked_up.problems, *looked_up.elsewhere)}
-            with looked_up.references.hiding_errors():
-                connector = looked_up.references.resolve(spec.connector)
-                definition = connector_definition(connector)
-                wrong = [v for v in definition.validate(connector) if v.errors and v.name not in unseen]
-                found += [_finding_of(definition, value) for value in wrong]
-                if not found and not unseen:
-                    configuration = cls._of(spec, looked_up.references)
-                    found += [*configuration._offline_findings(), *configuration._remarks()]
-            found += [_remark(e.config_path, e.message, "unknown", e.suggestion) for e in looked_up.elsewhere]
-            found += [_remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
+            return found.collected(look_up(spec.connector, spec.worker, spec.references), spec.connector, check)
         except ConnectError as error:
-            return [_finding(error)]
-        return found
+            return [found.of_error(error)]
 
     @classmethod
     def infos(cls, spec: RunSpec) -> dict[str, Any]:
@@ -139,16 +163,6 @@ class RunConfiguration:
             definition = connector_definition(connector)
             return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
 
-    def _offline_findings(self) -> list[dict[str, Any]]:
-        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
-
-        problems = list(offline_checks.offline_problems(self.resolved, self.worker))
-        for problem in problems:
-            self.references.hide_in_error(problem)
-        if problems:
-            return [_finding(problem) for problem in problems]
-        return [_unknown(key) for key in offline_checks.unknown_converter_keys(self.resolved)]
-
     def check_converters(self) -> None:
         """Open the converters as every task will: a mistake in their keys is found before Spark is started.
 
@@ -160,13 +174,6 @@ class RunConfiguration:
         for problem in offline_checks.offline_problems(self.resolved, self.worker):
             self.references.hide_in_error(problem)
             raise problem
-
-    def _remarks(self) -> list[dict[str, Any]]:
-        remarks = []
-        for config in (self.resolved.connector, self.resolved.worker):
-            remarks += [_remark(k.name, k.reason, "ignored") for k in config.ignored]
-            remarks += [_unknown(unknown) for unknown in config.unknown]
-        return remarks
 
     @property
     def name(self) -> str:
@@ -190,10 +197,12 @@ class RunConfiguration:
 
     @cached_property
     def delivery(self) -> Delivery:
-        """What the connector class declares."""
+        """What the connector class declares for this configuration."""
         connector = plugins.load(self.resolved.connector.connector)
         declared: Delivery = getattr(connector, "delivery", Delivery.STAGED)  # Roles of its own need no base class.
-        return declared
+        delivery_for = getattr(connector, "delivery_for", lambda _: declared)
+        found: Delivery = delivery_for(self.resolved.connector.raw)
+        return found
 
     @property
     def max_failed_records(self) -> int | None:
@@ -251,7 +260,8 @@ class RunConfiguration:
         """
         context = self._settings(0, schedule_expired=False).sink_context()
         opened = load_role(self.resolved.connector.connector, "driver_role")
-        driver: SinkDriver = opened(replace(context, overwrite=self.delivery_guarantee != connector_keys.EXACTLY_ONCE))
+        overwrite = self.delivery_guarantee != connector_keys.EXACTLY_ONCE
+        driver: SinkDriver = opened(replace(context, overwrite=overwrite, start_jvm=_start_jvm))
         return driver
 
     def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
@@ -298,7 +308,8 @@ class RunConfiguration:
     def with_manifest(self, manifest: Manifest) -> RunConfiguration:
         """This configuration with the layout of a manifest's run; secrets come from now, they may have been rotated.
 
-        References of the manifest are resolved anew.
+        So does what is said about tables over its files: a metastore that has moved, or that is no longer wanted, must
+        not keep the files from being committed. References of the manifest are resolved anew.
 
         Raises:
             ConfigError: one of them leads nowhere, or to something else than when the files were staged.
@@ -308,7 +319,7 @@ class RunConfiguration:
         limits = {connector_keys.RUN_MAX_BYTES, connector_keys.RUN_MAX_SECONDS}
         connector = {
             key: value
-            for key, value in coerce_config({**manifest.config, **secrets}).items()
+            for key, value in coerce_config({**_with_tables_of(now, manifest.config), **secrets}).items()
             if key not in limits and value is not None
         }
         references = self.references.values
@@ -334,7 +345,7 @@ class RunConfiguration:
         """Where the files of a manifest are is said by its configuration: it must mean what it meant then."""
         now = self.reference_marks()
         for key, mark in manifest.reference_marks.items():
-            if now.get(key) != mark:
+            if now.get(key) != mark and not key.startswith(_TABLES):
                 raise ConfigError(
                     f"Run {manifest.run_id} staged its files under {key}={manifest.config.get(key)}, and this reference"
                     " stands for something else by now, so that they cannot be found.",
@@ -351,19 +362,16 @@ class RunConfiguration:
         )
 
 
-def _finding(error: ConnectError) -> dict[str, Any]:
-    return _remark(error.config_path, error.message, "error", error.suggestion)
+def _start_jvm(folders: Sequence[str], options: Sequence[str]) -> Jvm:
+    """See `RoleContext.start_jvm`."""
+    from airflow_connect.runtime.engine.hadoop_jvm import start_hadoop_jvm
+
+    return start_hadoop_jvm(folders, options)
 
 
-def _finding_of(definition: ConfigDef, value: ConfigValue) -> dict[str, Any]:
-    # One finding per key: what follows from its first error is no news.
-    sentences = [definition.error_of([replace(value, errors=[error])]).message for error in value.errors]
-    return _remark(value.name, " ".join(dict.fromkeys(sentences)), "error", definition.error_of([value]).suggestion)
-
-
-def _unknown(key: UnknownKey) -> dict[str, Any]:
-    return _remark(key.name, "Unknown key.", "unknown", f"Did you mean {key.nearest}?" if key.nearest else "")
-
-
-def _remark(key: str, message: str, level: str, suggestion: str = "") -> dict[str, Any]:
-    return {"key": key, "message": message, "suggestion": suggestion, "level": level}
+def _with_tables_of(now: Mapping[str, Any], staged: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration that staged files, with `hive.*` of now; without tables where it had none."""
+    if str(staged.get(f"{_TABLES}integration")).lower() != "true":
+        return dict(staged)
+    kept = {key: value for key, value in staged.items() if not key.startswith(_TABLES)}
+    return {**kept, **{key: value for key, value in now.items() if key.startswith(_TABLES)}}

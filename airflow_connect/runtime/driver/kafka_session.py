@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import OffsetError
@@ -10,55 +9,24 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, view_of
 from airflow_connect.kafka import client_config, consumer_group, dead_letter_queue, runs_topic, topics, watermarks
-from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
+from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
     from airflow_connect.api.run import Plan
-    from airflow_connect.kafka.clients import Admin
-    from airflow_connect.kafka.consumer_group import GroupMetadata
     from airflow_connect.kafka.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.configuration import RunConfiguration
 
 
-class KafkaSession:
+class KafkaSession(ClusterSession):
     """Clients of one run. `journal` writes; everything else only looks."""
 
     def __init__(self, configuration: RunConfiguration) -> None:
         """Opens nothing; `with` does."""
+        super().__init__(configuration.worker, configuration.resolved.connector.raw)
         self._config = configuration.resolved
-        self._worker = {key: str(value) for key, value in configuration.worker.items()}
-        self._connector = configuration.resolved.connector.raw
-        self._admin: Admin | None = None
-        self._journal: KafkaJournal | None = None
-        self._group: GroupMetadata | None = None
-
-    def __enter__(self) -> KafkaSession:
-        """Connect.
-
-        Raises:
-            UnavailableError, AccessError, ConfigError: the cluster cannot be used.
-        """
-        self._admin = admin_client(client_config.admin_config(self._worker, self._connector).settings)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Disconnect."""
-        if self._journal is not None:
-            self._journal.close()
-        if self._group is not None:
-            self._group.close()
-
-    @property
-    def admin(self) -> Admin:
-        """The admin client."""
-        if self._admin is None:
-            raise RuntimeError("The Kafka session is not open.")
-        return self._admin
 
     @property
     def journal(self) -> Journal:
@@ -137,6 +105,8 @@ class KafkaSession:
         found = self._topics()
         tps = [TopicPartition(name, p) for name, info in sorted(found.items()) for p in range(info.partitions)]
         isolation = self._config.consumer.get("isolation.level", watermarks.READ_COMMITTED)
+        # Asked for first: what is below a high watermark and not below the stable end that is seen later is open.
+        written = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
         end = watermarks.latest_offsets(self.admin, tps, isolation)
         committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
         beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
@@ -150,6 +120,7 @@ class KafkaSession:
             end=end,
             committed=committed,
             first_later=first_later,
+            unstable=frozenset(tp for tp in tps if written[tp] > end[tp]),
             high=watermarks.latest_offsets(self.admin, beyond, watermarks.READ_UNCOMMITTED) if beyond else {},
         )
 

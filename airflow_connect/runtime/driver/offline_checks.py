@@ -14,11 +14,14 @@ from airflow_connect.api.config import ConfigDef, UnknownKey
 from airflow_connect.api.connector_config import CONVERTER_TYPE
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.resolved_config import ResolvedConfig
+from airflow_connect.api.source_config import ResolvedSourceConfig
 from airflow_connect.kafka import client_config
 from airflow_connect.runtime.roles import open_converter, open_header_converter
 
 
-def offline_problems(resolved: ResolvedConfig, worker: Mapping[str, Any]) -> Iterator[ConfigError]:
+def offline_problems(
+    resolved: ResolvedConfig | ResolvedSourceConfig, worker: Mapping[str, Any]
+) -> Iterator[ConfigError]:
     """Every mistake, `config_path` being a key of the connector or of the worker.
 
     Args:
@@ -47,7 +50,7 @@ def offline_problems(resolved: ResolvedConfig, worker: Mapping[str, Any]) -> Ite
                 yield error
 
 
-def unknown_converter_keys(resolved: ResolvedConfig) -> Iterator[UnknownKey]:
+def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> Iterator[UnknownKey]:
     """Keys behind `key.converter.` and `value.converter.` that their converter does not know, with the nearest it does.
 
     Converters that do not say what they know take anything.

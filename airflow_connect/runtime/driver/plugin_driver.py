@@ -14,12 +14,13 @@ from airflow_connect.api import connector_keys as keys
 from airflow_connect.api import plugins
 from airflow_connect.api.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.api.sink import Delivery, SinkConnector, StagingSinkConnector
+from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
 from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import LeftOver, Outcome, Publisher
 
 if TYPE_CHECKING:
-    from airflow_connect.api.offsets import OffsetRange
-    from airflow_connect.api.run import StagedFile
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.run import PublishedRun, StagedFile
     from airflow_connect.api.sink_roles import RoleContext
 
 ALL_LISTED = r"(?s).*"
@@ -39,42 +40,19 @@ def open_driver(context: RoleContext) -> PluginDriver:
     name = context.config[keys.CONNECTOR_CLASS]
     connector: type[SinkConnector] = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
     _check_class(name, connector)
-    _check_values(name, connector, context.config)
+    refuse_wrong_values(name, connector, context.config)
     _check_delivery(name, connector, context.config)
     return PluginDriver(connector, context)
 
 
 def _check_class(name: str, connector: type[SinkConnector]) -> None:
-    missing = [] if hasattr(connector, "task_class") else ["task_class"]
-    missing += sorted(getattr(connector, "__abstractmethods__", ()))
-    if missing:
-        raise ConfigError(
-            f"The connector class {name} is not complete: it lacks {', '.join(missing)}.",
-            suggestion="docs/how-to/write-a-connector.md says what a connector must define.",
-            config_path=keys.CONNECTOR_CLASS,
-        )
+    refuse_incomplete(name, connector)
     if (connector.delivery is Delivery.STAGED) != issubclass(connector, StagingSinkConnector):
         raise ConfigError(
             f"The connector class {name} declares delivery {connector.delivery.value}, which does not fit its class.",
             suggestion="A sink that stages extends StagingSinkConnector; others declare idempotent or at_least_once.",
             config_path=keys.CONNECTOR_CLASS,
         )
-
-
-def _check_values(name: str, connector: type[SinkConnector], config: Mapping[str, str]) -> None:
-    try:
-        values = connector.validate(config)
-    except ConnectError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"{name}.validate failed with {type(error).__name__} instead of saying what is wrong.",
-            suggestion="Correct the connector: validate never raises.",
-            config_path=keys.CONNECTOR_CLASS,
-        ) from error
-    wrong = [value for value in values if value.errors]
-    if wrong:
-        raise connector.config_def.error_of(wrong)
 
 
 def _check_delivery(name: str, connector: type[SinkConnector], config: Mapping[str, str]) -> None:
@@ -148,6 +126,15 @@ class PluginDriver:
         if issubclass(self._class, StagingSinkConnector):
             return PluginPublisher(Started(self._class, self._context))
         return NoPublisher()
+
+    def time_keeper(self, topics: Iterable[str]) -> None:
+        """Nothing is known of how a connector lays out its output."""
+
+    def last_schemas(self, partitions: Iterable[TopicPartition]) -> None:
+        """A connector that needs schemas of earlier runs finds them by itself."""
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> None:
+        """Nothing: what a connector does with its output, its `publish` does."""
 
 
 class Started:

@@ -6,21 +6,19 @@ exactly_once/__init__.py, whose invariants are quoted here by number.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError, FencedError, TaskFailedError
-from airflow_connect.api.run import Plan, RunReport, StagedFile, TaskPlan, TaskReport
+from airflow_connect.api.errors import ConnectError, FencedError
+from airflow_connect.api.run import Plan, PublishedRun, RunReport, StagedFile, TaskReport
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
 from airflow_connect.exactly_once.recovery import merged, suspects, sweep
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.exactly_once.value_schemas import of_same_topics
 from airflow_connect.planning.packing import pack
 from airflow_connect.planning.planner import Memory, Positions, plan_positions
 from airflow_connect.runtime import crash_points
@@ -36,50 +34,25 @@ from airflow_connect.runtime.driver.reporting import (
     publishing,
     standstill,
 )
+from airflow_connect.runtime.driver.run_in_progress import Engine, RunInProgress
+from airflow_connect.runtime.driver.run_times import RunTimes, airflow_task, told_nobody
+from airflow_connect.runtime.driver.schemas_before import schemas_before
+from airflow_connect.runtime.driver.source_configuration import SourceConfiguration, is_source
+from airflow_connect.runtime.driver.stopping import StoppedError, refuse_when_stopping, request_stop
+from airflow_connect.runtime.driver.taking_over import beginning
 from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 from airflow_connect.stores.store import HAS_TWIN
 
 if TYPE_CHECKING:
+    from airflow_connect.api.time_progress import TimeDirectory
+    from airflow_connect.runtime.driver.configuration import SinkDriver
+    from airflow_connect.runtime.driver.source_run import SourceRun
     from airflow_connect.stores.leftovers import LeftoverPattern
     from airflow_connect.stores.store import Publisher
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
-
-
-class Engine(Protocol):
-    """Runs the tasks of a plan somewhere. `runtime.engine.spark.SparkEngine` is the real one."""
-
-    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
-        """Run every task; returns one report per task, of its first successful attempt.
-
-        Raises:
-            TaskFailedError: Spark gave up.
-            ConnectError: a task failed with an error of ours.
-        """
-
-    def progress_host(self) -> str:
-        """Address under which executors reach this process."""
-
-    @property
-    def may_leave_duplicates(self) -> bool:
-        """Whether attempts that lost may have staged something although every winner was a first attempt."""
-
-
-class StoppedError(ConnectError):
-    """The run was asked to stop; nothing was committed after that."""
-
-    code = "run.stopped"
-    retriable = True
-
-
-_stop = threading.Event()
-
-
-def request_stop() -> None:
-    """Ask every run of this process to end before its next step; a run never commits after this."""
-    _stop.set()
 
 
 def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Engine | None = None) -> RunReport:
@@ -93,9 +66,9 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
     started_ms = now_ms()
     name = str(spec.connector.get("name") or "")
     observer({"event": "start", "connector": name, "run_id": spec.run_id})
-    run: SinkRun | None = None
+    run: SinkRun | SourceRun | None = None
     try:
-        run = SinkRun(RunConfiguration.from_spec(spec), observer, engine)
+        run = _run_of(spec, observer, engine)
         report = run.execute()
     except ConnectError as error:
         if run is not None:
@@ -107,41 +80,59 @@ def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Eng
     return report
 
 
+def _run_of(spec: RunSpec, observer: Observer, engine: Engine | None) -> SinkRun | SourceRun:
+    if not is_source(spec):
+        return SinkRun(RunConfiguration.from_spec(spec), observer, engine)
+    from airflow_connect.runtime.driver.source_run import SourceRun  # a run of a sink needs none of it
+
+    return SourceRun(SourceConfiguration.from_spec(spec), observer, engine)
+
+
 def plan_connector(spec: RunSpec) -> Plan:
     """What a run would copy now. Writes nothing: no fence, no group, no topic.
 
     Raises:
         ConnectError: as a run would fail.
     """
+    if is_source(spec):
+        return _plan_source(spec)
     configuration = RunConfiguration.from_spec(spec)
     with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
         view = kafka.peek()
-        return SinkRun(configuration, ignore_events, None).plan_from(kafka, view)[0]
+        return SinkRun(configuration, ignore_events, None).plan_from(kafka, view, peek=True)[0]
+
+
+def _plan_source(spec: RunSpec) -> Plan:
+    from airflow_connect.runtime.driver.source_run import SourceRun
+    from airflow_connect.runtime.driver.source_session import SourceSession
+
+    configuration = SourceConfiguration.from_spec(spec)
+    with configuration.references.hiding_errors(), SourceSession(configuration) as kafka:
+        offsets = kafka.read_offsets()
+        for partition, offset in kafka.changes_in_file(offsets):
+            offsets.record(partition, offset)
+        return SourceRun(configuration, ignore_events, None).plan_from(offsets, only_plans=True)[0]
 
 
 def validate_connector(spec: RunSpec) -> list[dict[str, Any]]:
     """Every finding about the configuration, offline: `{"key", "message", "level"}`; level `error` or `ignored`."""
-    return RunConfiguration.findings(spec)
+    return SourceConfiguration.findings(spec) if is_source(spec) else RunConfiguration.findings(spec)
 
 
-class SinkRun:
+class SinkRun(RunInProgress):
     """The state of one run while it goes through the protocol."""
 
     def __init__(self, configuration: RunConfiguration, observer: Observer, engine: Engine | None) -> None:
         """Opens nothing."""
+        super().__init__(configuration.references, configuration.worker_spark, observer, engine)
         self._config = configuration
-        self.references = configuration.references
-        self._observer = observer
-        self._engine = engine
-        self._own_engine: Engine | None = None
         self._publisher: Publisher | None = None
-        self._started_ms = now_ms()
-        self.phases_ms: dict[str, int] = {}
         self._recovered = ""
         self._swept = 0
         self._suspects: tuple[LeftoverPattern, ...] = ()
         self._staged: list[StagedFile] = []
         self._state_is_stale = False
+        self._complete: tuple[TimeDirectory, ...] = ()
 
     def execute(self) -> RunReport:
         """The protocol. Returns the report of a run that is done or had nothing to do.
@@ -171,17 +162,21 @@ class SinkRun:
             plan, positions = self.plan_from(kafka, JournalView(state=state))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
+        times = RunTimes.of(self._config.open_driver(), state, plan, positions)
         if plan.is_empty:
-            return self._end_empty(kafka, state, plan, positions)
+            return self._end_empty(kafka, state, positions, times)
         if self._config.delivery_guarantee == AT_LEAST_ONCE:
             for note in self._config.delivery_notes:
                 self._warn(note)
         self._config.check_converters()
         driver = self._config.open_driver()
         kafka.ensure_dead_letter_queue()
+        schemas = schemas_before(driver, state, plan)
         state = self._begin(kafka, state, plan)
         self._driver_role().preflight()  # After `begin`: it starts an upload, which a crash may leave.
-        reports = self._copy(plan, self._settings(plan.created_ms, state))
+        settings = self._settings(plan.created_ms, state)
+        settings = replace(settings, late_before=times.late_before, schemas_before=schemas)
+        reports = self._copy(plan, settings)
         with self._phase("audit"):
             counted = [f for r in reports for f in r.files if f.role == driver.counted_role]
             audit(plan, reports, None if driver.counted_role is None else counted)
@@ -189,14 +184,19 @@ class SinkRun:
             reached(crash_points.AUDITED)
         if all_left := standstill(reports, self._config.policy.limits):
             self._warn(all_left)
-        kept, marks = self._config.without_secrets(), self._config.reference_marks()
-        manifest = manifest_of(plan, reports, kept, positions.to_commit, marks)
+        manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
         return self._make_true(kafka, state, plan, manifest, reports)
+
+    def _manifest(self, positions: Positions, times: RunTimes, reports: Sequence[TaskReport]) -> Manifest:
+        kept, marks = self._config.without_secrets(), self._config.reference_marks()
+        manifest = manifest_of(times.plan, reports, kept, positions.to_commit, marks)
+        return replace(manifest, late_before=times.late_before, time=times.step(reports))
 
     # --- recover -------------------------------------------------------------------------------------------------
 
     def _recover(self, kafka: KafkaSession, view: JournalView) -> ConnectorState:
         state = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
+        self._complete = told_nobody(state, self._config.spec.origin)
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
             with self._phase("recover"):
                 state = self._roll_forward(kafka, state, view.manifest)
@@ -213,17 +213,13 @@ class SinkRun:
             f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files."
         )
         self._publish(kafka.journal, manifest)
-        self._check_stop()
+        refuse_when_stopping()
         kafka.refuse_live_workers()
-        report = self._report("done", manifest, run_id=manifest.run_id)
+        report = replace(self._report("done", manifest, run_id=manifest.run_id), complete=manifest.complete)
+        state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state)
         self._recovered = manifest.run_id
-        return replace(
-            state,
-            committed={**state.committed, **manifest.offsets},
-            topic_ids=dict(manifest.topic_ids),
-            at_ms=now_ms(),
-        )
+        return replace(commits.state_after(manifest, state), at_ms=now_ms())
 
     def _sweep(self, state: ConnectorState, manifest: Manifest | None = None) -> None:
         store = self._config.open_driver().store_name
@@ -253,8 +249,11 @@ class SinkRun:
 
     # --- plan ----------------------------------------------------------------------------------------------------
 
-    def plan_from(self, kafka: KafkaSession, view: JournalView) -> tuple[Plan, Positions]:
-        """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here)."""
+    def plan_from(self, kafka: KafkaSession, view: JournalView, *, peek: bool = False) -> tuple[Plan, Positions]:
+        """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here).
+
+        `peek`: change nothing anywhere.
+        """
         created_ms = now_ms()
         state = view.state
         committed = dict(state.committed) if state else {}
@@ -264,7 +263,9 @@ class SinkRun:
         log = kafka.log_state(self._config.policy.limits)
         if view.manifest is not None:
             log = replace(log, committed={**log.committed, **view.manifest.offsets})
-        positions = plan_positions(log, memory, self._config.policy, created_ms)
+        taken_over = beginning(self._config, log, memory, apply=not peek)
+        log = taken_over.in_log(log)
+        positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
         tasks = pack(
             positions.ranges,
             self._config.tasks_max if positions.ranges else 1,  # Nothing to copy: no connector is asked.
@@ -275,9 +276,14 @@ class SinkRun:
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
-    def _end_empty(self, kafka: KafkaSession, state: ConnectorState, plan: Plan, positions: Positions) -> RunReport:
+    def _end_empty(
+        self, kafka: KafkaSession, state: ConnectorState, positions: Positions, times: RunTimes
+    ) -> RunReport:
+        plan, step = times.plan, times.step()
+        if step is not None and step.complete:
+            return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
         if positions.to_commit or self._state_is_stale:
-            self._check_stop()
+            refuse_when_stopping()
             closed = replace(
                 state,
                 phase=CLOSED,
@@ -285,9 +291,19 @@ class SinkRun:
                 at_ms=plan.created_ms,
                 committed={**state.committed, **positions.to_commit},
                 topic_ids=dict(plan.topic_ids),
+                value_schemas=of_same_topics(state.value_schemas, state.topic_ids, plan.topic_ids),
             )
             kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
         return self._report("empty", None, notes=plan.notes, committed=positions.to_commit)
+
+    def _announce(self, kafka: KafkaSession, state: ConnectorState, plan: Plan, manifest: Manifest) -> RunReport:
+        """Directories became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
+        if self._config.delivery_guarantee == EXACTLY_ONCE:
+            with self._phase("manifest"):
+                kafka.journal.write_manifest(manifest)
+                reached(crash_points.MANIFEST_WRITTEN)
+        self._publish(kafka.journal, manifest)
+        return self._commit(kafka, state, plan, manifest, (), leftovers=self._suspects)
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
@@ -305,20 +321,8 @@ class SinkRun:
         )
 
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
-        from airflow_connect.runtime.driver.progress import ProgressListener
-
-        total = sum(len(r) for r in plan.ranges)
-        with self._phase("copy", tasks=len(plan.tasks), total=total):
-            engine = self._get_engine()
-            with ProgressListener(self._observer, engine.progress_host(), total) as listener:
-                reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
-            self._staged += [f for r in reports for f in r.files]
-            if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
-                raise TaskFailedError(
-                    f"Spark returned the results of tasks {sorted(r.task for r in reports)}, "
-                    f"not of {[t.task for t in plan.tasks]}."
-                )
-            reached(crash_points.COPIED)
+        reports = self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges))
+        self._staged += [f for r in reports for f in r.files]
         return reports
 
     def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
@@ -330,6 +334,7 @@ class SinkRun:
             ranges, self._config.tasks_max, {}, replace(self._config.policy.limits, max_bytes=0, max_seconds=0)
         )
         settings = self._config.with_manifest(manifest).task_settings(manifest.created_ms, schedule_expired=True)
+        settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
         reports = self._get_engine().run(settings, tasks)
         staged = [f for r in reports for f in r.files]
         self._staged += staged
@@ -350,7 +355,7 @@ class SinkRun:
         kafka.refuse_recreated_topics(plan)
         if guarantee == EXACTLY_ONCE:
             with self._phase("manifest"):
-                self._check_stop()
+                refuse_when_stopping()
                 kafka.journal.write_manifest(manifest)  # The point of no return.
                 reached(crash_points.MANIFEST_WRITTEN)
         if guarantee == AT_MOST_ONCE:
@@ -365,7 +370,10 @@ class SinkRun:
         total = len(manifest.files)
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
-            commits.publish(manifest, self._publisher_of(manifest), journal, self._recopy, show)
+            there, publisher = self._store_of(manifest)
+            published = commits.publish(manifest, publisher, journal, self._recopy, show)
+            seen = PublishedRun(manifest.run_id, manifest.created_ms, published.files, manifest.complete)
+            there.published(seen, publisher)
             reached(crash_points.PUBLISHED)
 
     def _commit(
@@ -382,8 +390,10 @@ class SinkRun:
             with self._phase("sweep"):
                 self._sweep(state, manifest)
         with self._phase("commit"):
-            self._check_stop()
-            report = self._report("done", manifest, reports=reports, notes=plan.notes)
+            refuse_when_stopping()
+            state = self._announcing(state, manifest)
+            notes = (*plan.notes, *(manifest.time.notes if manifest.time else ()))
+            report = self._report("done" if reports else "empty", manifest, reports=reports, notes=notes)
             closed = replace(
                 state,
                 at_ms=plan.created_ms,
@@ -394,9 +404,15 @@ class SinkRun:
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 
+    def _announcing(self, state: ConnectorState, manifest: Manifest) -> ConnectorState:
+        """The state with what this run announces by committing `manifest`, recovered manifests included."""
+        self._complete += manifest.complete
+        task = airflow_task(self._config.spec.origin)
+        return replace(state, announced=self._complete if task else (), announced_to=task)
+
     def _may_have_duplicates(self, manifest: Manifest, reports: Sequence[TaskReport]) -> bool:
         """Whether something may be staged that is not in the manifest although nothing crashed."""
-        return (
+        return bool(reports) and (
             any(r.attempt for r in reports)
             or any(HAS_TWIN in f.token for f in manifest.files)
             or self._driver_role().may_have_twins
@@ -410,42 +426,12 @@ class SinkRun:
             self._publisher = self._config.open_driver().publisher()
         return self._publisher
 
-    def _publisher_of(self, manifest: Manifest) -> Publisher:
+    def _store_of(self, manifest: Manifest) -> tuple[SinkDriver, Publisher]:
         """The store of the manifest's run: since then the configuration may name another bucket."""
         there = self._config.with_manifest(manifest).open_driver()
         if there.store_name == self._config.open_driver().store_name:
-            return self._driver_role()
-        return there.publisher()
-
-    def _get_engine(self) -> Engine:
-        if self._engine is None:
-            from airflow_connect.runtime.engine.spark import SparkEngine
-
-            self._engine = self._own_engine = SparkEngine(self._config.worker_spark)
-        return self._engine
-
-    def stop_own_engine(self) -> None:
-        """End the Spark session, if this run started one."""
-        stop: Callable[[], None] | None = getattr(self._own_engine, "stop", None)
-        if stop is not None:
-            stop()
-
-    def _check_stop(self) -> None:
-        if _stop.is_set():
-            raise StoppedError("The run was stopped before it committed.", suggestion="The next run goes on from here.")
-
-    def _warn(self, message: str) -> None:
-        self._observer({"event": "warning", "message": self.references.hide(message)})
-
-    @contextmanager
-    def _phase(self, name: str, **details: Any) -> Iterator[None]:
-        self._check_stop()
-        self._observer({"event": "phase", "phase": name, **details})
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.phases_ms[name] = self.phases_ms.get(name, 0) + round((time.monotonic() - started) * 1000)
+            return there, self._driver_role()
+        return there, there.publisher()
 
     def _report(
         self,
@@ -475,4 +461,16 @@ class SinkRun:
             phases_ms=dict(self.phases_ms),
             ignored_keys=tuple(self._config.ignored_keys),
             notes=tuple(notes),
+            complete=self._complete,
         )
+
+
+__all__ = [
+    "Engine",
+    "SinkRun",
+    "StoppedError",
+    "plan_connector",
+    "request_stop",
+    "run_connector",
+    "validate_connector",
+]

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, TaskFailedError
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaRecord
+from airflow_connect.api.record import (
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    KafkaRecord,
+    SourceRecord,
+)
 from airflow_connect.runtime.dead_letter_codec import to_text
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
@@ -66,7 +71,7 @@ class ErrorPolicy:
         self.places: list[str] = []
         """The first of them, for messages."""
 
-    def handle(self, record: KafkaRecord, failure: Failure) -> bool:
+    def handle(self, record: KafkaRecord | SourceRecord, failure: Failure) -> bool:
         """Take note of a failed record.
 
         Returns:
@@ -83,7 +88,7 @@ class ErrorPolicy:
         self._count(record, failure, error)
         if self._errors.log:
             log.error("Error encountered in task %s-%d. %s", self._connector, self._task, self._told(record, failure))
-        if not self._errors.dead_letter_topic:
+        if not self._errors.dead_letter_topic or isinstance(record, SourceRecord):
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
         return True
@@ -115,7 +120,7 @@ class ErrorPolicy:
         # A sink that reports a record says itself that the record is to blame, whatever the error is.
         return isinstance(error, DataError) or stage == TASK_PUT
 
-    def _count(self, record: KafkaRecord, failure: Failure, error: ConnectError) -> None:
+    def _count(self, record: KafkaRecord | SourceRecord, failure: Failure, error: ConnectError) -> None:
         self.failed += 1
         if len(self.places) < PLACES:
             self.places.append(f"{record.where} ({failure.stage}: {error.message.rstrip('.')})")
@@ -127,10 +132,13 @@ class ErrorPolicy:
         self._final = error
         return error
 
-    def _told(self, record: KafkaRecord, failure: Failure) -> str:
+    def _told(self, record: KafkaRecord | SourceRecord, failure: Failure) -> str:
         """Connect's own wording (ProcessingContext.toString), so that searches of logs go on working."""
         text = f"Executing stage '{failure.stage}' with class '{failure.stage_class}'"
-        if self._errors.log_records:
+        if self._errors.log_records and isinstance(record, SourceRecord):
+            text += f", where source record is {{sourcePartition={dict(record.source_partition)}"
+            text += f", sourceOffset={dict(record.source_offset)}}}"
+        elif self._errors.log_records and not isinstance(record, SourceRecord):
             text += f", where consumed record is {{topic='{record.topic}', partition={record.partition}"
             text += f", offset={record.offset}"
             if record.timestamp is not None and record.timestamp_type in _TIMESTAMP_TYPES:
@@ -207,13 +215,16 @@ def _as_connect_error(failure: Failure) -> ConnectError:
     )
 
 
-def _located(record: KafkaRecord, failure: Failure, error: ConnectError) -> ConnectError:
+def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: ConnectError) -> ConnectError:
     """The error with the record's place in its sentence; what was raised stays its cause."""
     if record.where in error.message:
         return error
     suggestion = error.suggestion
     if not suggestion and isinstance(error, DataError):
-        suggestion = "Correct the producer or the converter, or set errors.tolerance=all with a dead letter queue."
+        is_source = isinstance(record, SourceRecord)
+        way_out = " to leave such records out" if is_source else " with a dead letter queue"
+        who = "source" if is_source else "producer"
+        suggestion = f"Correct the {who} or the converter, or set errors.tolerance=all{way_out}."
     # A subclass of somebody else may have a constructor of its own: what it is derived from says the same.
     kind: type[ConnectError] = next(c for c in type(error).__mro__ if c.__module__ == ConnectError.__module__)
     located = kind(

@@ -7,13 +7,10 @@ are staged files that nobody can see (invariant 1 of exactly_once/).
 from __future__ import annotations
 
 import logging
-import re
-import resource
 import socket
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import UnencodableError
@@ -24,6 +21,7 @@ from airflow_connect.kafka.client_config import consumer_config
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+from airflow_connect.runtime.executor.memory import peak_memory_bytes
 from airflow_connect.runtime.executor.plugin_errors import PluginErrors
 from airflow_connect.runtime.executor.progress import ProgressSender
 from airflow_connect.runtime.executor.sink_loop import SinkLoop
@@ -37,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport:
-    """Copy the ranges of one task into staged files.
+    """Copy the ranges of one task into staged files; a source's task: copy until it ends.
 
     Args:
         settings: configuration of the run.
@@ -50,6 +48,10 @@ def run_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport
         OffsetError: the log lost records of a range between planning and reading.
         UnavailableError, AccessError: Kafka or the store, after retries.
     """
+    if settings.source is not None:
+        from airflow_connect.runtime.executor.source_task import run_source_task
+
+        return run_source_task(settings, plan, attempt)
     columnar = settings.columnar
     ways = (_Way(columnar=columnar), _Way(columnar=columnar, check_each=True), _Way(columnar=False, check_each=True))
     for times, way in enumerate(ways[:-1]):
@@ -109,14 +111,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         dead_letters=tuple(policy.committed_letters(partitions)),
         timings_ms=timings,
         host=socket.gethostname(),
-        peak_memory_bytes=_peak_memory_bytes(),
+        peak_memory_bytes=peak_memory_bytes(),
         failed=policy.failed,
         failed_places=tuple(policy.places),
     )
-
-
-def _peak_memory_bytes() -> int:
-    """Highest resident set size of this process; `ru_maxrss` would begin with that of the process that forked it."""
-    status = Path("/proc/self/status")
-    found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.exists() else None
-    return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -8,16 +8,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from airflow_connect.api.record import SinkRecord
 from airflow_connect.runtime.roles import open_predicate, open_transformation
 
 if TYPE_CHECKING:
-    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.record import ConnectRecord
     from airflow_connect.api.transform import Predicate, Transformation
     from airflow_connect.api.transform_config import TransformConfig
 
 log = logging.getLogger(__name__)
+R = TypeVar("R", bound="ConnectRecord")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Stage:
     predicate: Predicate | None = None
     negate: bool = False
 
-    def apply(self, record: SinkRecord) -> SinkRecord | None:
+    def apply(self, record: R) -> R | None:
         """The transformed record, the same one where the predicate says so, None to drop it.
 
         Raises:
@@ -63,10 +65,12 @@ class Stage:
                 log.warning("Closing transformation %s (%s) failed: %r", self.alias, self.class_name, error)
 
 
-def _check_same_place(record: SinkRecord, transformed: SinkRecord) -> None:
+def _check_same_place(record: ConnectRecord, transformed: ConnectRecord) -> None:
     """All book-keeping goes by Kafka's own coordinates (KIP-793), so a class must not touch them."""
     if type(transformed) is not type(record):
         raise TypeError(f"it returned {type(transformed).__name__} in place of a record")
+    if not isinstance(record, SinkRecord) or not isinstance(transformed, SinkRecord):
+        return  # Offsets of a source are taken from the record as it was read.
     if (
         transformed.offset != record.offset
         or transformed.original_topic != record.original_topic

@@ -118,10 +118,19 @@ def test_unknown_keys_gives_nearest_name_also_inside_families() -> None:
 
 
 def test_ignored_keys_only_given_ones_with_reason() -> None:
-    assert definition().ignored_keys(["flush.size", "shutdown.ms", "old.key"]) == [
+    assert definition().ignored_keys(dict.fromkeys(["flush.size", "shutdown.ms", "old.key"], "1")) == [
         ("shutdown.ms", "Nothing is shut down."),
         ("old.key", "It is old."),
     ]
+
+
+def test_key_without_meaning_beside_another_value_is_ignored_there_only() -> None:
+    known = ConfigDef().include(
+        definition().define_unused(["flush.size", "delay"], beside=("mode", "Quiet"), reason="All is quiet.")
+    )
+    assert known.ignored_keys({"flush.size": "1", "mode": " quiet "}) == [("flush.size", "All is quiet.")]
+    assert known.ignored_keys({"flush.size": "1", "mode": "loud"}) == []
+    assert known.ignored_keys({"flush.size": "1"}) == []
 
 
 def test_ignored_key_with_wrong_value_is_still_refused() -> None:

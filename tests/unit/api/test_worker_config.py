@@ -40,8 +40,21 @@ def test_from_properties_sample_file_of_kafka_is_accepted_and_its_rest_reported(
     assert worker.value_converter.settings == {"schemas.enable": "true", "converter.type": "value"}
     assert worker.client_settings == {"bootstrap.servers": "localhost:9092"}
     kept = {"bootstrap.servers", "group.id"} | {k for k in CONNECT_DISTRIBUTED if ".converter" in k}
+    kept |= {k for k in CONNECT_DISTRIBUTED if k.startswith(("offset.", "config.storage."))}
+    assert (worker.sources.offsets_topic, worker.sources.offsets_replication_factor) == ("connect-offsets", 1)
+    assert (worker.sources.config_topic, worker.sources.offset_flush_interval_ms) == ("connect-configs", 10_000)
     assert {name for name, _ in worker.ignored} == CONNECT_DISTRIBUTED.keys() - kept
     assert worker.unknown == ()
+
+
+def test_from_properties_minimal_sources_are_copied_exactly_once() -> None:
+    sources = WorkerConfig.from_properties(MINIMAL).sources
+    assert (sources.exactly_once, sources.creates_topics, sources.offsets_file) == (True, True, "")
+    assert (sources.offsets_partitions, sources.offsets_replication_factor) == (25, 3)
+    disabled = WorkerConfig.from_properties({**MINIMAL, "exactly.once.source.support": "disabled"})
+    assert not disabled.sources.exactly_once
+    with pytest.raises(ConfigError, match="must be one of: disabled, preparing, enabled"):
+        WorkerConfig.from_properties({**MINIMAL, "exactly.once.source.support": "on"})
 
 
 def test_from_properties_settings_go_to_their_clients() -> None:

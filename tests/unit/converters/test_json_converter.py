@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as s
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.json_converter import JsonConverter, plain_json
+from tests.support.ids import shown
 
 RSVP = s.struct(
     ("id", s.INT64),
@@ -72,7 +73,7 @@ def test_to_connect_more_schemas_than_the_cache_holds_still_converts(size: str) 
 @pytest.mark.parametrize(
     "tail",
     [b'1,"more":2}', b"1}}", b"1 1}", b'{"a":1},"b":{}}', b"}", b"1}x", b"1"],
-    ids=repr,
+    ids=shown,
 )
 def test_to_connect_known_schema_with_damaged_rest_is_treated_as_the_first_time(tail: bytes) -> None:
     head = b'{"schema":{"type":"int32"},"payload":'
@@ -282,7 +283,7 @@ def test_from_connect_value_that_does_not_fit_is_a_data_error(
         (None, {"a": {1: (2, b"x")}}, '{"a":[[1,[2,"eA=="]]]}'),
         (None, "é", '"é"'),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_from_connect_value_is_spelled_as_jackson_does(schema: s.Schema | None, value: Any, text: str) -> None:
     assert converter(schemas_enable="false").from_connect("t", schema, value) == text.encode()

@@ -12,12 +12,14 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import PartitionReport, RunReport, StagedFile, TaskPlan, TaskReport
+from airflow_connect.api.plugins import PluginKind, resolve
+from airflow_connect.api.run import PartitionReport, PublishedRun, RunReport, StagedFile, TaskPlan, TaskReport
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
@@ -25,10 +27,12 @@ from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import LogState, Policy
 from airflow_connect.runtime.driver.run import SinkRun
 from airflow_connect.runtime.settings import TaskSettings
+from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import LeftOver, Outcome
 
 GO, CRASH, FAIL, CRASH_AFTER, LOSE, DENY = "go", "crash", "fail", "crash_after", "lose", "deny"
+S3_SINK = "io.confluent.connect.s3.S3SinkConnector"
 TOPIC = "t"
 BUCKET = "s3://bucket"
 TURN_S = 20.0
@@ -71,6 +75,7 @@ class World:
     manifest: dict[str, Any] | None = None
     dead_letters: list[tuple[Any, ...]] = field(default_factory=list)
     summaries: list[str] = field(default_factory=list)
+    followed: set[str] = field(default_factory=set)
     uploads: dict[str, Upload] = field(default_factory=dict)
     objects: dict[str, Content] = field(default_factory=dict)
     made_by: dict[str, str] = field(default_factory=dict)
@@ -241,6 +246,7 @@ class ModelJournal:
             world.state = commit.state.to_json()
             world.dead_letters += [(letter.key, letter.value) for letter in commit.dead_letters]
             if commit.summary is not None:
+                assert commit.summary["run_id"] in world.followed, "a commit without what follows publishing"
                 world.summaries.append(commit.summary["run_id"])
             if commit.closes_manifest:
                 world.manifest = None
@@ -328,6 +334,8 @@ class ModelConfig:
     ignored_keys: Sequence[str] = ()
     delivery_notes: Sequence[str] = ()
     references = ResolvedReferences()
+    spec = RunSpec({}, {})
+    resolved = SimpleNamespace(connector=SimpleNamespace(connector=resolve(PluginKind.CONNECTOR, S3_SINK)))
 
     def __post_init__(self) -> None:
         self.run_id = self.run.world.new_id()
@@ -339,11 +347,32 @@ class ModelConfig:
     def check_converters(self) -> None:
         """The model has none."""
 
+    @property
+    def worker_spark(self) -> dict[str, str]:
+        """For an engine of its own; the model's run is given one."""
+        return {}
+
     def open_driver(self) -> ModelConfig:
         return self
 
     def publisher(self) -> ModelPublisher:
         return ModelPublisher(self.run)
+
+    def time_keeper(self, topics: Iterable[str]) -> None:
+        """Directories of the model follow no time."""
+
+    def last_schemas(self, partitions: Iterable[TopicPartition]) -> None:
+        """Nor do they have schemas."""
+
+    def published(self, run: PublishedRun, publisher: ModelPublisher) -> None:
+        """What follows publishing is a turn: everything is visible, and the manifest still open."""
+        world = self.run.world
+
+        def effect() -> None:
+            assert all(file.key in world.objects for file in run.files), "something follows that is not visible"
+            world.followed.add(run.run_id)
+
+        self.run.perform("follow", effect)
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         pattern = r"d/(?P<topic>t)\+(?P<partition>\d+)\+(?P<start>\d+)"

@@ -17,15 +17,17 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.runtime.driver.run import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
 
 ROOT = Path(__file__).parents[4]
 CONNECTORS = [name for name in DATA if name != WORKER]
+DEFINITIONS = definitions()
 CASES = [
     pytest.param(name, case, id=f"{name.rpartition('.')[2]} {case.name}")
-    for name, definition in definitions().items()
-    for case in broken_configs(name, definition)
+    for name, definition in DEFINITIONS.items()
+    for case in broken_configs(name, definition, DEFINITIONS[CONNECTORS[0]])
 ]
 PYTHONS_WORDS = re.compile(r"Traceback|object at 0x|NoneType|<class '|(?<!All, )(?<!`)\bNone\b|KeyError|TypeError")
 """`None` is also the name of an override policy, the second after All."""
@@ -50,7 +52,7 @@ def spec_of(name: str, raw: dict[str, Any]) -> RunSpec:
 
 
 def errors_of(name: str, raw: dict[str, Any]) -> list[dict[str, Any]]:
-    return [finding for finding in RunConfiguration.findings(spec_of(name, raw)) if finding["level"] == "error"]
+    return [finding for finding in validate_connector(spec_of(name, raw)) if finding["level"] == "error"]
 
 
 def test_every_connector_has_an_entry() -> None:
@@ -86,7 +88,7 @@ def test_command_gives_exit_code_two_and_no_traceback(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    (case,) = [case.values[1] for case in CASES if case.values[1].name == what and case.values[0] != WORKER]
+    (case,) = [case.values[1] for case in CASES if case.values[1].name == what and case.values[0] == CONNECTORS[0]]
     files = [tmp_path / "worker.json", tmp_path / "connector.json"]
     files[0].write_text(json.dumps(valid(WORKER)))
     files[1].write_text(json.dumps(case.raw))

@@ -160,11 +160,6 @@ def test_incomplete_connector_is_a_configuration_error(connector: type, text: st
     assert caught.value.config_path == "connector.class"
 
 
-def test_source_is_refused_with_a_sentence():
-    with pytest.raises(ConfigError, match="is a source connector, and this version runs sink connectors only"):
-        run_of(Source)
-
-
 def test_keys_of_every_sink_are_added_to_the_connectors_own():
     run = run_of(AtLeastOnce, tasks_max="3")
     assert run.resolved.connector.tasks_max == 3

@@ -1,0 +1,136 @@
+"""Keys of a worker that runs of sources look at: offsets topic, config topic, transactions.
+
+Names and defaults: Kafka Connect's DistributedConfig, StandaloneConfig and WorkerConfig (Kafka 4.3); a topic whose name
+is required there has the name here that its sample files give it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_connect.api.config import ConfigKey, Importance, Type
+from airflow_connect.api.config_validators import Lambda, NonEmptyString, Range
+from airflow_connect.api.config_values import invalid
+
+OFFSETS_TOPIC = "offset.storage.topic"
+OFFSETS_PARTITIONS = "offset.storage.partitions"
+OFFSETS_REPLICATION_FACTOR = "offset.storage.replication.factor"
+OFFSETS_FILE = "offset.storage.file.filename"
+CONFIG_TOPIC = "config.storage.topic"
+CONFIG_REPLICATION_FACTOR = "config.storage.replication.factor"
+OFFSET_FLUSH_INTERVAL_MS = "offset.flush.interval.ms"
+EXACTLY_ONCE_SOURCES = "exactly.once.source.support"
+TOPIC_CREATION_ENABLE = "topic.creation.enable"
+
+DISABLED, PREPARING, ENABLED = "disabled", "preparing", "enabled"
+_GROUP = "Sources"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceWorkerConfig:
+    """What sources share.
+
+    Attributes:
+        offsets_topic, offsets_partitions, offsets_replication_factor: the offsets topic; -1 is the broker's default.
+        offsets_file: offsets file of a standalone worker of Kafka Connect, or "".
+        config_topic, config_replication_factor: the config topic.
+        offset_flush_interval_ms: time between two transactions of `transaction.boundary=interval`, and between two
+            writes of offsets where there are no transactions.
+        exactly_once: `exactly.once.source.support`: False only when it is set to `disabled`.
+        creates_topics: `topic.creation.enable`.
+    """
+
+    offsets_topic: str
+    offsets_partitions: int
+    offsets_replication_factor: int
+    offsets_file: str
+    config_topic: str
+    config_replication_factor: int
+    offset_flush_interval_ms: int
+    exactly_once: bool
+    creates_topics: bool
+
+    @classmethod
+    def from_parsed(cls, parsed: Mapping[str, Any]) -> SourceWorkerConfig:
+        """From the typed values of `source_worker_keys`."""
+        return cls(
+            offsets_topic=parsed[OFFSETS_TOPIC],
+            offsets_partitions=parsed[OFFSETS_PARTITIONS],
+            offsets_replication_factor=parsed[OFFSETS_REPLICATION_FACTOR],
+            offsets_file=parsed[OFFSETS_FILE] or "",
+            config_topic=parsed[CONFIG_TOPIC],
+            config_replication_factor=parsed[CONFIG_REPLICATION_FACTOR],
+            offset_flush_interval_ms=parsed[OFFSET_FLUSH_INTERVAL_MS],
+            exactly_once=parsed[EXACTLY_ONCE_SOURCES] != DISABLED,
+            creates_topics=parsed[TOPIC_CREATION_ENABLE],
+        )
+
+
+def source_worker_keys() -> list[ConfigKey]:
+    """Definitions of the keys."""
+    low, medium = Importance.LOW, Importance.MEDIUM
+    factor = Lambda(_check_count, "Positive number, or -1 to use the broker's default")
+    return [
+        ConfigKey(
+            OFFSETS_TOPIC, Type.STRING, "connect-offsets",
+            "Compacted topic with the offsets of all sources, in Kafka Connect's format; it is created when it does not"
+            " exist.",
+            NonEmptyString(), medium, _GROUP,
+        ),
+        ConfigKey(
+            OFFSETS_PARTITIONS, Type.INT, 25, "Number of partitions for creating the offsets topic.",
+            factor, low, _GROUP,
+        ),
+        ConfigKey(
+            OFFSETS_REPLICATION_FACTOR, Type.SHORT, 3,
+            "Replication factor for creating the offsets topic; -1 uses the broker's default.",
+            factor, low, _GROUP,
+        ),
+        ConfigKey(
+            OFFSETS_FILE, Type.STRING, None,
+            "Offsets file of a standalone worker of Kafka Connect. Offsets are taken over from it where a connector has"
+            " none in the offsets topic, or the worker has gone on since our last run; it gets a copy of the offsets"
+            " when a run ends.",
+            None, low, _GROUP,
+        ),
+        ConfigKey(
+            CONFIG_TOPIC, Type.STRING, "connect-configs",
+            "Compacted topic of one partition, in Kafka Connect's format: how many tasks a source had is kept there, so"
+            " that the next run can fence them. It is created when it does not exist.",
+            NonEmptyString(), medium, _GROUP,
+        ),
+        ConfigKey(
+            CONFIG_REPLICATION_FACTOR, Type.SHORT, 3,
+            "Replication factor for creating the config topic; -1 uses the broker's default.",
+            factor, low, _GROUP,
+        ),
+        ConfigKey(
+            OFFSET_FLUSH_INTERVAL_MS, Type.LONG, 60_000,
+            "Time between two transactions of a source with transaction.boundary=interval, and between two writes of"
+            " offsets where records are not written in transactions, in milliseconds.",
+            Range(0), low, _GROUP,
+        ),
+        ConfigKey(
+            EXACTLY_ONCE_SOURCES, Type.STRING, ENABLED,
+            "`disabled`: sources whose configuration does not say otherwise are copied at least once. `preparing` and"
+            " `enabled`: exactly once.",
+            Lambda(_check_support, f"[{DISABLED}, {PREPARING}, {ENABLED}]"), medium, _GROUP,
+        ),
+        ConfigKey(
+            TOPIC_CREATION_ENABLE, Type.BOOLEAN, True,
+            "Whether sources may create topics as their topic.creation keys say.",
+            None, low, _GROUP,
+        ),
+    ]  # fmt: skip
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Value must be positive, or -1 to use the broker's default")
+
+
+def _check_support(name: str, value: Any) -> None:
+    if value not in (DISABLED, PREPARING, ENABLED):
+        raise invalid(name, value, f"String must be one of: {DISABLED}, {PREPARING}, {ENABLED}")

@@ -1,0 +1,106 @@
+"""One file while a task reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_connect.connectors.file_source.config import COLUMN_LINES, FileSourceConfig
+from airflow_connect.connectors.file_source.content import NONE, REMOTE_BLOCK_BYTES, Content, open_content, read_range
+from airflow_connect.connectors.file_source.events import EventReader
+from airflow_connect.connectors.file_source.line_reader import Block, LineReader
+from airflow_connect.connectors.file_source.lines import LineFormat
+from airflow_connect.connectors.file_source.offsets import FINGERPRINT_BYTES, FileOffset, content_hash
+from airflow_connect.connectors.file_source.places.opening import Places, root_of
+from airflow_connect.connectors.file_source.places.place import Place
+from airflow_connect.connectors.file_source.work import Item
+
+_LOCAL_BLOCK_BYTES = 2 << 20
+_COLUMN_BLOCK_BYTES = 16 << 20
+"""A block in columns is a transaction, and ending one takes some 20 ms: 16 MiB take ten times as long."""
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """An item that is being read.
+
+    Attributes:
+        item: what it is.
+        fingerprint: see `FileOffset`.
+    """
+
+    item: Item
+    fingerprint: str
+    _content: Content
+    _reader: LineReader | EventReader
+    _takes_last: bool
+
+    @classmethod
+    def of(cls, item: Item, offset: FileOffset | None, config: FileSourceConfig, places: Places) -> OpenItem:
+        """Open an item at its committed offset, or where the plan says when that is further on.
+
+        Raises:
+            GoneError: the file is no longer there, or another one is.
+            DataError: it is compressed, and damaged before that.
+        """
+        place = places.of(item.file.name)
+        start = max(item.start, offset.position if offset else 0)
+        content = open_content(place, item.file, item.codec, start, item.end)
+        try:
+            head = content.peek(FINGERPRINT_BYTES) if start == 0 else b""
+            fingerprint = item.fingerprint or (offset.fingerprint if offset else "")
+            if start and (not fingerprint or _needs_head(config.form)):
+                head = read_range(place, item.file, item.codec, 0, FINGERPRINT_BYTES)
+            form, mark = config.form.at_start(head)
+            if start == 0 and mark:
+                start = len(content.read(mark))
+            elif form.any_terminator and form.unit == 1 and start:
+                start += _rest_of_terminator(place, item, start, content)
+            fingerprint = fingerprint or content_hash(head[:FINGERPRINT_BYTES])
+            reader = _reader(content, item, start, form, config)
+        except BaseException:
+            content.close()
+            raise
+        # What ends before the end of the file was cut where a line begins; nothing can follow in the other cases.
+        is_whole = item.end is None or item.end < item.file.size or item.part.name is None
+        return cls(item, fingerprint, content, reader, config.takes_last or is_whole)
+
+    def next_block(self) -> Block | None:
+        """The next lines or events, None at the end."""
+        return self._reader.next_block(takes_last=self._takes_last)
+
+    def offset(self, block: Block, index: int) -> dict[str, object]:
+        """The source offset behind a line of a block."""
+        is_end = self.item.codec != NONE and block.is_last and index == len(block.texts) - 1
+        return FileOffset(
+            int(block.nexts[index]),
+            self.fingerprint,
+            block.tail(index),
+            self.item.file.identity,
+            self.item.file.size if is_end else None,
+        ).value
+
+    def close(self) -> None:
+        """Release the file."""
+        self._content.close()
+
+
+def _needs_head(form: LineFormat) -> bool:
+    """Whether the byte order mark says how every part of the file is to be read."""
+    return form.encoding in ("utf-16", "utf-32")
+
+
+def _rest_of_terminator(place: Place, item: Item, start: int, content: Content) -> int:
+    """1 after passing the line feed of a carriage return that was the end of the file when the line was read."""
+    if content.peek(1) != b"\n" or read_range(place, item.file, item.codec, start - 1, 1) != b"\r":
+        return 0
+    return len(content.read(1))
+
+
+def _reader(
+    content: Content, item: Item, start: int, form: LineFormat, config: FileSourceConfig
+) -> LineReader | EventReader:
+    is_columnar = config.column_lines == COLUMN_LINES and not config.multiline
+    local = _COLUMN_BLOCK_BYTES if is_columnar else _LOCAL_BLOCK_BYTES
+    rules = config.rules._replace(block_bytes=REMOTE_BLOCK_BYTES if root_of(item.file.name) else local)
+    reader = LineReader(content, item.part.name or "The standard input", start, form, rules)
+    return EventReader(reader, config.multiline) if config.multiline else reader

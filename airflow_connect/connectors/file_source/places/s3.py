@@ -1,0 +1,130 @@
+"""Objects of a bucket. An object that grows is a new one whose beginning is the old one's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from urllib.parse import unquote_plus
+
+from airflow_connect.connectors.file_source.places.place import FoundFile, GoneError
+from airflow_connect.stores.s3_errors import (
+    NO_SUCH_BUCKET,
+    Reply,
+    UnreadableReplyError,
+    error_for,
+    parse_xml,
+    read_refusal,
+)
+from airflow_connect.stores.s3_requests import S3Requests
+from airflow_connect.stores.s3_settings import S3Settings
+from airflow_connect.stores.s3_transport import S3Request, S3Transport
+
+SCHEME = "s3://"
+_LIST, _GET = ("s3:ListBucket",), ("s3:GetObject",)
+
+
+class S3Place:
+    """One bucket; names are `s3://bucket/key`."""
+
+    identity_is_content = True
+
+    def __init__(self, settings: S3Settings) -> None:
+        """No request yet."""
+        self._root = f"{SCHEME}{settings.bucket}/"
+        self._transport = S3Transport(settings)
+        self._requests = S3Requests(self._transport)
+
+    def find(self, name: str) -> FoundFile | None:
+        """See `Place`."""
+        key = name.removeprefix(self._root)
+        # Of a listing rather than of HEAD: its refusals have a body that says what is wrong.
+        return next((file for file in self._listed(key) if file.name == name), None)
+
+    def walk(self, directory: str, *, recursive: bool) -> Iterator[FoundFile]:
+        """See `Place`; keys that end with a slash are no files."""
+        prefix = directory.removeprefix(self._root)
+        if prefix and not prefix.endswith("/"):
+            prefix += "/"
+        for file in self._listed(prefix, "" if recursive else "/"):
+            if not file.name.endswith("/"):
+                yield file
+
+    def open(self, file: FoundFile) -> S3Bytes:
+        """See `Place`; the first `read_at` finds out whether it is still there."""
+        return S3Bytes(self._transport, file, file.name.removeprefix(self._root))
+
+    def close(self) -> None:
+        """See `Place`."""
+        self._transport.close()
+
+    def _listed(self, prefix: str, delimiter: str = "") -> Iterator[FoundFile]:
+        token = ""
+        while True:
+            query = [("list-type", "2"), ("prefix", prefix), ("encoding-type", "url")]
+            query += [("delimiter", delimiter)] if delimiter else []
+            query += [("continuation-token", token)] if token else []
+            request = S3Request("ListObjectsV2", "GET", _LIST, query=tuple(query), incomplete=_no_listing)
+            reply, refusal = self._transport.send(request)
+            if refusal is not None:
+                raise error_for(refusal, self._transport.attempted(request))
+            page = parse_xml(reply.body)
+            is_encoded = page.findtext("EncodingType") == "url"
+            for item in page.iter("Contents"):
+                key = item.findtext("Key", "")
+                yield FoundFile(
+                    self._root + (unquote_plus(key) if is_encoded else key),
+                    int(item.findtext("Size", "0")),
+                    _epoch_ms(item.findtext("LastModified", "")),
+                    item.findtext("ETag", "").strip('"'),
+                )
+            following = page.findtext("NextContinuationToken") or ""
+            # A server that repeats a token would be asked for ever.
+            if page.findtext("IsTruncated") != "true" or following in ("", token):
+                return
+            token = following
+
+
+class S3Bytes:
+    """Ranges of one object, as it was when it was found."""
+
+    def __init__(self, transport: S3Transport, file: FoundFile, key: str) -> None:
+        """No request yet."""
+        self._transport, self._file, self._key = transport, file, key
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """See `FileBytes`."""
+        last = min(position + size, self._file.size) - 1
+        if last < position:
+            return b""
+        headers = {"range": f"bytes={position}-{last}"}
+        if self._file.identity:
+            headers["if-match"] = f'"{self._file.identity}"'
+        expected = last - position + 1
+
+        def cut_off(reply: Reply) -> str:
+            return "" if len(reply.body) == expected else f"of {len(reply.body)} bytes instead of {expected}"
+
+        request = S3Request("GetObject", "GET", _GET, self._key, headers=headers, incomplete=cut_off)
+        reply, refusal = self._transport.send(request)
+        # Content that looks like an error document is content when the status says so.
+        if refusal is None or reply.status == 206:
+            return reply.body
+        if refusal.status in (412, 416) or (refusal.status == 404 and refusal.code != NO_SUCH_BUCKET):
+            raise GoneError(f"{self._file.name} was replaced or deleted")
+        raise error_for(refusal, self._transport.attempted(request))
+
+    def close(self) -> None:
+        """Connections belong to the place."""
+
+
+def _no_listing(reply: Reply) -> str:
+    if read_refusal(reply) is not None:
+        return ""
+    try:
+        return "" if parse_xml(reply.body).tag == "ListBucketResult" else "that is no listing"
+    except UnreadableReplyError as error:
+        return f"that cannot be read: {error}"
+
+
+def _epoch_ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1000) if text else 0

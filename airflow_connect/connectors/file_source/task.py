@@ -1,0 +1,187 @@
+"""Reads what the connector has assigned: one file after the other, from the committed offset to the frozen end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from airflow_connect.api.errors import ConnectError, DataError
+from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.source import SourceColumns, SourceTask
+from airflow_connect.connectors.file_source.config import FileSourceConfig
+from airflow_connect.connectors.file_source.line_reader import Block
+from airflow_connect.connectors.file_source.offsets import FileOffset
+from airflow_connect.connectors.file_source.open_item import OpenItem
+from airflow_connect.connectors.file_source.places.opening import Places
+from airflow_connect.connectors.file_source.places.place import GoneError
+from airflow_connect.connectors.file_source.records import RecordMaker
+from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned
+
+
+class _Cursor(NamedTuple):
+    """A block of an item, and the index of its next line."""
+
+    item: OpenItem
+    block: Block
+    at: int
+
+    @property
+    def left(self) -> int:
+        return len(self.block.texts) - self.at
+
+
+class FileStreamSourceTask(SourceTask):
+    """`org.apache.kafka.connect.file.FileStreamSourceTask`, for one bounded run."""
+
+    version = "1.0"
+
+    def __init__(self) -> None:
+        """Nothing is open before `start`."""
+        self._places: Places | None = None
+        self._item: OpenItem | None = None
+        self._cursor: _Cursor | None = None
+        self._waiting: Iterator[tuple[Item, FileOffset | None]] = iter(())
+        self._ended = False
+        self._failure: ConnectError | None = None
+        self._made: tuple[int, list[SourceRecord]] | None = None
+        self._careful_until = 0
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `SourceTask`. Offsets are read anew: an earlier attempt of this task may have committed some."""
+        self._config = FileSourceConfig.from_config(config)
+        self._places = self._config.places(self.context.aws)
+        self._maker = RecordMaker(self._config)
+        items = assigned(config[ASSIGNMENT])
+        # Offsets of the standard input mean another one.
+        known: list[Any] = [None] * len(items)
+        if not self._config.is_stdin:
+            known = self.context.offset_reader.offsets([item.part.partition for item in items])
+        offsets = [None if value is None else FileOffset.of(value) for value in known]
+        # A number only is a worker's; the connector has translated it, or its file is read from where that was.
+        ours = [offset if isinstance(offset, FileOffset) else None for offset in offsets]
+        self._waiting = iter(zip(items, ours, strict=True))
+        self._ended = not items
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """Up to `batch.size` lines of one file; lines that are skipped leave no record.
+
+        Raises:
+            DataError: a line cannot be read as configured, or a compressed file is cut off.
+            UnavailableError, AccessError: a file cannot be read.
+        """
+        cursor = self._next_cursor()
+        if cursor is None:
+            return None
+        if self._made is None:
+            count = min(cursor.left, self._config.batch_size)
+            records = self._maker.records(cursor.item, cursor.block, cursor.at, count, _now_ms())
+        else:
+            count, records = self._made
+        if not records:
+            # All of them are skipped: no record carries the offset behind them.
+            end = cursor.item.offset(cursor.block, cursor.at + count - 1)
+            self.context.skip_to(cursor.item.item.part.partition, end)
+        self._advance(count)
+        return records or None
+
+    def poll_columns(self) -> SourceColumns | None:
+        """The next lines in columns, up to `column_lines`; None when one is not plain, or nothing is left."""
+        cursor = self._next_cursor()
+        if cursor is None:
+            return None
+        maker, count = self._maker, self._column_count(cursor)
+        columns = maker.columns(cursor.item, cursor.block, cursor.at, count, _now_ms())
+        if columns is None and count > self._config.batch_size:
+            # One line of many is not plain: those around it still are.
+            self._careful_until = cursor.at + count
+            count = self._column_count(cursor)
+            columns = maker.columns(cursor.item, cursor.block, cursor.at, count, _now_ms())
+        if columns is None:
+            self._made = count, maker.records(cursor.item, cursor.block, cursor.at, count, _now_ms())
+            if not self._made[1]:
+                # All of them are skipped: columns without a value carry the offset behind them.
+                columns = maker.nothing(cursor.item, cursor.block, cursor.at + count - 1)
+        if columns is not None:
+            self._advance(count)
+        return columns
+
+    def has_ended(self) -> bool:
+        """Whether every file was read to its frozen end."""
+        return self._ended
+
+    def stop(self) -> None:
+        """See `SourceTask`."""
+        if self._item is not None:
+            self._item.close()
+            self._item = None
+        if self._places is not None:
+            self._places.close()
+
+    def _column_count(self, cursor: _Cursor) -> int:
+        if cursor.at < self._careful_until:
+            return min(self._careful_until - cursor.at, self._config.batch_size)
+        return min(cursor.left, self._config.column_lines)
+
+    def _advance(self, count: int) -> None:
+        cursor, self._made = self._cursor, None
+        if cursor is not None:
+            self._cursor = cursor._replace(at=cursor.at + count) if cursor.left > count else None
+        if self._cursor is not None:
+            return
+        # Looking ahead, so that a run does not have to ask once more to learn that this was the end. What fails there
+        # must not take the lines along that are about to be returned.
+        try:
+            self._next_cursor()
+        except ConnectError as error:
+            self._failure = error
+
+    def _next_cursor(self) -> _Cursor | None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        while self._cursor is None and not self._ended:
+            if self._item is None:
+                self._open_next()
+                continue
+            block = self._read(self._item)
+            if block is not None:
+                self._cursor, self._careful_until = _Cursor(self._item, block, 0), 0
+            else:
+                self._item.close()
+                self._item = None
+        return self._cursor
+
+    def _open_next(self) -> None:
+        following = next(self._waiting, None)
+        if following is None:
+            self._ended = True
+            return
+        item, offset = following
+        if self._places is None:
+            raise RuntimeError("The task was not started.")
+        try:
+            self._item = OpenItem.of(item, offset, self._config, self._places)
+        except GoneError as error:
+            self.context.note(f"Of the files of this run, {error}. It is left for the next run.")
+        except DataError as error:
+            self._leave_out(error)
+
+    def _read(self, item: OpenItem) -> Block | None:
+        try:
+            return item.next_block()
+        except GoneError as error:
+            self.context.note(f"While it was read, {error}. The rest is left for the next run.")
+        except DataError as error:
+            self._leave_out(error)
+        return None
+
+    def _leave_out(self, error: DataError) -> None:
+        """The rest of a file that is cut off or damaged, where errors are tolerated."""
+        if error.code not in ("file.truncated", "file.damaged") or not self._config.tolerates_errors:
+            raise error
+        self.context.note(f"{error.message} The rest of the file is left out.")
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

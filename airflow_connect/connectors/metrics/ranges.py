@@ -1,0 +1,43 @@
+"""Ranges of host names: how tasks share hosts without a list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+FROM, TO = "task.hosts.from", "task.hosts.to"
+
+
+class HostRange(NamedTuple):
+    """Names `[start, end)` in the order of their characters; "" is no bound."""
+
+    start: str = ""
+    end: str = ""
+
+    def __contains__(self, host: object) -> bool:
+        """Whether a host is in the range."""
+        return isinstance(host, str) and self.start <= host and (not self.end or host < self.end)
+
+    def config(self) -> dict[str, str]:
+        """As keys of a task."""
+        return {FROM: self.start, TO: self.end}
+
+    @classmethod
+    def of(cls, config: Mapping[str, str]) -> HostRange:
+        """What `config` wrote."""
+        return cls(config.get(FROM, ""), config.get(TO, ""))
+
+
+def ranges_of(hosts: Sequence[str], count: int) -> list[HostRange]:
+    """At most `count` ranges, at least one, with about as many hosts each.
+
+    Together they hold every name, so that a host which comes between planning and sampling is in one of them.
+
+    Args:
+        hosts: sorted, distinct.
+        count: > 0.
+    """
+    parts = max(1, min(count, len(hosts)))
+    bounds = ["", *(hosts[len(hosts) * part // parts] for part in range(1, parts)), ""]
+    return [HostRange(start, end) for start, end in pairwise(bounds)]

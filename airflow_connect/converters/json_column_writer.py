@@ -1,0 +1,134 @@
+"""Columns to JSON text, byte for byte what json_writer.py writes of each value, without a Python object per record.
+
+Structs of scalars, and scalars alone: what sources of log lines and tables have. Anything else, and a value that the
+schema does not allow, is left to the record path, which knows all types and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.json_text import string_text
+from airflow_connect.converters.json_writer import WriterOptions, scalar_writer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_QUOTED_AS_IT_IS = r"^[ !#-\[\]-~]*$"
+"""Text of which JSON only wants to be quoted: printable ASCII without quotation mark and backslash."""
+
+_LOGICAL_NAMES = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+
+ColumnWriter = Callable[["pa.Array[Any]"], "pa.Array[Any] | None"]
+_Part = str | tuple[int | None, ColumnWriter]
+"""Text that every record has, or a field of the struct (None: the value itself) and what writes it."""
+
+
+def column_writer(schema: Schema, options: WriterOptions, before: str = "", after: str = "") -> ColumnWriter | None:
+    """A function from arrays of `schema` to arrays of JSON text between `before` and `after`; None: there is none.
+
+    The function returns None where a value has to go the other way.
+    """
+    if schema.type is not Type.STRUCT:
+        scalar = _scalar(schema, options)
+        return None if scalar is None else lambda values: _joined(values, [before, (None, scalar), after])
+    parts: list[_Part] = []
+    label = before + "{"
+    for index, field in enumerate(schema.fields):
+        write = _scalar(field.schema, options)
+        if write is None:
+            return None
+        parts += [label + string_text(field.name) + ":", (index, write)]
+        label = ","
+    if not parts:
+        return None
+    names = tuple(field.name for field in schema.fields)
+
+    def write_structs(values: pa.Array[Any]) -> pa.Array[Any] | None:
+        import pyarrow as pa
+
+        kind: Any = values.type
+        if not pa.types.is_struct(kind) or values.null_count:
+            return None
+        if tuple(kind.field(index).name for index in range(kind.num_fields)) != names:
+            return None
+        return _joined(values, [*parts, "}" + after])
+
+    return write_structs
+
+
+def _joined(values: Any, parts: list[_Part]) -> pa.Array[Any] | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns: list[Any] = []
+    for part in parts:
+        if isinstance(part, str):
+            columns.append(pa.scalar(part))
+            continue
+        index, write = part
+        text = write(values if index is None else values.field(index))
+        if text is None:
+            return None
+        columns.append(text)
+    try:
+        joined: Any = pc.binary_join_element_wise(*columns, "")
+    except pa.ArrowCapacityError:
+        return None  # more than 2 GiB of text
+    return joined if isinstance(joined, pa.Array) else joined.combine_chunks()
+
+
+def _scalar(schema: Schema, options: WriterOptions) -> ColumnWriter | None:
+    """Text of a column; None for types that it is not made for."""
+    import pyarrow as pa
+
+    if schema.name in _LOGICAL_NAMES:
+        return None
+    kinds = {
+        Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),
+        Type.BOOLEAN: pa.bool_(), Type.FLOAT32: pa.float32(), Type.FLOAT64: pa.float64(), Type.STRING: pa.string(),
+    }  # fmt: skip
+    kind = kinds.get(schema.type)
+    if kind is None:
+        return None
+    one = scalar_writer(schema, options)
+    null = None
+    if options.replace_null and schema.default is not None:
+        null = one(schema.default)
+    elif schema.optional:
+        null = "null"
+
+    def write(values: Any) -> pa.Array[Any] | None:
+        import pyarrow.compute as pc
+
+        if values.type != kind or (values.null_count and null is None):
+            return None
+        text: Any
+        if schema.type is Type.STRING:
+            text = _strings(values)
+        elif schema.type in (Type.FLOAT32, Type.FLOAT64):
+            # Java spells numbers with fractions in its own way.
+            text = pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string())
+        else:
+            text = values.cast(pa.string())
+        if values.null_count:
+            text = pc.fill_null(text, null)
+        return text  # type: ignore[no-any-return]
+
+    return write
+
+
+def _strings(values: Any) -> Any:
+    """Quoted; the few values that need more than that are written one by one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    quoted: Any = pc.binary_join_element_wise('"', values, '"', "")
+    plain = pc.match_substring_regex(values, _QUOTED_AS_IT_IS)
+    special = pc.invert(plain)
+    if not pc.any(special).as_py():
+        return quoted
+    texts = pa.array([string_text(text) for text in values.filter(special).to_pylist()], pa.string())
+    return pc.replace_with_mask(quoted, pc.fill_null(special, False), texts)

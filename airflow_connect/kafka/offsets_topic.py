@@ -1,0 +1,187 @@
+"""Source offsets in Kafka Connect's offsets topic, byte for byte: `["<connector>",{partition}]` -> `{offset}`.
+
+Keys and values are what JsonConverter writes without schemas; a null value deletes. A key lies on the partition that
+Java's murmur2 gives its bytes, so compaction and readers on both sides agree. Identity of a source partition is its
+meaning here, not its bytes: Java writes the members in the order of its hash map. An offset is overwritten under the
+bytes of the key that was found, so that there is never a second one.
+
+Source: OffsetStorageWriter, OffsetStorageReaderImpl, KafkaOffsetBackingStore of Kafka Connect; recordings in
+tests/data/connect_topics.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_connect.api.errors import DataError, TaskFailedError
+from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.kafka import compacted_topics
+
+if TYPE_CHECKING:
+    from airflow_connect.api.source import SourceOffset, SourcePartition
+    from airflow_connect.kafka.clients import Admin
+
+_LOG = logging.getLogger(__name__)
+_PLAIN = str | int | float | bool | None
+
+
+class OffsetRecord(NamedTuple):
+    """A record of the offsets topic; `value` None is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class StoredOffset(NamedTuple):
+    """What the topic holds for a source partition."""
+
+    key: bytes
+    partition: SourcePartition
+    offset: SourceOffset
+
+
+def identity(partition: SourcePartition) -> str:
+    """The same text for equal source partitions, whatever the order of their members."""
+    return json.dumps(partition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+class SourceOffsets:
+    """The offsets of one connector: what was read, and what is to be written."""
+
+    def __init__(self, connector: str) -> None:
+        """Knows nothing yet."""
+        self._connector = connector
+        self._converter = JsonConverter()
+        self._converter.configure({"schemas.enable": "false"}, True)
+        self._stored: dict[str, StoredOffset] = {}
+        # Writers escape differently: Jackson writes characters beyond the first plane as two escapes.
+        jackson = self._encoded([connector])[2:-2]
+        self._needles = tuple({jackson, json.dumps(connector, ensure_ascii=False)[1:-1].encode()})
+
+    def __len__(self) -> int:
+        """Number of source partitions with an offset."""
+        return len(self._stored)
+
+    def get(self, partition: SourcePartition) -> SourceOffset | None:
+        """The offset of a source partition."""
+        found = self._stored.get(identity(partition))
+        return None if found is None else found.offset
+
+    def items(self) -> Iterator[tuple[SourcePartition, SourceOffset]]:
+        """Every source partition with its offset."""
+        return ((stored.partition, stored.offset) for stored in list(self._stored.values()))
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Take one record of the topic; those of other connectors are left out."""
+        if key is None or not any(needle in key for needle in self._needles):
+            return
+        try:
+            name, partition = json.loads(key)
+            offset = None if value is None else json.loads(value)
+        except (ValueError, TypeError):
+            _LOG.warning("An offsets topic holds a record whose key is not one of Kafka Connect: %r", key[:200])
+            return
+        if name != self._connector or not isinstance(partition, dict):
+            return
+        if isinstance(offset, dict):
+            self._stored[identity(partition)] = StoredOffset(key, partition, offset)
+        else:
+            self._stored.pop(identity(partition), None)
+
+    def is_own(self, key: bytes) -> bool:
+        """Whether a key is one of this connector's."""
+        probe = SourceOffsets(self._connector)
+        probe.take(key, b"{}")
+        return bool(probe._stored)
+
+    def take_missing(self, other: SourceOffsets) -> int:
+        """Take offsets of `other` for source partitions that have none here; returns how many."""
+        missing = {who: stored for who, stored in other._stored.items() if who not in self._stored}
+        self._stored.update(missing)
+        return len(missing)
+
+    def record(self, partition: SourcePartition, offset: SourceOffset | None) -> OffsetRecord:
+        """The record that sets (None: deletes) an offset, and take note of it.
+
+        Raises:
+            TaskFailedError: the partition or the offset is not a flat map of plain values.
+        """
+        _check_plain(partition, "partition")
+        who = identity(partition)
+        stored = self._stored.get(who)
+        key = stored.key if stored else self._encoded([self._connector, dict(partition)])
+        if offset is None:
+            self._stored.pop(who, None)
+            return OffsetRecord(key, None)
+        _check_plain(offset, "offset")
+        self._stored[who] = StoredOffset(key, partition, offset)
+        return OffsetRecord(key, self._encoded(dict(offset)))
+
+    def records(self) -> list[OffsetRecord]:
+        """A record for each offset."""
+        return [OffsetRecord(s.key, self._encoded(dict(s.offset))) for s in self._stored.values()]
+
+    def _encoded(self, value: Any) -> bytes:
+        try:
+            encoded = self._converter.from_connect("", None, value)
+        except DataError as error:
+            raise TaskFailedError(
+                f"A source offset of connector {self._connector} cannot be written as JSON: {error.message}",
+                code="source.offset",
+                suggestion="Source partitions and offsets hold text, numbers, booleans and null only.",
+            ) from error
+        if encoded is None:
+            raise TypeError("JSON of a list or a map is never null")
+        return encoded
+
+
+def read(
+    admin: Admin, settings: Mapping[str, Any], topics: Sequence[str], connector: str
+) -> tuple[SourceOffsets, SourceOffsets]:
+    """Committed offsets of a connector: of all its topics together, and of the first topic alone.
+
+    The first topic counts; what only later ones hold is taken over (ConnectorOffsetBackingStore).
+
+    Raises:
+        UnavailableError, AccessError: the topic cannot be read.
+    """
+    own = SourceOffsets(connector)
+    together = SourceOffsets(connector)
+    for number, topic in enumerate(topics):
+        if compacted_topics.partition_count(admin, topic) is None:
+            continue
+        found = own if number == 0 else SourceOffsets(connector)
+        compacted_topics.read(admin, settings, topic, found.take)
+        together.take_missing(found)
+    return together, own
+
+
+def _check_plain(values: Mapping[str, Any], what: str) -> None:
+    """Source: org.apache.kafka.connect.storage.OffsetUtils.validateFormat."""
+    for name, value in values.items():
+        if not isinstance(name, str) or not isinstance(value, _PLAIN):
+            raise TaskFailedError(
+                f"The source {what} {_shown(values)} is not a flat map of text, numbers, booleans and null: "
+                f"its member {name!r} is a {type(value).__name__}.",
+                code="source.offset",
+                suggestion="Correct the connector: write such a value as text.",
+            )
+
+
+def _shown(values: Mapping[str, Any]) -> str:
+    text = str(dict(values))
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def offset_changes(
+    offsets: SourceOffsets, changes: Iterable[tuple[SourcePartition, SourceOffset | None]]
+) -> list[OffsetRecord]:
+    """Records of `changes`; those that change nothing are left out."""
+    return [
+        offsets.record(partition, offset)
+        for partition, offset in changes
+        if offsets.get(partition) != (None if offset is None else dict(offset))
+    ]

@@ -1,0 +1,375 @@
+"""The producer of one source task: many records, in transactions or not, quick and bounded in memory.
+
+Errors follow librdkafka's rules for transactional producers (rdkafka.h, "Transactional producer API"), as in
+transactions.py. Whatever fails, the producer is not used again: the next attempt of the task begins with
+`init_transactions`, which ends what this one left open, and reads its offsets after that.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from airflow_connect.api.errors import ConnectError, FencedError, UnavailableError
+from airflow_connect.kafka.clients import API_TIMEOUT_S, QuickProducer, ensure_reachable, producer, translate
+from airflow_connect.kafka.direct_produce import CHUNK, direct_produce
+from airflow_connect.kafka.transactions import (
+    ANY_PARTITION,
+    CLOSE_TIMEOUT_S,
+    CommitUnknownError,
+    TransactionalWriter,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
+LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
+"""`transaction.max.timeout.ms` of a broker by default: it refuses more."""
+QUEUE_KILOBYTES = 64 * 1024
+QUEUE_MESSAGES = 500_000
+FENCING_AT_ONCE = 8
+_LEAST_WAIT_S = 1.0
+# What the way of delivery decides; a connector's own value would only make librdkafka refuse to start.
+_DECIDED = frozenset(
+    {
+        "acks",
+        "request.required.acks",
+        "enable.idempotence",
+        "retries",
+        "message.send.max.retries",
+        "max.in.flight.requests.per.connection",
+        "max.in.flight",
+        "message.timeout.ms",
+        "delivery.timeout.ms",
+        "transactional.id",
+        "partitioner",
+    }
+)
+_LOG = logging.getLogger(__name__)
+Delivered = Callable[["Message[Any, Any]"], None]
+
+
+class ProducedRecord(NamedTuple):
+    """A record for a topic, in bytes.
+
+    Attributes:
+        partition: None: it follows from the key as in Java (murmur2); without a key any.
+        timestamp: milliseconds since the epoch; None: now.
+    """
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+    timestamp: int | None = None
+
+
+def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
+    """How long a transaction may stay open: as configured, else long enough for the interval between two of them."""
+    configured = settings.get("transaction.timeout.ms")
+    if configured is not None:
+        return int(configured)
+    return min(max(DEFAULT_TRANSACTION_TIMEOUT_MS, 2 * boundary_interval_ms), LONGEST_TRANSACTION_TIMEOUT_MS)
+
+
+def fence(settings: Mapping[str, Any], transactional_ids: Sequence[str]) -> None:
+    """Make every producer of these ids unable to write, and end what they left open; about 10 ms each.
+
+    Raises:
+        UnavailableError, AccessError: Kafka did not let us; nothing may be planned then.
+    """
+
+    def fence_one(transactional_id: str) -> None:
+        writer = TransactionalWriter(settings, transactional_id)
+        try:
+            writer.fence()
+        finally:
+            writer.close()
+
+    with ThreadPoolExecutor(FENCING_AT_ONCE, "fence") as threads:
+        for done in [threads.submit(fence_one, transactional_id) for transactional_id in transactional_ids]:
+            done.result()
+
+
+class TaskProducer:
+    """Writes the records of one task.
+
+    Args:
+        settings: librdkafka settings, the connector's overrides among them.
+        transactional_id: `<group.id>-<connector>-<task>`; "": no transactions.
+        timeout_ms: after this long the cluster ends an open transaction by itself.
+        tells_deliveries: whether `send` may be given a function that hears where a record went.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], transactional_id: str, timeout_ms: int, *, tells_deliveries: bool = False
+    ) -> None:
+        own = {key: value for key, value in settings.items() if key not in _DECIDED}
+        own.setdefault("queue.buffering.max.kbytes", QUEUE_KILOBYTES)
+        own.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
+        own |= {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
+        own |= {"delivery.report.only.error": not tells_deliveries, "on_delivery": self._refused}
+        if transactional_id:
+            own |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
+        else:
+            own.pop("transaction.timeout.ms", None)
+        self.transactional_id = transactional_id
+        self._timeout_s = timeout_ms / 1000
+        self._problem: KafkaError | None = None
+        self._deadline = 0.0
+        self._in_transaction = False
+        self._queue_messages = int(own["queue.buffering.max.messages"])
+        self._queue_bytes = int(own["queue.buffering.max.kbytes"]) * 1024
+        self._bytes_per_record = 1.0
+        self._producer: QuickProducer = producer(own)
+        # Deliveries that are told fill the queue until somebody polls: then records go one by one.
+        self._direct = None if tells_deliveries else direct_produce(self._producer)
+
+    def fence(self) -> None:
+        """Fence every older producer of the same id, an earlier attempt of this task among them.
+
+        Raises:
+            UnavailableError, AccessError: Kafka did not let us.
+        """
+        ensure_reachable(self._producer)
+        if not self.transactional_id:
+            return
+        deadline = time.monotonic() + API_TIMEOUT_S
+        while True:
+            try:
+                self._producer.init_transactions(API_TIMEOUT_S)
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() >= deadline:
+                    raise translate(error, f"fencing older tasks of {self.transactional_id}") from error
+
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
+        """Hand a record over; begins a transaction where there is none. Waits while the queue is full.
+
+        Args:
+            delivered: called by a later method of this object once the record is in Kafka.
+
+        Raises:
+            FencedError: a newer producer of the same id has taken over.
+            UnavailableError: an earlier record could not be written.
+            ConfigError: the record is too large.
+        """
+        self.begin()
+        more: dict[str, Any] = {} if delivered is None else {"on_delivery": self._telling(delivered)}
+        if record.headers:
+            more["headers"] = list(record.headers)
+        if record.timestamp is not None:
+            more["timestamp"] = record.timestamp
+        partition = ANY_PARTITION if record.partition is None else record.partition
+        while True:
+            try:
+                self._producer.produce(record.topic, record.value, record.key, partition, **more)
+                return
+            except BufferError:
+                self._make_room()
+            except KafkaException as error:
+                raise self._failed(error, f"writing to topic {record.topic}") from error
+
+    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+        """Hand many records of one topic over, text or bytes without nulls lost; returns their size in bytes.
+
+        Raises:
+            ConnectError: as `send`.
+        """
+        self.begin()
+        size = 0
+        for start in range(0, len(values), CHUNK):
+            part = values.slice(start, CHUNK)
+            size += self._send_chunk(topic, None if keys is None else keys.slice(start, CHUNK), part)
+        return size
+
+    def _send_chunk(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+        size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
+        if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
+            return self._send_each(topic, keys, values)
+        self._bytes_per_record = max(1.0, size / max(1, len(values)))
+        self._wait_for_room(len(values), size)
+        taken = self._direct.send(topic, keys, values)
+        if taken < len(values):
+            # Later ones may have been taken: order is lost, and only a new attempt brings it back.
+            self._refuse_problem()
+            raise UnavailableError(
+                f"Kafka's client took {taken} of {len(values)} records for topic {topic}. Nothing of it was committed.",
+                suggestion="Another attempt goes on from the last commit.",
+            )
+        return size
+
+    def _wait_for_room(self, count: int, size: int) -> None:
+        """Wait until a chunk fits into half of the queue beside what is in it."""
+        deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
+        self._producer.poll(0)
+        while True:
+            self._refuse_problem()
+            waiting = len(self._producer)
+            full = waiting + count > self._queue_messages // 2
+            if not full and waiting * self._bytes_per_record + size <= self._queue_bytes // 2:
+                return
+            if time.monotonic() >= deadline:
+                raise UnavailableError(
+                    f"Kafka did not take {waiting} records of a task in time. Nothing of it was committed.",
+                    suggestion="Run again when the cluster is healthy.",
+                )
+            self._producer.poll(0.005)
+
+    def _send_each(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+        produce, size = self._producer.produce, 0
+        texts = keys.to_pylist() if keys is not None else [None] * len(values)
+        for key, value in zip(texts, values.to_pylist(), strict=True):
+            size += len(value or b"") + len(key or b"")
+            while True:
+                try:
+                    produce(topic, value, key)
+                    break
+                except BufferError:
+                    self._make_room()
+                except KafkaException as error:
+                    raise self._failed(error, f"writing to topic {topic}") from error
+        return size
+
+    def begin(self) -> None:
+        """Begin a transaction, unless one is open or there are none."""
+        if self._in_transaction or not self.transactional_id:
+            return
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise self._failed(error, "beginning a transaction") from error
+        self._in_transaction = True
+        self._deadline = time.monotonic() + self._timeout_s
+
+    def flush(self) -> None:
+        """Wait until everything sent is in Kafka.
+
+        Raises:
+            UnavailableError: it is not, or nobody knows.
+        """
+        deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
+        while self._producer.flush(1.0):
+            self._refuse_problem()
+            if time.monotonic() >= deadline:
+                raise UnavailableError(
+                    f"Kafka did not take {len(self._producer)} records of a task in time.",
+                    suggestion="No offset was moved beyond what Kafka has confirmed. Run again.",
+                )
+        self._refuse_problem()
+
+    def commit(self) -> None:
+        """End the transaction: everything sent since `begin` becomes visible, all or nothing.
+
+        Raises:
+            FencedError: a newer producer of the same id has taken over, or the transaction was open for too long.
+            CommitUnknownError: the commit was sent, its outcome is not known.
+            UnavailableError: nothing was committed.
+        """
+        doing = f"committing a transaction of {self.transactional_id}"
+        while True:
+            try:
+                self._producer.commit_transaction(max(self._deadline - time.monotonic(), _LEAST_WAIT_S))
+                self._in_transaction = False
+                return
+            except KafkaException as error:
+                inner = error.args[0]
+                if inner.txn_requires_abort():
+                    raise self._failed(error, doing) from error
+                if inner.retriable() and time.monotonic() < self._deadline:
+                    continue
+                ours = translate(error, doing)
+                if isinstance(ours, FencedError):
+                    raise ours from error
+                raise CommitUnknownError(
+                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()} ({inner.name()}).",
+                    suggestion="The next attempt reads the offsets from Kafka and goes on from what was committed.",
+                ) from error
+
+    def abort(self) -> None:
+        """Discard everything sent since `begin`.
+
+        Raises:
+            FencedError, UnavailableError: as above; nothing was committed.
+        """
+        if not self._in_transaction:
+            return
+        try:
+            # What waits in the queue goes first: librdkafka 2.16 may purge messages of the next transaction with it.
+            self._producer.flush(self._timeout_s)
+            self._producer.abort_transaction(API_TIMEOUT_S)
+        except KafkaException as error:
+            raise self._failed(error, f"aborting a transaction of {self.transactional_id}") from error
+        self._in_transaction = False
+        self._problem = None
+
+    def close(self) -> None:
+        """Let go of the connections; what is in no committed transaction is discarded. Waits `CLOSE_TIMEOUT_S`."""
+        if self._direct is not None:
+            self._direct.close()
+        self._producer.purge(blocking=False)
+        closing = threading.Thread(target=self._close, name="close-task-producer", daemon=True)
+        closing.start()
+        closing.join(CLOSE_TIMEOUT_S)
+        if closing.is_alive():
+            _LOG.warning("Kafka did not answer while the producer of a task was closed.")
+
+    def _close(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                # The client warns that a fenced producer could not abort; nobody has to be told that.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                self._producer.close()
+        except KafkaException as error:
+            _LOG.debug("closing the producer of a task: %s", error)
+
+    def _make_room(self) -> None:
+        self._producer.poll(0.05)
+        self._refuse_problem()
+
+    def _refused(self, error: KafkaError | None, _message: Message[Any, Any]) -> None:
+        if error is not None and self._problem is None:
+            self._problem = error
+
+    def _telling(self, delivered: Delivered) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
+        def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
+            if error is None:
+                delivered(message)
+            else:
+                self._refused(error, message)
+
+        return tell
+
+    def _refuse_problem(self) -> None:
+        if self._problem is not None:
+            problem = KafkaException(self._problem)
+            raise self._failed(problem, "writing the records of a task") from problem
+
+    def _failed(self, error: KafkaException, doing: str) -> ConnectError:
+        """The error in our words; where the client says less than the first refused record, that one's."""
+        problem = self._problem
+        ours = translate(error, doing)
+        if problem is not None and not isinstance(ours, FencedError):
+            ours = translate(problem, doing)
+        if isinstance(ours, UnavailableError):
+            return type(ours)(
+                f"{ours.message} Nothing of it was committed.", code=ours.code, suggestion=ours.suggestion
+            )
+        return ours
+
+
+def _value_bytes(values: pa.Array[Any]) -> int:
+    """Bytes of the values alone."""
+    import pyarrow.compute as pc
+
+    lengths: Any = pc.binary_length(values)  # type: ignore[call-overload]
+    return int(pc.sum(lengths).as_py() or 0)

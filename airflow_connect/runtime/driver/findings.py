@@ -1,0 +1,91 @@
+"""Findings about a configuration, as `validate` shows them: `key`, `message`, `suggestion`, `level`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.resolved_config import connector_definition
+
+if TYPE_CHECKING:
+    from airflow_connect.api.config import ConfigDef, ConfigValue, UnknownKey
+    from airflow_connect.api.config_references import ResolvedReferences
+    from airflow_connect.api.errors import ConnectError
+    from airflow_connect.api.resolved_config import ResolvedConfig
+    from airflow_connect.api.source_config import ResolvedSourceConfig
+    from airflow_connect.config_providers.resolving import LookUp
+
+Finding = dict[str, Any]
+
+
+def collected(
+    looked_up: LookUp, raw: Mapping[str, Any], check: Callable[[ResolvedReferences], list[Finding]]
+) -> list[Finding]:
+    """Findings about references, then about keys; when there are none, those of `check`.
+
+    Args:
+        looked_up: the references of both configurations, as far as they can be looked up.
+        raw: the connector's configuration.
+        check: looks at the configuration as a whole.
+
+    Raises:
+        ConnectError: the connector's class cannot be loaded.
+    """
+    found = [of_error(problem) for problem in looked_up.problems]
+    unseen = {problem.config_path for problem in (*looked_up.problems, *looked_up.elsewhere)}
+    with looked_up.references.hiding_errors():
+        connector = looked_up.references.resolve(raw)
+        definition = connector_definition(connector)
+        wrong = [v for v in definition.validate(connector) if v.errors and v.name not in unseen]
+        found += [of_value(definition, value) for value in wrong]
+        if not found and not unseen:
+            found += check(looked_up.references)
+    found += [remark(e.config_path, e.message, "unknown", e.suggestion) for e in looked_up.elsewhere]
+    found += [remark(u.key, u.sentence(), "unknown") for u in looked_up.unknown]
+    return found
+
+
+def of_resolved(
+    resolved: ResolvedConfig | ResolvedSourceConfig, worker: Mapping[str, Any], references: ResolvedReferences
+) -> list[Finding]:
+    """What converters and clients say of their settings, then keys that are ignored or unknown.
+
+    Args:
+        resolved: both configurations, each key of which is right by itself.
+        worker: the worker's whole configuration.
+        references: what must not be seen in a finding.
+    """
+    from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
+
+    problems = list(offline_checks.offline_problems(resolved, worker))
+    for problem in problems:
+        references.hide_in_error(problem)
+    found = [of_error(problem) for problem in problems]
+    if not problems:
+        found += [unknown(key) for key in offline_checks.unknown_converter_keys(resolved)]
+    for config in (resolved.connector, resolved.worker):
+        found += [remark(key.name, key.reason, "ignored") for key in config.ignored]
+        found += [unknown(key) for key in config.unknown]
+    return found
+
+
+def of_error(error: ConnectError) -> Finding:
+    """A mistake."""
+    return remark(error.config_path, error.message, "error", error.suggestion)
+
+
+def of_value(definition: ConfigDef, value: ConfigValue) -> Finding:
+    """The mistakes of one key in one finding: what follows from its first error is no news."""
+    sentences = [definition.error_of([replace(value, errors=[error])]).message for error in value.errors]
+    return remark(value.name, " ".join(dict.fromkeys(sentences)), "error", definition.error_of([value]).suggestion)
+
+
+def unknown(key: UnknownKey) -> Finding:
+    """A key that nobody knows."""
+    return remark(key.name, "Unknown key.", "unknown", f"Did you mean {key.nearest}?" if key.nearest else "")
+
+
+def remark(key: str, message: str, level: str, suggestion: str = "") -> Finding:
+    """One finding."""
+    return {"key": key, "message": message, "suggestion": suggestion, "level": level}

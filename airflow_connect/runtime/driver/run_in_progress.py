@@ -1,0 +1,119 @@
+"""What runs of sinks and of sources have in common while they go through their protocols: timed phases, an engine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_connect.api.errors import TaskFailedError
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import reached
+from airflow_connect.runtime.driver.reporting import now_ms
+from airflow_connect.runtime.driver.stopping import refuse_when_stopping
+
+if TYPE_CHECKING:
+    from airflow_connect.api.config_references import ResolvedReferences
+    from airflow_connect.api.run import Plan, TaskPlan, TaskReport
+    from airflow_connect.runtime.settings import TaskSettings
+    from airflow_connect.runtime.spec import Observer
+
+
+class Engine(Protocol):
+    """Runs the tasks of a plan somewhere. `runtime.engine.spark.SparkEngine` is the real one."""
+
+    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        """Run every task; returns one report per task, of its first successful attempt.
+
+        Raises:
+            TaskFailedError: Spark gave up.
+            ConnectError: a task failed with an error of ours.
+        """
+
+    def progress_host(self) -> str:
+        """Address under which executors reach this process."""
+
+    @property
+    def may_leave_duplicates(self) -> bool:
+        """Whether attempts that lost may have staged something although every winner was a first attempt."""
+
+
+class RunInProgress:
+    """The frame of a run; the protocols are in run.py and source_run.py.
+
+    Attributes:
+        references: what references of the configurations stand for; no text leaves the run with it.
+        phases_ms: how long each phase took, in milliseconds.
+    """
+
+    def __init__(
+        self, references: ResolvedReferences, spark: Mapping[str, str], observer: Observer, engine: Engine | None
+    ) -> None:
+        """Opens nothing.
+
+        Args:
+            references: see above.
+            spark: `spark.*` of the worker, for an engine of its own.
+            observer: hears what happens.
+            engine: a shared one, or None.
+        """
+        self.references = references
+        self.phases_ms: dict[str, int] = {}
+        self._observer = observer
+        self._spark = spark
+        self._engine = engine
+        self._own_engine: Engine | None = None
+        self._started_ms = now_ms()
+
+    def stop_own_engine(self) -> None:
+        """End the Spark session, if this run started one."""
+        stop: Callable[[], None] | None = getattr(self._own_engine, "stop", None)
+        if stop is not None:
+            stop()
+
+    def _get_engine(self) -> Engine:
+        if self._engine is None:
+            from airflow_connect.runtime.engine.spark import SparkEngine
+
+            self._engine = self._own_engine = SparkEngine(self._spark)
+        return self._engine
+
+    def _run_tasks(self, plan: Plan, settings: TaskSettings, total: int) -> list[TaskReport]:
+        """The phase `copy`: one report per task of the plan.
+
+        Args:
+            plan: with the tasks to run.
+            settings: what they get; where to tell their progress is added.
+            total: offsets to copy, for the progress; 0 where that is not known.
+
+        Raises:
+            ConnectError: a task failed, or Spark lost one.
+        """
+        from airflow_connect.runtime.driver.progress import ProgressListener
+
+        with self._phase("copy", tasks=len(plan.tasks), total=total):
+            engine = self._get_engine()
+            with ProgressListener(self._observer, engine.progress_host(), total) as listener:
+                reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
+            if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
+                raise TaskFailedError(
+                    f"Spark returned the results of tasks {sorted(r.task for r in reports)}, "
+                    f"not of {[t.task for t in plan.tasks]}."
+                )
+            reached(crash_points.COPIED)
+        return reports
+
+    def _warn(self, message: str) -> None:
+        self._observer({"event": "warning", "message": self.references.hide(message)})
+
+    @contextmanager
+    def _phase(self, name: str, **details: Any) -> Iterator[None]:
+        refuse_when_stopping()
+        self._observer({"event": "phase", "phase": name, **details})
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_ms[name] = self.phases_ms.get(name, 0) + round((time.monotonic() - started) * 1000)

@@ -1,0 +1,246 @@
+"""Everything the driver takes from the two configurations of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.api import connector_keys as keys
+from airflow_connect.api import plugins, source_keys
+from airflow_connect.api.config_references import ResolvedReferences
+from airflow_connect.api.errors import ConfigError, ConnectError, TaskFailedError
+from airflow_connect.api.resolved_config import connector_definition
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
+from airflow_connect.api.source_config import ResolvedSourceConfig, load_source_config
+from airflow_connect.config_providers.resolving import look_up, resolve_references
+from airflow_connect.runtime.driver import findings as found
+from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
+from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
+
+if TYPE_CHECKING:
+    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.runtime.spec import RunSpec
+
+_Answer = TypeVar("_Answer")
+_NOT_ENABLED = "This worker does not have exactly-once source support enabled."
+_UNSUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."
+_SAYS_NOTHING = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please"
+    " consult the documentation for the connector to determine whether it supports exactly-once semantics, and then"
+    ' consider reconfiguring the connector to use the value "requested" for this property (which will disable this'
+    " preflight check and allow the connector to be created)."
+)
+_NO_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries with the given configuration. Please"
+    " reconfigure it to use a different transaction boundary definition."
+)
+"""Texts of Kafka Connect's AbstractHerder and DistributedHerder (KIP-618)."""
+
+
+def is_source(spec: RunSpec) -> bool:
+    """Whether `connector.class` names a source. What cannot be looked up is no source: a sink's check says why."""
+    name = str(spec.connector.get(keys.CONNECTOR_CLASS) or "")
+    if "${" in name:
+        try:
+            resolved = resolve_references(spec.connector, spec.worker, spec.references).resolve(spec.connector)
+        except ConnectError:
+            return False
+        name = str(resolved[keys.CONNECTOR_CLASS])
+    try:
+        found = plugins.load_class(plugins.PluginKind.CONNECTOR, name) if name else None
+    except ConfigError:
+        return False
+    return isinstance(found, type) and issubclass(found, SourceConnector)
+
+
+@dataclass(frozen=True)
+class SourceConfiguration:
+    """A source's configuration, checked.
+
+    Attributes:
+        spec: what was asked for; references to config providers are in it as they were written.
+        resolved: connector and worker together; holds what the references stand for.
+        definition: every key of this kind of connector.
+        worker: the worker's configuration with references resolved.
+        references: what they stand for.
+    """
+
+    spec: RunSpec
+    resolved: ResolvedSourceConfig
+    definition: ConfigDef
+    worker: Mapping[str, Any] = field(repr=False)
+    references: ResolvedReferences = field(default_factory=ResolvedReferences, repr=False)
+
+    @classmethod
+    def from_spec(cls, spec: RunSpec) -> SourceConfiguration:
+        """Resolve references, check and type both configurations.
+
+        Raises:
+            ConfigError: names every wrong key.
+            UnavailableError: a config provider's server did not answer.
+        """
+        references = resolve_references(spec.connector, spec.worker, spec.references)
+        with references.hiding_errors():
+            return cls._of(spec, references)
+
+    @classmethod
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> SourceConfiguration:
+        connector, worker = references.resolve(spec.connector), references.resolve(spec.worker)
+        definition = connector_definition(connector)
+        configuration = cls(spec, load_source_config(connector, worker, definition), definition, worker, references)
+        name = str(connector[keys.CONNECTOR_CLASS])
+        refuse_incomplete(name, configuration.connector_class)
+        refuse_wrong_values(name, configuration.connector_class, configuration.resolved.connector.raw)
+        configuration._check_support()
+        TransformChain.open(configuration.resolved.connector.transforms).close()
+        return configuration
+
+    @classmethod
+    def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
+        """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
+
+        def check(references: ResolvedReferences) -> list[dict[str, Any]]:
+            configuration = cls._of(spec, references)
+            return found.of_resolved(configuration.resolved, configuration.worker, references)
+
+        try:
+            return found.collected(look_up(spec.connector, spec.worker, spec.references), spec.connector, check)
+        except ConnectError as error:
+            return [found.of_error(error)]
+
+    @property
+    def name(self) -> str:
+        """Connector name."""
+        return self.resolved.connector.name
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run."""
+        return self.spec.run_id
+
+    @property
+    def connector_class(self) -> type[SourceConnector]:
+        """The connector's class."""
+        loaded: type[SourceConnector] = plugins.load(self.resolved.connector.connector)
+        return loaded
+
+    @cached_property
+    def support(self) -> ExactlyOnceSupport | None:
+        """What the connector says about exactly once."""
+        config = dict(self.resolved.connector.raw)
+        return self._asked("exactly_once_support", lambda: self.connector_class().exactly_once_support(config))
+
+    @cached_property
+    def delivery_guarantee(self) -> str:
+        """`delivery.guarantee`; what is not set becomes the best that connector and worker allow."""
+        connector = self.resolved.connector
+        if connector.delivery_guarantee:
+            return connector.delivery_guarantee
+        if connector.requires_exactly_once:
+            return keys.EXACTLY_ONCE
+        rules_out = self.support is ExactlyOnceSupport.UNSUPPORTED or not self.resolved.worker.sources.exactly_once
+        return keys.AT_LEAST_ONCE if rules_out else keys.EXACTLY_ONCE
+
+    @property
+    def delivery_notes(self) -> tuple[str, ...]:
+        """Sentences about a run that is not exactly once, or may not be."""
+        name, guarantee = self.resolved.connector.connector.name, self.delivery_guarantee
+        if guarantee == keys.AT_LEAST_ONCE:
+            return (f"{name} delivers at least once: after a run that failed, records are written again.",)
+        if guarantee == keys.AT_MOST_ONCE:
+            return (f"{name} delivers at most once: a run that fails may lose records.",)
+        if self.support is None:
+            note = (
+                f"{name} does not say whether it can be copied exactly once: records and offsets are one transaction,"
+            )
+            return (f"{note} and it depends on the connector whether an offset brings back the same records.",)
+        return ()
+
+    @property
+    def ignored_keys(self) -> list[str]:
+        """Names of given keys that have no meaning here."""
+        return [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
+
+    @property
+    def worker_spark(self) -> Mapping[str, str]:
+        """`spark.*` of the worker."""
+        return self.resolved.worker.spark
+
+    def check_converters(self) -> None:
+        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
+
+        Raises:
+            ConfigError: the first mistake.
+        """
+        from airflow_connect.runtime.driver import offline_checks  # loads converters
+
+        for problem in offline_checks.offline_problems(self.resolved, self.worker):
+            self.references.hide_in_error(problem)
+            raise problem
+
+    def task_settings(self, now_ms: int, task_configs: list[Mapping[str, str]]) -> TaskSettings:
+        """What tasks get."""
+        connector, count = self.resolved.connector, max(1, len(task_configs))
+        return TaskSettings(
+            connector=connector.raw,
+            worker=dict(self.worker),
+            aws=dict(self.spec.aws),
+            run_id=self.run_id,
+            now_ms=now_ms,
+            task_configs=task_configs,
+            source=SourceTaskSettings(
+                delivery_guarantee=self.delivery_guarantee,
+                max_records=-(-connector.run_max_records // count),
+                max_bytes=-(-connector.run_max_bytes // count),
+                max_seconds=connector.run_max_seconds,
+            ),
+        )
+
+    def _check_support(self) -> None:
+        """Source: DistributedHerder.validateExactlyOnceSupport, validateConnectorTransactionBoundary."""
+        connector = self.resolved.connector
+        if connector.requires_exactly_once:
+            if connector.delivery_guarantee not in ("", keys.EXACTLY_ONCE):
+                raise _refused(
+                    f"{keys.DELIVERY_GUARANTEE} is {connector.delivery_guarantee}, and exactly.once.support required.",
+                    f"Remove {keys.DELIVERY_GUARANTEE}, or set exactly.once.support=requested.",
+                )
+            if not self.resolved.worker.sources.exactly_once:
+                raise _refused(_NOT_ENABLED, "Set exactly.once.source.support=enabled in the worker.")
+            if self.support is None:
+                raise _refused(_SAYS_NOTHING, "Set exactly.once.support=requested.")
+        asks = connector.requires_exactly_once or connector.delivery_guarantee == keys.EXACTLY_ONCE
+        if asks and self.support is ExactlyOnceSupport.UNSUPPORTED:
+            raise _refused(
+                _UNSUPPORTED, f"Set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or change its other keys."
+            )
+        if connector.boundary == source_keys.CONNECTOR and self.delivery_guarantee == keys.EXACTLY_ONCE:
+            config = dict(connector.raw)
+            asked = self._asked(
+                "can_define_transaction_boundaries",
+                lambda: self.connector_class().can_define_transaction_boundaries(config),
+            )
+            if not asked:
+                raise _refused(
+                    _NO_BOUNDARIES, "Set transaction.boundary to poll or interval.", source_keys.TRANSACTION_BOUNDARY
+                )
+
+    def _asked(self, method: str, ask: Callable[[], _Answer]) -> _Answer:
+        try:
+            return ask()
+        except ConnectError:
+            raise
+        except Exception as error:
+            text = f": {error}" if str(error) else ""
+            raise TaskFailedError(
+                f"{self.connector_class.__name__}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+                code="plugin.failed",
+                suggestion="Look for the cause in the connector.",
+            ) from error
+
+
+def _refused(message: str, suggestion: str, key: str = source_keys.EXACTLY_ONCE_SUPPORT) -> ConfigError:
+    return ConfigError(message, suggestion=suggestion, config_path=key)

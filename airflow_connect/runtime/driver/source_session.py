@@ -1,0 +1,178 @@
+"""The driver's view of Kafka during one run of a source: journal, offsets topic, config topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.errors import NotStoppedError
+from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
+from airflow_connect.kafka import (
+    client_config,
+    compacted_topics,
+    config_topic,
+    consumer_group,
+    offsets_topic,
+    runs_topic,
+    task_producer,
+)
+from airflow_connect.kafka.clients import names
+from airflow_connect.kafka.compacted_topics import CompactedTopic
+from airflow_connect.kafka.murmur2 import partition_for
+from airflow_connect.kafka.offsets_file import OffsetsFile
+from airflow_connect.kafka.offsets_topic import SourceOffsets
+from airflow_connect.kafka.transactions import TransactionalWriter
+from airflow_connect.kafka.worker_group import live_workers
+from airflow_connect.runtime.driver.cluster_session import ClusterSession
+
+if TYPE_CHECKING:
+    from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
+    from airflow_connect.exactly_once.journal import Journal
+    from airflow_connect.kafka.config_topic import SourceState
+    from airflow_connect.runtime.driver.source_configuration import SourceConfiguration
+
+
+class SourceSession(ClusterSession):
+    """Clients of one run. Everything is written by one producer, whose id a newer run takes away."""
+
+    def __init__(self, configuration: SourceConfiguration) -> None:
+        """Opens nothing; `with` does."""
+        super().__init__(configuration.worker, configuration.resolved.connector.raw)
+        self._config = configuration.resolved
+        self._writer: TransactionalWriter | None = None
+        self._partitions: dict[str, int] = {}
+
+    def open_writer(self) -> Journal:
+        """The connector's journal; finds or creates every topic of state that the run needs.
+
+        Raises:
+            ConfigError, AccessError, UnavailableError: a topic cannot be used or made.
+        """
+        worker = self._config.worker
+        runs = runs_topic.ensure(self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor)
+        for topic in self._state_topics():
+            self._partitions[topic.name] = compacted_topics.ensure(self.admin, topic)
+        settings = self._producer_settings()
+        self._group = consumer_group.group_metadata(f"connect-{self._config.connector.name}", settings)
+        self._writer = TransactionalWriter(settings, self._config.transactional_id)
+        clients = JournalClients(self.admin, self._reader_settings(), self._writer, runs, self._group)
+        self._journal = KafkaJournal(self._config.connector.name, clients)
+        return self._journal
+
+    def read_state(self) -> SourceState:
+        """What the config topic says of the connector."""
+        name = self._config.connector.name
+        return config_topic.read(self.admin, self._reader_settings(), self._config.worker.sources.config_topic, name)
+
+    def refuse_live_workers(self, state: SourceState) -> None:
+        """Refuse to go on while a live Kafka Connect worker may be running the connector.
+
+        That is: the worker's group has members, and the config topic holds a connector of this name that is not
+        stopped. A worker of another group, or with another config topic, cannot be seen from here.
+
+        Raises:
+            NotStoppedError: names the workers.
+        """
+        if not state.is_configured or state.target_state == config_topic.STOPPED:
+            return
+        workers = live_workers(self.admin, self._config.worker.group_id)
+        if workers:
+            name = self._config.connector.name
+            raise NotStoppedError(
+                f"Connector {name} is {state.target_state} on {len(workers)} live Kafka Connect worker(s) of group "
+                f"{self._config.worker.group_id}: {names(workers)}.",
+                suggestion=f"Stop it there (PUT /connectors/{name}/stop), then run again. Nothing was changed.",
+            )
+
+    def fence_tasks(self, count: int) -> None:
+        """Make the tasks of the last generation unable to write, and end what they left open.
+
+        Source: DistributedHerder.fenceZombieSourceTasks (KIP-618).
+
+        Raises:
+            UnavailableError, AccessError: Kafka did not let us.
+        """
+        ids = [self._config.task_transactional_id(task) for task in range(count)]
+        task_producer.fence(self._producer_settings(), ids)
+
+    def write_task_count(self, count: int) -> None:
+        """Say which tasks the next run has to fence.
+
+        Raises:
+            FencedError: a newer run has taken over.
+        """
+        topic = self._config.worker.sources.config_topic
+        key, value = config_topic.task_count_record(self._config.connector.name, count)
+        self._open_writer.commit([(topic, config_topic.PARTITION, key, value)])
+
+    def read_offsets(self) -> SourceOffsets:
+        """Committed offsets of the connector."""
+        topics, name = self._config.offsets_topics, self._config.connector.name
+        return offsets_topic.read(self.admin, self._reader_settings(), topics, name)[0]
+
+    def changes_in_file(self, offsets: SourceOffsets) -> list[tuple[SourcePartition, SourceOffset | None]]:
+        """What brings `offsets` to those of a standalone worker that went on after us; nothing without its file.
+
+        Raises:
+            ConfigError, UnavailableError: the file is something else, or cannot be read.
+        """
+        file = self._offsets_file
+        return [] if file is None else file.changes(offsets)
+
+    def copy_to_file(self, offsets: SourceOffsets) -> None:
+        """Put the connector's offsets into the offsets file, beside those of others.
+
+        Raises:
+            ConfigError, UnavailableError: the file is something else, or cannot be written.
+        """
+        file = self._offsets_file
+        if file is not None:
+            file.copy(offsets)
+
+    @property
+    def _offsets_file(self) -> OffsetsFile | None:
+        path = self._config.worker.sources.offsets_file
+        return OffsetsFile(path, self._config.connector.name) if path else None
+
+    def write_offsets(self, offsets: SourceOffsets, changes: OffsetChanges) -> int:
+        """Change offsets in every offsets topic, in one transaction; returns how many changed.
+
+        Raises:
+            FencedError: a newer run has taken over.
+        """
+        records = offsets_topic.offset_changes(offsets, changes)
+        self._write_records(records)
+        return len(records)
+
+    def _write_records(self, records: Sequence[offsets_topic.OffsetRecord]) -> None:
+        if records:
+            self._open_writer.commit(
+                [
+                    (topic, partition_for(key, self._partitions[topic]), key, value)
+                    for topic in self._config.offsets_topics
+                    for key, value in records
+                ]
+            )
+
+    @property
+    def _open_writer(self) -> TransactionalWriter:
+        if self._writer is None:
+            raise RuntimeError("Nothing may be written before the run has fenced others.")
+        return self._writer
+
+    def _state_topics(self) -> list[CompactedTopic]:
+        shared = self._config.worker.sources
+        factor = shared.offsets_replication_factor
+        return [
+            *(
+                CompactedTopic(name, shared.offsets_partitions, factor, "offset.storage.topic")
+                for name in self._config.offsets_topics
+            ),
+            CompactedTopic(shared.config_topic, 1, shared.config_replication_factor, "config.storage.topic"),
+        ]
+
+    def _producer_settings(self) -> dict[str, Any]:
+        return client_config.producer_config(self._worker, self._connector).settings
+
+    def _reader_settings(self) -> dict[str, Any]:
+        return client_config.consumer_config(self._worker, self._connector).settings

@@ -1,0 +1,83 @@
+"""Source records to bytes: the transformations, then header, key and value converter, in Connect's order.
+
+Source: org.apache.kafka.connect.runtime.AbstractWorkerSourceTask.convertTransformedRecord.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.kafka.task_producer import ProducedRecord
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.error_policy import (
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
+    TRANSFORMATION,
+    VALUE_CONVERTER,
+    Failure,
+)
+from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.roles import open_converter, open_header_converter
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SourceRecord
+    from airflow_connect.api.source_config import ResolvedSourceConfig
+
+
+class SourceRecordConverter:
+    """Applies every transformation and then the three converters."""
+
+    def __init__(self, config: ResolvedSourceConfig) -> None:
+        """Build and configure them.
+
+        Raises:
+            ConfigError: one of them refuses its settings.
+        """
+        self.key = open_converter(config.key_converter, is_key=True)
+        self.value = open_converter(config.value_converter, is_key=False)
+        self.headers = open_header_converter(config.header_converter)
+        self._names = {
+            KEY_CONVERTER: config.key_converter.plugin.name,
+            VALUE_CONVERTER: config.value_converter.plugin.name,
+            HEADER_CONVERTER: config.header_converter.plugin.name,
+        }
+        self.chain = TransformChain.open(config.connector.transforms)
+
+    def close(self) -> None:
+        """Close the transformations; idempotent."""
+        self.chain.close()
+
+    def convert(self, record: SourceRecord) -> ProducedRecord | None:
+        """One record to what is produced, or None when a transformation drops it.
+
+        Raises:
+            ConversionError: a transformation or a converter refused it.
+        """
+        transformed = self._transformed(record)
+        return None if transformed is None else self._converted(transformed)
+
+    def _transformed(self, record: SourceRecord) -> SourceRecord | None:
+        transformed: SourceRecord | None = record
+        for stage in self.chain.stages:
+            if transformed is None:
+                break
+            try:
+                transformed = stage.apply(transformed)
+            except Exception as error:
+                raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
+        return transformed
+
+    def _converted(self, record: SourceRecord) -> ProducedRecord:
+        stage, topic = HEADER_CONVERTER, record.topic
+        try:
+            headers = tuple(
+                (header.key, self.headers.from_connect_header(topic, header.key, header.schema, header.value))
+                for header in record.headers
+            )
+            stage = KEY_CONVERTER
+            key = self.key.from_connect(topic, record.key_schema, record.key)
+            stage = VALUE_CONVERTER
+            value = self.value.from_connect(topic, record.value_schema, record.value)
+        except Exception as error:
+            raise ConversionError(Failure(stage, self._names[stage], error)) from error
+        return ProducedRecord(topic, record.partition, key, value, headers, record.timestamp)

@@ -1,0 +1,355 @@
+"""The hot path of a source task: poll, transform, convert, send, and end transactions where they end.
+
+Source: org.apache.kafka.connect.runtime.{AbstractWorkerSourceTask,ExactlyOnceWorkerSourceTask} (KIP-618). Two
+differences: the offset of a record that a transformation drops, or whose error is tolerated, moves on as well, and a
+run ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.api import source_keys
+from airflow_connect.api.connector_keys import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
+from airflow_connect.api.errors import ConnectError, TaskFailedError
+from airflow_connect.api.source import ColumnarSourceTask, RecordMetadata, SourceTask
+from airflow_connect.api.source_documents import SourceTaskReport
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.source_columns import SourceColumnWriter, records_of
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SourceRecord
+    from airflow_connect.api.source import SourceColumns
+    from airflow_connect.exactly_once.task_transaction import TaskDelivery
+    from airflow_connect.kafka.task_producer import Delivered, ProducedRecord
+    from airflow_connect.kafka.topic_creation import TopicCreation
+    from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.progress import ProgressSender
+    from airflow_connect.runtime.executor.source_context import SourceContext
+    from airflow_connect.runtime.executor.source_converting import SourceRecordConverter
+    from airflow_connect.runtime.executor.source_offsets import TaskOffsets
+
+IDLE_POLLS = 3
+IDLE_PAUSE_S = 0.1
+"""Least time between two polls that bring nothing: a source that does not wait must not use up a core."""
+POLL_RETRY_S = 60.0
+"""How long a poll that fails for a passing reason is repeated, unless errors.retry.timeout says longer."""
+FIRST_RETRY_PAUSE_S = 0.3
+LONGEST_RETRY_PAUSE_S = 10.0
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """What the loop works with; whoever made them closes them."""
+
+    context: SourceContext
+    offsets: TaskOffsets
+    converter: SourceRecordConverter
+    delivery: TaskDelivery
+    topics: TopicCreation
+    policy: ErrorPolicy
+    progress: ProgressSender
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRules:
+    """When transactions and the task end.
+
+    Attributes:
+        boundary: `poll`, `interval` or `connector`.
+        interval_s: time between two commits with `interval`.
+        idle_polls: None: no such end.
+        max_records, max_bytes, max_seconds: 0: no limit.
+        poll_retry_s: how long a failing poll is repeated.
+        columnar: whether batches may go in columns.
+    """
+
+    boundary: str
+    interval_s: float = 0.0
+    idle_polls: int | None = None
+    max_records: int = 0
+    max_bytes: int = 0
+    max_seconds: float = 0.0
+    poll_retry_s: float = POLL_RETRY_S
+    columnar: bool = True
+
+
+def idle_polls_of(task: type[SourceTask], configured: int | None) -> int | None:
+    """`run.idle.polls`, or what fits the class: one that says when it has ended is waited for."""
+    if configured is not None:
+        return configured
+    return None if task.has_ended is not SourceTask.has_ended else IDLE_POLLS
+
+
+class SourceLoop:
+    """Polls one started task until it ends."""
+
+    def __init__(self, task: SourceTask, parts: LoopParts, rules: LoopRules) -> None:
+        """`task`: started."""
+        self._task = task
+        self._parts = parts
+        self._rules = rules
+        self._tells = type(task).commit_record is not SourceTask.commit_record
+        self._columns = SourceColumnWriter(parts.converter) if rules.columnar and not self._tells else None
+        self._told: list[tuple[SourceRecord, RecordMetadata | None]] = []
+        self._stored_at = time.monotonic()
+        self._unit = _Counts()
+        self._done = _Counts()
+        self._read = self._bytes = self._transactions = self._discarded = 0
+
+    def run(self) -> SourceTaskReport:
+        """Copy until the task, or a limit, ends the run.
+
+        Raises:
+            ConnectError: the task or Kafka failed; what the last transaction committed stays committed.
+        """
+        ended_by = self._poll_until_end()
+        self._end()
+        crash_points.reached(crash_points.SOURCE_TASK_ENDED)
+        self._parts.progress.update(self._read, self._bytes, force=True)
+        return SourceTaskReport(
+            written=sum(self._done.topics.values()),
+            filtered=self._done.left_out - self._parts.policy.failed,
+            discarded=self._discarded,
+            size_bytes=self._done.size_bytes,
+            transactions=self._transactions,
+            topics=dict(sorted(self._done.topics.items())),
+            partitions=self._parts.offsets.partitions,
+            offsets=self._parts.offsets.moves,
+            ended_by=ended_by,
+            notes=self._parts.context.notes.sentences,
+        )
+
+    def _poll_until_end(self) -> str:
+        started, idle, rules = time.monotonic(), 0, self._rules
+        while True:
+            polled_at = time.monotonic()
+            moved = self._poll_once()
+            crash_points.reached(crash_points.SOURCE_TASK_POLLED)
+            self._boundary_after_batch()
+            if self.call("has_ended", self._task.has_ended):
+                return "end"
+            idle = 0 if moved else idle + 1
+            if rules.idle_polls is not None and idle >= rules.idle_polls:
+                return "idle"
+            if rules.max_records and self._read >= rules.max_records:
+                return RUN_MAX_RECORDS
+            if rules.max_bytes and self._bytes >= rules.max_bytes:
+                return RUN_MAX_BYTES
+            if rules.max_seconds and time.monotonic() - started >= rules.max_seconds:
+                return RUN_MAX_SECONDS
+            if not moved:
+                time.sleep(max(0.0, IDLE_PAUSE_S - (time.monotonic() - polled_at)))
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    def _poll_once(self) -> bool:
+        """Poll and send what came; whether there was anything, be it lines that make no record."""
+        came = self._poll_and_send()
+        skipped = self._parts.context.take_skipped()
+        for partition, offset in skipped:
+            self._parts.offsets.reached(partition, offset)
+        return came or bool(skipped)
+
+    def _poll_and_send(self) -> bool:
+        task = self._task
+        if self._columns is not None and isinstance(task, ColumnarSourceTask):
+            columns: SourceColumns | None = self._repeated("poll_columns", task.poll_columns)
+            if columns is not None:
+                self._take_columns(columns)
+                return True
+        batch = self._repeated("poll", task.poll) or ()
+        for record in batch:
+            self._take(record)
+            self._boundary_after_record(record)
+        self._account(len(batch))
+        return bool(batch)
+
+    def _take_columns(self, columns: SourceColumns) -> None:
+        assert self._columns is not None
+        count = len(columns.values)
+        if count:
+            self._parts.topics.ensure(columns.topic)
+            size = self._columns.send(columns, self._parts.delivery)
+            if size is not None:
+                self._count(columns.topic, count, size)
+            else:
+                for record in records_of(columns):
+                    self._take(record, moves=False)
+        self._parts.offsets.reached(columns.source_partition, columns.source_offset)
+        self._account(count)
+
+    def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
+        """Convert and send one record; its offset moves on whatever becomes of it."""
+        try:
+            produced = self._parts.converter.convert(record)
+        except ConversionError as error:
+            produced = self._convert_again(record, error)
+        if moves:
+            self._parts.offsets.reached(record.source_partition, record.source_offset)
+        if produced is None:
+            self._unit.left_out += 1
+            if self._tells:
+                self._told.append((record, None))
+            return
+        self._parts.topics.ensure(produced.topic)
+        self._parts.delivery.send(produced, self._delivered(record) if self._tells else None)
+        self._count(produced.topic, 1, len(produced.key or b"") + len(produced.value or b""))
+
+    def _convert_again(self, record: SourceRecord, error: ConversionError) -> ProducedRecord | None:
+        """Repeat a conversion that failed for a passing reason; None when the record is left out."""
+        try:
+            return self._parts.policy.retries.repeat(lambda: self._parts.converter.convert(record), error)
+        except ConversionError as last:
+            self._parts.policy.handle(record, last.failure)
+            return None
+
+    def _delivered(self, record: SourceRecord) -> Delivered:
+        def told(message: Any) -> None:
+            stamp = message.timestamp()[1]
+            where = RecordMetadata(message.topic(), message.partition(), message.offset(), stamp)
+            self._told.append((record, where))
+
+        return told
+
+    def _count(self, topic: str, records: int, size: int) -> None:
+        self._unit.topics[topic] = self._unit.topics.get(topic, 0) + records
+        self._unit.size_bytes += size
+        self._bytes += size
+
+    def _account(self, records: int) -> None:
+        self._read += records
+        self._parts.progress.update(self._read, self._bytes)
+
+    # --- boundaries -----------------------------------------------------------------------------------------------
+
+    def _boundary_after_record(self, record: SourceRecord) -> None:
+        marks = self._parts.context.transaction
+        if marks is None:
+            return
+        if marks.aborts_on(record):
+            self._discard()
+            self._store()
+        elif marks.commits_on(record):
+            self._store()
+
+    def _boundary_after_batch(self) -> None:
+        marks = self._parts.context.transaction
+        crash_points.reached(crash_points.SOURCE_TASK_SENT)
+        if marks is not None:
+            if marks.aborts_batch():
+                self._discard()
+                self._commit()
+            elif marks.commits_batch():
+                self._commit()
+        elif (
+            self._rules.boundary != source_keys.INTERVAL or time.monotonic() - self._stored_at >= self._rules.interval_s
+        ):
+            self._commit()
+
+    def _end(self) -> None:
+        """The last transaction. Where the task says itself where they end, what it left open is not committed."""
+        if self._parts.context.transaction is not None:
+            self._parts.delivery.discard()
+            self._parts.offsets.forget_waiting()
+            return
+        self._commit()
+
+    def _commit(self) -> None:
+        if self._store():
+            self.call("commit", self._task.commit)
+
+    def _store(self) -> bool:
+        """End a unit; whether there was anything to store."""
+        waiting = self._parts.offsets.take_waiting()
+        stores = bool(waiting or self._unit.topics)
+        self._parts.delivery.store(waiting)
+        self._stored_at = time.monotonic()
+        if stores:
+            self._transactions += 1
+            crash_points.reached(crash_points.SOURCE_TASK_STORED)
+        self._done.add(self._unit)
+        self._unit = _Counts()
+        told, self._told = self._told, []
+        if told:
+            self.call("commit_record", lambda: self._tell(told))
+        return stores
+
+    def _tell(self, told: Sequence[tuple[SourceRecord, RecordMetadata | None]]) -> None:
+        for record, metadata in told:
+            self._task.commit_record(record, metadata)
+
+    def _discard(self) -> None:
+        """Forget what the open transaction holds; its offsets still count (KIP-618)."""
+        self._parts.delivery.discard()
+        self._discarded += sum(self._unit.topics.values())
+        self._unit = _Counts()
+        self._told.clear()
+
+    # --- the task -------------------------------------------------------------------------------------------------
+
+    def _repeated(self, method: str, poll: Callable[[], _Result]) -> _Result:
+        """Call `poll` again, after pauses, while it fails for a passing reason."""
+        deadline, pause = time.monotonic() + self._rules.poll_retry_s, FIRST_RETRY_PAUSE_S
+        while True:
+            try:
+                return self.call(method, poll)
+            except ConnectError as error:
+                self._parts.context.take_skipped()
+                if not error.retriable or error.code == "task.plugin_failed" or time.monotonic() + pause >= deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, LONGEST_RETRY_PAUSE_S)
+
+    def call(self, method: str, call: Callable[[], _Result]) -> _Result:
+        """Call a method of the task; whatever goes wrong becomes an error with a sentence.
+
+        Raises:
+            ConnectError: what the task raised, or a sentence about it.
+        """
+        return call_task(self._task, method, call, self._parts.context)
+
+
+def call_task(task: SourceTask, method: str, call: Callable[[], _Result], context: SourceContext) -> _Result:
+    """Call a method of a task, then look whether it asked to fail.
+
+    Raises:
+        ConnectError: what the task raised, or a sentence about it.
+    """
+    try:
+        result = call()
+        if context.error is not None:
+            raise context.error
+    except (ConnectError, MemoryError):
+        raise
+    except Exception as error:
+        text = f": {error}" if str(error) else ""
+        raise TaskFailedError(
+            f"{type(task).__name__}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+            code="task.plugin_failed",
+            suggestion="What was committed stays, and the next run goes on from there. If it happens again, look for "
+            "the cause in the connector.",
+        ) from error
+    return result
+
+
+class _Counts:
+    """Records of a unit, or of all units."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, int] = {}
+        self.size_bytes = 0
+        self.left_out = 0
+
+    def add(self, unit: _Counts) -> None:
+        """Take the counts of a unit that is committed."""
+        for topic, count in unit.topics.items():
+            self.topics[topic] = self.topics.get(topic, 0) + count
+        self.size_bytes += unit.size_bytes
+        self.left_out += unit.left_out

@@ -1,0 +1,221 @@
+"""One task of a source inside one Spark task: open the producer, read the offsets, poll until it ends, report.
+
+The order is what makes it exactly once (exactly_once/task_transaction.py, S2): the producer's `init_transactions` comes
+first and fences every earlier attempt, then the claim of the run is looked at, then offsets are read.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api import connector_keys as keys
+from airflow_connect.api import plugins, source_keys
+from airflow_connect.api.errors import ConnectError, FencedError, TaskFailedError
+from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.api.source_config import ResolvedSourceConfig, load_source_config
+from airflow_connect.exactly_once.task_transaction import delivery_of
+from airflow_connect.kafka import client_config, offsets_topic
+from airflow_connect.kafka.clients import Admin, admin_client
+from airflow_connect.kafka.task_producer import TaskProducer, transaction_timeout_ms
+from airflow_connect.kafka.topic_creation import TopicCreation
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+from airflow_connect.runtime.executor.memory import peak_memory_bytes
+from airflow_connect.runtime.executor.progress import ProgressSender
+from airflow_connect.runtime.executor.run_claim import claimed_by, refuse_other_run
+from airflow_connect.runtime.executor.source_context import SourceContext, TransactionMarks
+from airflow_connect.runtime.executor.source_converting import SourceRecordConverter
+from airflow_connect.runtime.executor.source_loop import (
+    POLL_RETRY_S,
+    LoopParts,
+    LoopRules,
+    SourceLoop,
+    call_task,
+    idle_polls_of,
+)
+from airflow_connect.runtime.executor.source_offsets import TaskOffsets
+
+if TYPE_CHECKING:
+    from airflow_connect.api.source import SourceTask
+    from airflow_connect.api.source_documents import SourceTaskReport
+    from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
+
+log = logging.getLogger(__name__)
+
+
+def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> TaskReport:
+    """Copy with one task of a source until it ends.
+
+    Raises:
+        FencedError: a newer run has taken over.
+        TaskFailedError: another attempt of this task has taken over, or the task itself failed.
+        ConnectError: the task, a converter or Kafka failed. What was committed stays.
+    """
+    work = _Work.of(settings, plan.task, attempt)
+    try:
+        return work.run()
+    except FencedError as error:
+        raise work.who_fenced(error) from error
+
+
+@dataclass(slots=True)
+class _Work:
+    """One attempt of a task."""
+
+    settings: TaskSettings
+    source: SourceTaskSettings
+    task: int
+    attempt: int
+    config: ResolvedSourceConfig
+    worker: Mapping[str, str] = field(repr=False)
+    started: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, settings: TaskSettings, task: int, attempt: int) -> _Work:
+        if settings.source is None:
+            raise TypeError("A task of a source needs the settings of a source.")
+        config = load_source_config(settings.connector, settings.worker)
+        worker = {key: str(value) for key, value in settings.worker.items()}
+        return cls(settings, settings.source, task, attempt, config, worker)
+
+    def run(self) -> TaskReport:
+        connector = self.config.connector
+        policy = ErrorPolicy(connector.name, self.task, connector.errors)
+        with ExitStack() as stack:
+            admin = self._admin()
+            task = plugins.load(connector.connector).task_class()
+            producer = self._producer(task)
+            stack.callback(producer.close)
+            producer.fence()
+            self._refuse_other_run(admin)
+            crash_points.reached(crash_points.SOURCE_TASK_OPENED)
+            context = self._context(TaskOffsets(lambda: self._read_offsets(admin)))
+            converter = SourceRecordConverter(self.config)
+            stack.callback(converter.close)
+            progress = ProgressSender(self.settings.progress, self.task, self.attempt)
+            stack.callback(progress.close)
+            delivery = delivery_of(self.source.delivery_guarantee, producer, self.config.offsets_topics)
+            groups = connector.topic_groups if self.config.worker.sources.creates_topics else ()
+            topics = TopicCreation(admin, groups)
+            parts = LoopParts(context, context.offset_reader, converter, delivery, topics, policy, progress)
+            done, opened = self._copied(task, parts)
+        return TaskReport(
+            task=self.task,
+            attempt=self.attempt,
+            partitions=(),
+            files=(),
+            timings_ms={
+                "open": round((opened - self.started) * 1000),
+                "copy": round((time.monotonic() - opened) * 1000),
+            },
+            host=socket.gethostname(),
+            peak_memory_bytes=peak_memory_bytes(),
+            failed=policy.failed,
+            failed_places=tuple(policy.places),
+            source=done,
+        )
+
+    def _copied(self, task: SourceTask, parts: LoopParts) -> tuple[SourceTaskReport, float]:
+        """The task's life; `stop` always comes, and what it raises does not hide what went wrong before."""
+        context = parts.context
+        is_done = False
+        try:
+            call_task(task, "initialize", lambda: task.initialize(context), context)
+            call_task(task, "start", lambda: task.start(context.config), context)
+            opened = time.monotonic()
+            done = SourceLoop(task, parts, self._rules(task)).run()
+            is_done = True
+        finally:
+            try:
+                call_task(task, "stop", task.stop, SourceContext({}, "", 0, parts.offsets, None))
+            except ConnectError as error:
+                log.warning("%s", error)
+                if is_done:
+                    raise
+        return done, opened
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _admin(self) -> Admin:
+        return admin_client(client_config.admin_config(self.worker, self.config.connector.raw).settings)
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return self.source.delivery_guarantee == keys.EXACTLY_ONCE
+
+    @property
+    def _interval_ms(self) -> int:
+        """Time between two stores of offsets; 0: after every batch."""
+        if self.source.delivery_guarantee == keys.AT_LEAST_ONCE:
+            return self.config.worker.sources.offset_flush_interval_ms
+        by_time = self._is_exactly_once and self.config.connector.boundary == source_keys.INTERVAL
+        return self.config.boundary_interval_ms if by_time else 0
+
+    def _producer(self, task: SourceTask) -> TaskProducer:
+        from airflow_connect.api.source import SourceTask as Base
+
+        settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
+        return TaskProducer(
+            settings,
+            self.config.task_transactional_id(self.task) if self._is_exactly_once else "",
+            transaction_timeout_ms(settings, self._interval_ms),
+            tells_deliveries=type(task).commit_record is not Base.commit_record,
+        )
+
+    def _reader_settings(self) -> dict[str, Any]:
+        return client_config.consumer_config(self.worker, self.config.connector.raw).settings
+
+    def _read_offsets(self, admin: Admin) -> offsets_topic.SourceOffsets:
+        topics = self.config.offsets_topics
+        return offsets_topic.read(admin, self._reader_settings(), topics, self.config.connector.name)[0]
+
+    def _claim(self, admin: Admin) -> str:
+        name, topic = self.config.connector.name, self.config.worker.runs_topic
+        return claimed_by(admin, self._reader_settings(), topic, name)
+
+    def _refuse_other_run(self, admin: Admin) -> None:
+        refuse_other_run(self._claim(admin), self.settings.run_id)
+
+    def who_fenced(self, error: FencedError) -> ConnectError:
+        """A newer run, for good; or another attempt of the same task, which Spark must not take for its result."""
+        try:
+            refuse_other_run(self._claim(self._admin()), self.settings.run_id)
+        except FencedError as newer:
+            return newer
+        except ConnectError:
+            return error
+        return TaskFailedError(
+            f"Task {self.task} lost its transactional.id {self.config.task_transactional_id(self.task)}: another "
+            "attempt of it has taken over, or a transaction was open for longer than transaction.timeout.ms.",
+            code="task.taken_over",
+            suggestion="Nothing is lost. If it happens again, set producer.override.transaction.timeout.ms higher than "
+            "the longest time between two transactions.",
+        )
+
+    def _context(self, offsets: TaskOffsets) -> SourceContext:
+        settings = self.settings
+        own = settings.task_configs[self.task] if settings.task_configs else settings.connector
+        marks = self._is_exactly_once and self.config.connector.boundary == source_keys.CONNECTOR
+        transaction = TransactionMarks() if marks else None
+        return SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
+
+    def _rules(self, task: SourceTask) -> LoopRules:
+        interval_ms, limits = self._interval_ms, self.source
+        boundary = source_keys.INTERVAL if interval_ms else source_keys.POLL
+        retry_ms = self.config.connector.errors.retry_timeout_ms
+        return LoopRules(
+            boundary=boundary,
+            interval_s=interval_ms / 1000,
+            idle_polls=idle_polls_of(type(task), self.config.connector.run_idle_polls),
+            max_records=limits.max_records,
+            max_bytes=limits.max_bytes,
+            max_seconds=limits.max_seconds,
+            poll_retry_s=float("inf") if retry_ms < 0 else max(POLL_RETRY_S, retry_ms / 1000),
+            columnar=self.settings.columnar,
+        )

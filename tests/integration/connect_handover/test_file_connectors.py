@@ -1,0 +1,204 @@
+"""File connectors that a live Kafka Connect worker and we run in turn: no line is lost, none comes twice.
+
+One file, so that one worker does for all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from airflow_connect.devstack.connect_worker import ConnectWorker
+from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.runtime import crash_points
+from tests.conftest import TopicProducer
+from tests.integration.connect_handover.conftest import HANDOVER_S, Shared
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+SOAK = bool(os.environ.get("AIRFLOW_CONNECT_SOAK"))
+ROUNDS = 20 if SOAK else 1
+KILLED_AT = (
+    *((crash_points.SOURCE_TASK_OPENED, crash_points.SOURCE_TASK_SENT) if SOAK else ()),
+    crash_points.SOURCE_TASK_STORED,
+)
+MIXED = "aé日😀 1"
+
+
+def grow(source: Shared, wanted: list[str], chance: random.Random, alphabet: str = MIXED) -> None:
+    """More lines in the file, of random lengths, empty ones among them."""
+    more = ["".join(chance.choices(alphabet, k=chance.randint(0, 30))) for _ in range(chance.randint(1, 40))]
+    source.append(*more)
+    wanted.extend(more)
+
+
+def filename(source: Shared) -> dict[str, str]:
+    """The source partition of the file."""
+    return {"filename": str(source.file)}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(("alphabet", "rounds"), [("abc 123", ROUNDS), (MIXED, 1)], ids=["ascii", "not-ascii"])
+def test_worker_then_ours_then_worker_copy_each_line_once(shared_source: Shared, alphabet: str, rounds: int):
+    """Once only where text is not ASCII: what a worker adds to an offset of ours means neither characters nor bytes."""
+    chance, wanted = random.Random(alphabet), list[str]()
+    for _ in range(rounds):
+        grow(shared_source, wanted, chance, alphabet)
+        shared_source.let_worker_copy(wanted)
+        grow(shared_source, wanted, chance, alphabet)
+        shared_source.run_ours(offset_takeover="characters")
+        assert shared_source.lines() == wanted
+        grow(shared_source, wanted, chance, alphabet)
+        shared_source.let_worker_copy(wanted)
+
+
+def test_worker_that_went_on_from_ours_hands_back_ascii_lines_taken_as_bytes(shared_source: Shared):
+    shared_source.append("é1", "日本2", "😀3")
+    wanted = ["é1", "日本2", "😀3"]
+    shared_source.run_ours()
+    shared_source.append("four", "five")
+    shared_source.let_worker_copy([*wanted, "four", "five"])
+    shared_source.append("six é")
+    shared_source.run_ours(offset_takeover="bytes")
+    assert shared_source.lines() == [*wanted, "four", "five", "six é"]
+
+
+def test_offsets_altered_at_the_worker_count_for_us_and_ours_are_shown_there(shared_source: Shared):
+    rest, name = shared_source.worker.rest, shared_source.name
+    shared_source.append("one", "two", "three")
+    shared_source.let_worker_copy(["one", "two", "three"])
+    assert rest.offsets(name) == [{"partition": filename(shared_source), "offset": {"position": 14}}]
+    rest.alter_offsets(name, [{"partition": filename(shared_source), "offset": {"position": 4}}])
+    assert shared_source.run_ours().records == 2
+    assert shared_source.lines() == ["one", "two", "three", "two", "three"]
+    (ours,) = rest.offsets(name)
+    assert (ours["partition"], ours["offset"]["position"]) == (filename(shared_source), 14)
+    rest.alter_offsets(name, [{"partition": filename(shared_source), "offset": None}])
+    assert shared_source.run_ours().records == 3
+
+
+def test_run_of_a_connector_that_a_live_worker_runs_is_refused_until_it_is_stopped(shared_source: Shared):
+    rest, name = shared_source.worker.rest, shared_source.name
+    shared_source.append("one")
+    shared_source.let_worker_run()
+    wait_until(lambda: shared_source.lines() == ["one"], "the worker's line", HANDOVER_S, every_s=0.1)
+    refused = shared_source.try_ours()
+    assert (refused.status, refused.error and refused.error["code"]) == ("failed", "group.not_empty")
+    assert f"{name} is STARTED on 1 live Kafka Connect worker(s) of group" in str(refused.error)
+    rest.pause(name)
+    assert "is PAUSED on 1 live" in str(shared_source.try_ours().error)
+    rest.stop(name)
+    shared_source.append("two")
+    assert shared_source.run_ours().records == 1
+    rest.delete(name)
+    shared_source.append("three")
+    assert shared_source.run_ours().records == 1
+    assert shared_source.lines() == ["one", "two", "three"]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("point", KILLED_AT)
+def test_worker_fences_a_run_that_was_killed_in_its_transaction(shared_source: Shared, point: str):
+    chance, wanted = random.Random(point), list[str]()
+    for _ in range(ROUNDS):
+        grow(shared_source, wanted, chance, "abc")
+        shared_source.let_worker_copy(wanted)
+        grow(shared_source, wanted, chance, "abc")
+        shared_source.kill_ours(point)
+        shared_source.let_worker_copy(wanted)
+
+
+@pytest.mark.crash
+def test_run_goes_on_where_a_killed_worker_was(kafka: KafkaBroker, shared_source: Shared):
+    """Refused while the group's coordinator still counts on the worker; then the worker's transactions are fenced."""
+    group, topics = f"{shared_source.name}-workers", shared_source.ours
+    settings = {key: value for key, value in topics.items() if key.endswith("storage.topic")}
+    own = {key: f"{group}-{key.split('.')[0]}" for key in settings}
+    more = {"exactly.once.source.support": "enabled", "session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
+    with ConnectWorker.start(kafka.bootstrap, group, {**own, **more}) as worker:
+        killed = Shared(
+            worker, {**topics, **own, "group.id": group}, shared_source.name, shared_source.topic, shared_source.file,
+            shared_source.config,
+        )  # fmt: skip
+        killed.append(*(f"line {n}" for n in range(20)))
+        killed.let_worker_run()
+        wait_until(lambda: len(killed.lines()) == 20, "the worker's lines", HANDOVER_S, every_s=0.1)
+        worker.kill()
+        killed.append("the last")
+        assert "live Kafka Connect worker(s)" in str(killed.try_ours().error)
+        wait_until(lambda: killed.try_ours().status == "done", "the group without members", HANDOVER_S, every_s=0.5)
+        assert killed.lines() == [*(f"line {n}" for n in range(20)), "the last"]
+
+
+def written(sink: Shared) -> list[str]:
+    """Lines of the file."""
+    return sink.file.read_text("utf-8").splitlines() if sink.file.exists() else []
+
+
+def let_worker_write(sink: Shared, wanted: list[str]) -> None:
+    """Let the worker run the sink until the file holds `wanted`, then stop it."""
+    sink.let_worker_run()
+    wait_until(lambda: len(written(sink)) >= len(wanted), f"the worker's {wanted}", HANDOVER_S, every_s=0.1)
+    sink.worker.rest.stop(sink.name)
+    assert written(sink) == wanted
+
+
+def test_worker_then_ours_then_worker_write_each_line_once(shared_sink: Shared, produce: TopicProducer):
+    wanted: list[str] = []
+
+    def more(*values: str) -> None:
+        produce(shared_sink.topic, [(0, None, value) for value in values])
+        wanted.extend(values)
+
+    more("one", "zwei é")
+    let_worker_write(shared_sink, wanted)
+    more("three", "日本4")
+    assert shared_sink.run_ours().status == "done"
+    assert written(shared_sink) == wanted
+    (ours,) = shared_sink.worker.rest.offsets(shared_sink.name)
+    assert ours["offset"] == {"kafka_offset": 4}
+    more("five")
+    let_worker_write(shared_sink, wanted)
+    more("six")
+    shared_sink.run_ours()
+    assert written(shared_sink) == wanted
+
+
+def test_offsets_altered_at_the_worker_count_for_our_run(shared_sink: Shared, produce: TopicProducer):
+    produce(shared_sink.topic, [(0, None, value) for value in ("one", "two", "three")])
+    let_worker_write(shared_sink, ["one", "two", "three"])
+    place = {"kafka_topic": shared_sink.topic, "kafka_partition": 0}
+    shared_sink.worker.rest.alter_offsets(shared_sink.name, [{"partition": place, "offset": {"kafka_offset": 2}}])
+    shared_sink.run_ours()
+    assert written(shared_sink) == ["one", "two", "three", "three"]
+
+
+def test_run_of_a_sink_that_a_live_worker_runs_is_refused(shared_sink: Shared, produce: TopicProducer):
+    produce(shared_sink.topic, [(0, None, "one")])
+    shared_sink.let_worker_run()
+    wait_until(lambda: written(shared_sink) == ["one"], "the worker's line", HANDOVER_S, every_s=0.1)
+    refused = shared_sink.try_ours()
+    assert refused.status == "failed"
+    assert f"connect-{shared_sink.name}" in str(refused.error)
+    shared_sink.worker.rest.stop(shared_sink.name)
+    assert shared_sink.run_ours().status == "empty"
+
+
+def test_connector_that_the_worker_refuses_or_that_fails_is_said_in_its_words(shared_sink: Shared):
+    rest = shared_sink.worker.rest
+    with pytest.raises(DevStackError, match="Failed to find any class that implements Connector"):
+        rest.create(shared_sink.name, {"connector.class": "NoSuchSink"})
+    shared_sink.let_worker_run()
+    with pytest.raises(DevStackError, match="Connectors must be in the STOPPED state"):
+        rest.alter_offsets(shared_sink.name, [{"partition": {"kafka_topic": "x"}, "offset": None}])
+    rest.delete(shared_sink.name)
+    nowhere = {**shared_sink.config, "file": str(shared_sink.file.parent / "no" / "such" / "folder")}
+    with pytest.raises(DevStackError, match=f"Connector {shared_sink.name} failed: .*find or create file"):
+        rest.create(shared_sink.name, nowhere)
+    rest.delete(shared_sink.name)
+    rest.delete(shared_sink.name)  # Nothing to delete is no error.
+    assert shared_sink.name not in rest.names()

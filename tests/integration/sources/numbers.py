@@ -1,0 +1,84 @@
+"""The verifying source of these tests: source partition `p` holds the numbers 0, 1, 2 ... up to what a file says.
+
+The file is a JSON list of counts, one per source partition; a test makes it grow. Values are `{"p": p, "n": n}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow_connect.api import ConfigDef, ConfigKey, ConfigType, SourceConnector, SourceRecord, SourceTask
+from airflow_connect.api.source import ExactlyOnceSupport
+
+
+class NumbersTask(SourceTask):
+    """Reads the partitions `numbers.assigned`, in turns."""
+
+    def start(self, config: Mapping[str, str]) -> None:
+        self.config = config
+        self.batch = int(config.get("numbers.batch", "7"))
+        counts = json.loads(Path(config["numbers.file"]).read_text())
+        mine = [int(p) for p in config["numbers.assigned"].split(",") if p]
+        offsets = self.context.offset_reader.offsets([{"p": p} for p in mine])
+        self.next = {p: int(offset["n"]) if offset else 0 for p, offset in zip(mine, offsets, strict=True)}
+        self.ends = {p: counts[p] for p in mine}
+        self._note("start", dict(self.next))
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        time.sleep(float(self.config.get("numbers.pause", "0")))
+        waiting = [p for p in self.next if self.next[p] < self.ends[p]]
+        if not waiting:
+            return None
+        p = min(waiting, key=lambda p: self.next[p])
+        first, self.next[p] = self.next[p], min(self.next[p] + self.batch, self.ends[p])
+        return [self.record(p, n) for n in range(first, self.next[p])]
+
+    def record(self, p: int, n: int) -> SourceRecord:
+        return SourceRecord(
+            topic=self.config["topic"],
+            partition=p % int(self.config.get("numbers.topic.partitions", "1")),
+            value={"p": p, "n": n},
+            source_partition={"p": p},
+            source_offset={"n": n + 1},
+        )
+
+    def has_ended(self) -> bool:
+        return all(self.next[p] >= self.ends[p] for p in self.next)
+
+    def stop(self) -> None:
+        self._note("stop", None)
+
+    def _note(self, what: str, value: Any) -> None:
+        if notes := self.config.get("numbers.notes"):
+            with Path(notes).open("a") as file:
+                file.write(json.dumps([what, os.getpid(), value]) + "\n")
+
+
+class NumbersConnector(SourceConnector):
+    """Shares the partitions among at most `tasks.max` tasks."""
+
+    task_class = NumbersTask
+    config_def = ConfigDef().define(
+        ConfigKey("numbers.file", ConfigType.STRING),
+        ConfigKey("topic", ConfigType.STRING),
+    )
+
+    def task_configs(self, max_tasks: int) -> list[Mapping[str, str]]:
+        count = len(json.loads(Path(self.config["numbers.file"]).read_text()))
+        tasks = max(1, min(max_tasks, count))
+        return [
+            {**self.config, "numbers.assigned": ",".join(str(p) for p in range(task, count, tasks))}
+            for task in range(tasks)
+        ]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        said = config.get("numbers.support", "supported")
+        return ExactlyOnceSupport(said) if said else None
+
+    def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
+        return config.get("numbers.boundaries") == "true"

@@ -1,0 +1,137 @@
+"""A run of a source is killed, stopped, doubled: every number arrives once all the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import SKIP
+from airflow_connect.runtime.executor.task import run_task
+from airflow_connect.testing.runs import InProcessEngine
+from tests.integration.sources.conftest import Numbers
+
+pytestmark = [pytest.mark.crash, pytest.mark.integration]
+
+POINTS = (*crash_points.SOURCE_DRIVER_POINTS, *crash_points.SOURCE_TASK_POINTS)
+ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS", "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "10"))
+
+
+def test_killed_rounds_with_other_numbers_of_tasks(numbers: Numbers, monkeypatch: pytest.MonkeyPatch):
+    chance, counts = random.Random(20261122), [0, 0, 0, 0]
+    for _ in range(ROUNDS):
+        counts = [count + chance.randint(0, 30) for count in counts]
+        numbers.feed(*counts)
+        monkeypatch.setenv(SKIP, str(chance.randrange(4)))
+        boundary = chance.choice(["poll", "interval"])
+        numbers.start(
+            crash_at=chance.choice(POINTS),
+            tasks_max=str(chance.randint(1, 4)),
+            transaction_boundary=boundary,
+            transaction_boundary_interval_ms=str(chance.choice([0, 5, 10_000])),
+            numbers_batch=str(chance.randint(1, 9)),
+        ).wait()
+
+    numbers.run(tasks_max="3")
+    numbers.assert_exactly_once(*counts)
+
+
+def test_two_runs_at_once_copy_once_and_the_older_one_is_fenced(numbers: Numbers):
+    numbers.feed(40, 40)
+    both = [numbers.start(numbers_batch="2", numbers_pause="0.02") for _ in range(2)]
+    reports = [process.wait() for process in both]
+
+    assert all(r is not None and (r.error is None or r.error["code"] == "run.fenced") for r in reports), reports
+    numbers.run()
+    numbers.assert_exactly_once(40, 40)
+
+
+class RacingEngine(InProcessEngine):
+    """Starts a second attempt of every task while the first one is on its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[Any] = []
+
+    def run(self, settings: Any, tasks: Any) -> Any:
+        reports = []
+        for task in tasks:
+
+            def first(task: Any = task) -> None:
+                try:
+                    reports.append(run_task(settings, task, attempt=0))
+                except Exception as error:  # noqa: BLE001 (looked at by the test)
+                    self.errors.append(error)
+
+            thread = threading.Thread(target=first)
+            thread.start()
+            thread.join(0.4)
+            reports.append(run_task(settings, task, attempt=1))
+            thread.join()
+        return [report for report in reports if report.attempt == 1]
+
+
+def test_two_attempts_of_a_task_race_and_the_later_one_fences_the_earlier(numbers: Numbers):
+    from airflow_connect.runtime.driver.run import run_connector
+
+    numbers.feed(60)
+    engine = RacingEngine()
+
+    report = run_connector(numbers.spec(numbers_batch="2", numbers_pause="0.05", tasks_max="1"), engine=engine)
+
+    assert report.status == "done", report.error
+    assert [(error.code, error.retriable) for error in engine.errors] == [("task.taken_over", True)]
+    numbers.assert_exactly_once(60)
+
+
+def test_task_of_an_older_run_that_starts_late_sees_the_newer_claim(numbers: Numbers):
+    from airflow_connect.api.errors import FencedError
+    from airflow_connect.runtime.driver.run import run_connector
+
+    class Late(InProcessEngine):
+        def run(self, settings: Any, tasks: Any) -> Any:
+            late.append((settings, tasks))
+            return super().run(settings, tasks)
+
+    late: list[Any] = []
+    numbers.feed(5, 5, 5)
+    run_connector(numbers.spec(tasks_max="3"), engine=Late())
+    numbers.feed(9, 9, 9)
+    numbers.run(tasks_max="1")
+    numbers.feed(12, 12, 12)
+
+    settings, tasks = late[0]
+    for task in tasks:
+        with pytest.raises(FencedError, match="of the same connector has taken over"):
+            run_task(settings, task, attempt=0)
+    numbers.assert_exactly_once(9, 9, 9)
+
+
+def test_transaction_that_was_open_for_too_long_is_ended_by_kafka_and_copied_again(numbers: Numbers):
+    numbers.feed(12)
+    numbers.config |= {
+        "producer.override.transaction.timeout.ms": "1000",
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "60000",
+    }
+
+    report = numbers.try_run(numbers_batch="3", numbers_pause="6")
+
+    if report.error is not None:
+        assert report.error["retriable"], report.error
+    numbers.run()
+    numbers.assert_exactly_once(12)
+
+
+def test_task_is_stopped_once_whatever_happens(numbers: Numbers, tmp_path: Path):
+    notes = tmp_path / "notes"
+    numbers.feed(3)
+    numbers.run(tasks_max="1", numbers_notes=str(notes))
+
+    assert [json.loads(line)[0] for line in notes.read_text().splitlines()] == ["start", "stop"]

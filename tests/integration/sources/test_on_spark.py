@@ -1,0 +1,72 @@
+"""Sources on Spark and through the command line, and a broker that goes away in the middle of a transaction."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.cli.main import build_parser, execute
+from airflow_connect.cli.terminal import Terminal
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.engine.spark import SparkEngine
+from tests.integration.sources.conftest import Numbers
+from tests.support.kafka_data import create_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+
+def command(name: str, *files: Path) -> str:
+    """What a command that succeeds prints, on both streams."""
+    out, err = io.StringIO(), io.StringIO()
+    arguments = build_parser().parse_args([name, *map(str, files)])
+    assert execute(arguments, Terminal(out, err)) == 0, err.getvalue()
+    return out.getvalue() + err.getvalue()
+
+
+def test_run_on_spark_and_by_the_command_line(numbers: Numbers, tmp_path: Path):
+    numbers.feed(50, 40, 30)
+    with SparkEngine({"spark.master": "local[2]"}) as engine:
+        report = run_connector(numbers.spec(tasks_max="3"), engine=engine)
+    assert (report.status, report.records, report.tasks) == ("done", 120, 3), report.error
+
+    numbers.feed(51, 40, 30)
+    spec = numbers.spec()
+    worker, connector = tmp_path / "worker.properties", tmp_path / "numbers.json"
+    settings = {**spec.worker, "spark.master": "local[2]"}
+    worker.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    connector.write_text(json.dumps({"name": numbers.name, "config": dict(spec.connector)}))
+
+    planned = command("plan", worker, connector)
+    assert '{"p":0}' in planned and "2 tasks, exactly_once, a transaction per poll" in planned
+    assert f"1 record to {numbers.topic}" in command("standalone", worker, connector)
+    numbers.assert_exactly_once(51, 40, 30)
+
+
+def test_broker_that_restarts_in_the_middle_of_a_transaction_loses_and_doubles_nothing(
+    tmp_path: Path, unique_name: str
+):
+    with KafkaBroker.start() as broker:
+        create_topic(broker.bootstrap, unique_name, 1, None)
+        numbers = Numbers(broker.bootstrap, unique_name, unique_name, tmp_path / "counts.json")
+        notes = tmp_path / "notes"
+        numbers.feed(60)
+        numbers.config |= {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "300"}
+
+        def restart() -> None:
+            wait_until(notes.exists, "the task has started")
+            broker.restart()
+
+        restarting = threading.Thread(target=restart)
+        restarting.start()
+        report = numbers.try_run(numbers_batch="2", numbers_pause="0.1", tasks_max="1", numbers_notes=str(notes))
+        restarting.join()
+
+        assert report.error is None or report.error["retriable"], report.error
+        numbers.run()
+        numbers.assert_exactly_once(60)
