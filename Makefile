@@ -1,9 +1,11 @@
 # The targets of the project. Each first makes the environment in .venv, if it is missing or older than the lock.
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 or newer)
+#   WORKERS=4           how many processes run the tests, each with servers of its own; WORKERS=0: this one
 #   ARGS='...'          more arguments for the command of a target
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.matches-lock
@@ -39,7 +41,7 @@ demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S
 	@$(BIN)/airflow-connect demo $(ARGS)
 
 test: lint ## lint, then all tests on real servers, with 10 kill rounds
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
 
 soak: $(STAMP) ## the crash tests with 1,000 kill rounds; takes hours
 	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m crash --timeout=0 $(ARGS)

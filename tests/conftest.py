@@ -19,6 +19,7 @@ from airflow_connect.devstack.s3 import S3Server
 from tests.support.kafka_data import TopicProducer, create_topic
 
 if TYPE_CHECKING:
+    from airflow_connect.devstack.hdfs import HdfsCluster
     from tests.support.runs import Sink
 
 MakeTopic = Callable[..., str]
@@ -41,6 +42,15 @@ def s3() -> Iterator[S3Server]:
     """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."""
     with S3Server.start() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[HdfsCluster]:
+    """A real HDFS with one DataNode, shared by the session: `.url`. Restart, or fill, only one of your own."""
+    from airflow_connect.devstack.hdfs import HdfsCluster
+
+    with HdfsCluster.start() as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
-"""What arrived: every record's id, read back from the bucket through S3."""
+"""What arrived: every record's id, read back from the bucket through S3, or from files."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 from isal import igzip
 
 from airflow_connect.devstack.s3 import S3Server
+from tests.support.hdfs_files import all_files, get, split
 
 _ID = pa.schema([pa.field("id", pa.int64())])
 
@@ -30,27 +33,52 @@ def check_arrivals(s3: S3Server, bucket: str, prefix: str, records: int) -> Arri
     """Read every object below `prefix`: ids 0 to `records - 1` must be there exactly once."""
     client = s3.client(max_pool_connections=8)
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    listed = [(entry["Key"], entry["Size"]) for page in pages for entry in page.get("Contents", ())]
+    listed = {entry["Key"]: entry["Size"] for page in pages for entry in page.get("Contents", ())}
+    unfinished = client.list_multipart_uploads(Bucket=bucket, Prefix=prefix).get("Uploads", [])
+    return _check(
+        listed, lambda key: client.get_object(Bucket=bucket, Key=key)["Body"].read(), records, len(unfinished)
+    )
+
+
+def check_files(folder: Path, records: int) -> Arrived:
+    """The same for files below a directory."""
+    found = {str(path): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    listed = {path: size for path, size in found.items() if "/+tmp/" not in path}
+    return _check(listed, lambda path: Path(path).read_bytes(), records, len(found) - len(listed))
+
+
+def check_hdfs(directory: str, records: int) -> Arrived:
+    """The same for files of an HDFS below `hdfs://host:port/directory`."""
+    found = all_files(directory)
+    listed = {name: size for name, size in found.items() if "+tmp" not in name.split("/")}
+    return _check(listed, lambda name: get(f"{directory}/{name}"), records, len(found) - len(listed))
+
+
+def remove_hdfs(directory: str) -> None:
+    """Delete a directory of an HDFS with all that is in it."""
+    hdfs, path = split(directory)
+    hdfs.delete(path, True)
+
+
+def _check(listed: dict[str, int], read: Callable[[str], bytes], records: int, unfinished: int) -> Arrived:
     seen = np.zeros(records, dtype=np.int64)
     with ThreadPoolExecutor(4) as pool:
-        for ids in pool.map(lambda found: _ids(client.get_object(Bucket=bucket, Key=found[0])), listed):
+        for ids in pool.map(lambda name: _ids(read(name)), listed):
             np.add.at(seen, ids, 1) if len(ids) < 1000 else seen.__iadd__(np.bincount(ids, minlength=records))
     missing, doubled = int((seen == 0).sum()), int((seen > 1).sum())
-    unfinished = client.list_multipart_uploads(Bucket=bucket, Prefix=prefix).get("Uploads", [])
     problems = [
         text
         for count, text in (
             (missing, f"{missing} records are missing"),
             (doubled, f"{doubled} records are there twice"),
-            (len(unfinished), f"{len(unfinished)} uploads are unfinished"),
+            (unfinished, f"{unfinished} uploads or temporary files are unfinished"),
         )
         if count
     ]
-    return Arrived(len(listed), sum(size for _, size in listed), "; ".join(problems))
+    return Arrived(len(listed), sum(listed.values()), "; ".join(problems))
 
 
-def _ids(answer: dict) -> np.ndarray:
-    body = answer["Body"].read()
+def _ids(body: bytes) -> np.ndarray:
     if body[:4] == b"PAR1":
         return pq.read_table(io.BytesIO(body), columns=["id"]).column(0).to_numpy()
     if body[:2] == b"\x1f\x8b":

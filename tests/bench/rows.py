@@ -41,6 +41,13 @@ AVRO = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+# The HDFS sink has no compression around JSON.
+HDFS_JSON = {**JSON, "format.class": f"{_CONFLUENT}.hdfs.json.JsonFormat"}
+HDFS_PARQUET = {
+    **{key: value for key, value in PARQUET.items() if not key.startswith("s3.")},
+    "format.class": f"{_CONFLUENT}.hdfs.parquet.ParquetFormat",
+    "parquet.codec": "snappy",
+}
 _TRANSFORMS = "org.apache.kafka.connect.transforms"
 THREE_STEPS = {
     "transforms": "offset,rename,mask",
@@ -53,6 +60,7 @@ THREE_STEPS = {
 }
 """Kafka's offset as a field, two fields renamed, one masked."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
+_COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
 
 
@@ -66,6 +74,7 @@ class Row:
         load: the topic.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
+        store: where the copy goes: `s3`, `local` (files in a directory) or `hdfs`.
     """
 
     name: str
@@ -73,6 +82,7 @@ class Row:
     load: Load
     config: dict[str, str] = field(default_factory=dict)
     cold: bool = False
+    store: str = "s3"
 
 
 def all_rows(records: int) -> list[Row]:
@@ -92,6 +102,17 @@ def all_rows(records: int) -> list[Row]:
         Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
         Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),
     ]
+    main += [
+        Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")
+        for row in main
+        if row.name in ("raw-gzip", "raw-none", "json-hourly", "parquet")
+    ]
+    main += [
+        Row("hdfs-json-hourly", "JSON lines in 24 hourly directories: HDFS", hours, HDFS_JSON, store="hdfs"),
+        Row("hdfs-parquet", "typed Parquet, snappy: HDFS", hours, HDFS_PARQUET, store="hdfs"),
+        Row("json-plain", "JSON lines in 24 hourly directories, not compressed", hours, JSON),
+        Row("parquet-snappy", "typed Parquet, snappy", hours, {**PARQUET, "parquet.codec": "snappy"}),
+    ]
     sweeps = [
         Row(f"partitions-{count}", f"JSON lines, hourly, {count} partitions", Load(count, 24, records), json)
         for count in (1, 2, 8, 200)
@@ -104,4 +125,12 @@ def all_rows(records: int) -> list[Row]:
         Row(f"backlog-{name}", f"JSON lines, hourly, {name} million records", replace(hours, records=size), json)
         for name, size in (("0.1", 100_000), ("1", 1_000_000), ("10", 10_000_000))
     ]
-    return main + sweeps
+    late, few = Load(2, 48, records // 4, late_percent=20), Load(2, 48, records // 400, late_percent=20)
+    cut = {**json, "flush.size": "10000"}
+    of_files = [
+        Row("late-compact", "a fifth late, 48 hours, files.per.partition=compact", late, {**cut, **_COMPACT}),
+        Row("late-classic", "a fifth late, 48 hours", late, cut),
+        Row("late-compact-few", "the same, fewer records, compact", few, {**cut, **_COMPACT}),
+        Row("late-interval-few", "the same with rotate.interval.ms of an hour", few, {**cut, **_INTERVAL}),
+    ]
+    return main + sweeps + of_files

@@ -10,6 +10,7 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -26,12 +27,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
 from airflow_connect.api.run import RunReport  # noqa: E402
+from airflow_connect.devstack.hdfs import HdfsCluster  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
 from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
-from tests.bench.arrivals import check_arrivals, remove  # noqa: E402
+from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
@@ -54,7 +56,7 @@ class Measured:
     copy_records_per_s: int
     cpu_s_per_million: float
     kafka_cpu_s_per_million: float
-    s3_cpu_s_per_million: float
+    store_cpu_s_per_million: float
     peak_memory_mb: int
     objects: int
     mb_per_million: float
@@ -68,24 +70,25 @@ class Bench:
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         """Start both servers; their data lies in `folder`."""
         self._stack = stack
+        self._folder, self._files = folder, folder / "files"
         self.kafka = stack.enter_context(KafkaBroker.start(folder / "kafka", heap_mb=1024))
         self.s3 = stack.enter_context(S3Server.start(folder / "s3", heap_mb=1024))
         self.s3.client().create_bucket(Bucket=BUCKET)
         self._filled: set[Load] = set()
         self._registry: SchemaRegistry | None = None
         self._warm: subprocess.Popen[str] | None = None
+        self._hdfs: HdfsCluster | None = None
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
         self._fill(row.load)
         prefix = f"d{uuid.uuid4().hex[:8]}"
         connector = self._connector(row, prefix)
-        before = cpu_seconds(self.kafka.pid), cpu_seconds(self.s3.pid)
+        before = cpu_seconds(self.kafka.pid), self._store_cpu_s(row)
         run = self._run_cold if row.cold else self._run_warm
         seconds, cpu, peak, report = run(connector)
-        servers = cpu_seconds(self.kafka.pid) - before[0], cpu_seconds(self.s3.pid) - before[1]
-        arrived = check_arrivals(self.s3, BUCKET, prefix + "/", row.load.records)
-        remove(self.s3, BUCKET, prefix + "/")
+        servers = cpu_seconds(self.kafka.pid) - before[0], self._store_cpu_s(row) - before[1]
+        arrived = self._arrived(row, prefix)
         problem = arrived.problem if report.status == "done" else f"{report.status}: {report.error}"
         copy_seconds = report.phases_ms.get("copy", 0) / 1000
         millions = row.load.records / 1e6
@@ -98,13 +101,41 @@ class Bench:
             copy_records_per_s=round(row.load.records / copy_seconds) if copy_seconds else 0,
             cpu_s_per_million=round(cpu / millions, 2),
             kafka_cpu_s_per_million=round(servers[0] / millions, 2),
-            s3_cpu_s_per_million=round(servers[1] / millions, 2),
+            store_cpu_s_per_million=round(servers[1] / millions, 2),
             peak_memory_mb=peak >> 20,
             objects=arrived.objects,
             mb_per_million=round(arrived.size_bytes / 1e6 / millions, 1),
             load_average=round(os.getloadavg()[0], 1),
             problem=problem,
         )
+
+    def _arrived(self, row: Row, prefix: str) -> Arrived:
+        """Count what a run has written, and remove it."""
+        if row.store == "local":
+            arrived = check_files(self._files / prefix, row.load.records)
+            shutil.rmtree(self._files / prefix, ignore_errors=True)
+            return arrived
+        if row.store == "hdfs":
+            directory = f"{self.hdfs.url}/{prefix}"
+            arrived = check_hdfs(directory, row.load.records)
+            remove_hdfs(directory)
+            return arrived
+        arrived = check_arrivals(self.s3, BUCKET, prefix + "/", row.load.records)
+        remove(self.s3, BUCKET, prefix + "/")
+        return arrived
+
+    @property
+    def hdfs(self) -> HdfsCluster:
+        """A NameNode and a DataNode, started when they are needed first."""
+        if self._hdfs is None:
+            self._hdfs = self._stack.enter_context(HdfsCluster.start(self._folder / "hdfs", heap_mb=1024))
+        return self._hdfs
+
+    def _store_cpu_s(self, row: Row) -> float:
+        """CPU time of the servers that hold the files."""
+        if row.store == "hdfs":
+            return sum(cpu_seconds(node.pid) for node in (self.hdfs.namenode, *self.hdfs.datanodes))
+        return cpu_seconds(self.s3.pid)
 
     def warm_up(self) -> None:
         """Start the session and let it copy a little."""
@@ -194,19 +225,28 @@ class Bench:
     def _connector(self, row: Row, prefix: str) -> dict[str, str]:
         return {
             "name": f"{row.name}-{prefix}",
-            "connector.class": "io.confluent.connect.s3.S3SinkConnector",
             "tasks.max": "2",
             "topics": row.load.topic,
             "topics.dir": prefix,
+            **self._store(row),
+            "flush.size": "1000000",
+            **row.config,
+            **({"value.converter.schema.registry.url": self._registry.url} if row.load.is_avro else {}),
+        }
+
+    def _store(self, row: Row) -> dict[str, str]:
+        if row.store == "local":
+            return {"connector.class": "LocalSink", "store.url": f"file://{self._files}"}
+        if row.store == "hdfs":
+            return {"connector.class": "io.confluent.connect.hdfs.HdfsSinkConnector", "store.url": self.hdfs.url}
+        return {
+            "connector.class": "io.confluent.connect.s3.S3SinkConnector",
             "s3.bucket.name": BUCKET,
             "s3.region": self.s3.region,
             "store.url": self.s3.endpoint_url,
             "aws.access.key.id": self.s3.access_key,
             "aws.secret.access.key": self.s3.secret_key,
             "storage.class": "io.confluent.connect.s3.storage.S3Storage",
-            "flush.size": "1000000",
-            **row.config,
-            **({"value.converter.schema.registry.url": self._registry.url} if row.load.is_avro else {}),
         }
 
 
@@ -260,7 +300,7 @@ _COLUMNS: list[tuple[str, Any]] = [
     ("run s", lambda m: f"{m.seconds:.1f}"),
     ("CPU s/M", lambda m: f"{m.cpu_s_per_million:.2f}"),
     ("Kafka", lambda m: f"{m.kafka_cpu_s_per_million:.2f}"),
-    ("S3", lambda m: f"{m.s3_cpu_s_per_million:.2f}"),
+    ("store", lambda m: f"{m.store_cpu_s_per_million:.2f}"),
     ("peak MB", lambda m: str(m.peak_memory_mb)),
     ("objects", lambda m: str(m.objects)),
     ("MB/M", lambda m: f"{m.mb_per_million:.1f}"),

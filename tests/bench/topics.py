@@ -46,17 +46,21 @@ class Load:
             a writer of hourly directories.
         records: in the whole topic; their ids are 0 to `records - 1`.
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
+        late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
+            records, which are of any earlier instant.
     """
 
     partitions: int
     directories: int
     records: int
     is_avro: bool = False
+    late_percent: int = 0
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
-        return f"load-{self.partitions}p-{self.directories}d-{self.records}{'-avro' if self.is_avro else ''}"
+        kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
     def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
         """Partition, value and timestamp of every record, the same in every run.
@@ -77,10 +81,15 @@ class Load:
         chosen, words = random.Random(20), _TEXT.split()
         notes = [" ".join(chosen.choices(words, k=24)) for _ in range(1000)]
         for n in range(self.records):
-            # Scattered over the directories, and every partition meets every directory.
-            stamp = FIRST_MS + (n // self.partitions * 7919 % self.directories) * HOUR_MS + n % 3_600_000
             bits = chosen.getrandbits(128)
-            yield n, stamp, bits, notes[(bits >> 50) % 1000]
+            yield n, FIRST_MS + self._since_first_ms(n, bits), bits, notes[(bits >> 50) % 1000]
+
+    def _since_first_ms(self, n: int, bits: int) -> int:
+        if not self.late_percent:
+            # Scattered over the directories, and every partition meets every directory.
+            return (n // self.partitions * 7919 % self.directories) * HOUR_MS + n % HOUR_MS
+        now = n * self.directories * HOUR_MS // self.records
+        return (bits >> 100) * now >> 28 if (bits >> 60) % 100 < self.late_percent else now
 
 
 def _json_head(n: int, stamp: int, bits: int) -> str:

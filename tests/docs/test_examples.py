@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api import plugins as registered
 from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.plugins import PluginKind, resolve
 from airflow_connect.api.properties_file import parse_properties
 from airflow_connect.api.run import RunReport
+from airflow_connect.api.source_keys import source_keys
 from airflow_connect.api.worker_config import WorkerConfig, worker_keys
-from airflow_connect.connectors.s3.config import config_def
 from airflow_connect.converters.registry.avro_converter import AvroConverter
 from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
 from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
@@ -31,6 +33,7 @@ NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
     "max.message.bytes",
+    "auto.create.topics.enable",
     # Kafka Connect's clients and sources, Spark, error reports, namespaces of Python.
     "consumer.override.auto.offset.reset",
     "auto.offset.reset",
@@ -52,6 +55,11 @@ NOT_OURS = {
     # Settings of config providers.
     "allowed.paths",
     "allowlist.pattern",
+    # Hive: a table property, a name of a table, a topic with a dot.
+    "avro.schema.literal",
+    "a.b",
+    "shop.orders",
+    "raw.kafka_shop_orders",
     # Wrong on purpose.
     "run.max.record",
 }
@@ -126,7 +134,8 @@ def keys_in(span: str) -> list[str]:
 def is_known(name: str) -> bool:
     plugins = [definition for _, definition in (*transformations().values(), *predicates().values())]
     plugins += [converter.config_def for converter in (AvroConverter, JsonSchemaConverter, ProtobufConverter)]
-    definitions = (config_def(), worker_keys(), *plugins)
+    connectors = [registered.load(resolve(PluginKind.CONNECTOR, n)) for n in registered.built_in(PluginKind.CONNECTOR)]
+    definitions = (worker_keys(), source_keys(), *(c.config_def for c in connectors), *plugins)
     if (
         name in NOT_OURS
         or name in error_code_page.codes()

@@ -1,8 +1,8 @@
-"""The example source, found by its entry point: what it reads, where it goes on, and that no run takes it yet."""
+"""The example source, found by its entry point: what it reads and where it goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,23 @@ import pytest
 from airflow_connect.api import ConfigError, PluginKind, SourceConnector, SourceTask
 from airflow_connect.api.plugins import load_class, resolve
 from airflow_connect.api.resolved_config import connector_definition
+from airflow_connect.testing import SourceConformance
 
-pytestmark = pytest.mark.usefixtures("installed_examples")
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("installed_examples")]
+
+
+class TestLinesSource(SourceConformance):
+    connector_class = "LinesSource"
+
+    def connector_config(self, place: Path, topic: str) -> Mapping[str, str]:
+        (place / "lines.txt").touch()
+        return {"lines.file": str(place / "lines.txt"), "topic": topic}
+
+    def feed(self, place: Path, first: int, count: int) -> Sequence[Any]:
+        lines = [f"line {n}" for n in range(first, first + count)]
+        with (place / "lines.txt").open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return lines
 
 
 class Context:
@@ -80,9 +95,10 @@ def test_committed_offset_is_where_it_goes_on_and_the_end_was_frozen_at_the_star
     assert [value for batch in batches for value in batch] == [str(n) for n in range(100, 1200)]
 
 
-def test_run_refuses_it_with_a_sentence(tmp_path: Path):
-    with pytest.raises(ConfigError, match="LinesSource is a source connector, and this version runs sink connectors"):
-        connector_definition({"connector.class": "LinesSource", "name": "n", "topic": "t"})
+def test_keys_of_every_source_are_added_to_its_own():
+    definition = connector_definition({"connector.class": "LinesSource", "name": "n", "topic": "t"})
+
+    assert {"lines.file", "topic", "transaction.boundary", "run.idle.polls"} <= set(definition.keys)
 
 
 def test_entry_points_of_the_installed_distribution_are_found(installed_examples: Path):

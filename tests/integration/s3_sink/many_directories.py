@@ -18,7 +18,7 @@ from airflow_connect.api.run import StagedFile
 from airflow_connect.api.schema import INT64, STRING, struct
 from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
-from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
+from airflow_connect.connectors.storage.opening import open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.store import FileIdentity
@@ -85,7 +85,7 @@ def main(budget_mb: int, directories: int, records: int) -> None:
         "format.class": "JsonFormat", "partitioner.class": "FieldPartitioner", "partition.field.name": "d",
     }  # fmt: skip
     config = S3SinkConfig.from_config(raw)
-    plan = open_task_plan(StorageConfig(config.layout, config.rotation, config.format, config.nulls), RoleContext(raw))
+    plan = open_task_plan(config.storage, RoleContext(raw))
     plan = dataclasses.replace(plan, memory_budget_bytes=budget_mb << 20)
     stager = DiskStager()
     task = StorageSinkTask(plan, stager, [OffsetRange("t", 0, 0, records)])

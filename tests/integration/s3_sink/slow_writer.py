@@ -115,6 +115,26 @@ class SlowWriter:
         self.base = None
 
 
+def slow_compact_copy(rows: Sequence[Row], flush_size: int, mode: str) -> dict[tuple[str, int], list[int]]:
+    """What `files.per.partition=compact` makes of `rows`, told afterwards: gather first, then cut.
+
+    Every record goes to the pile of its directory and of one version; piles are cut into `flush_size` records each.
+    """
+    piles: dict[tuple[str, str | None, int | None], list[int]] = {}
+    for row in (row for row in rows if not row.fails):
+        others = [(schema, version) for place, schema, version in piles if place == row.directory and schema]
+        home = (row.schema, row.version)
+        if row.schema is not None and mode != "NONE":
+            pick = min if mode == "FORWARD" else max
+            home = pick([*others, home], key=lambda found: found[1] or 0)
+        piles.setdefault((row.directory, *home), []).append(row.offset)
+    return {
+        (place, pile[start]): pile[start : start + flush_size]
+        for (place, _, _), pile in piles.items()
+        for start in range(0, len(pile), flush_size)
+    }
+
+
 def expected_keys(
     objects: Mapping[tuple[str, int], Sequence[int]], topic: str, partition: int, extension: str = ".json"
 ) -> dict[str, list[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given, settings
@@ -17,10 +18,10 @@ from airflow_connect.api.run import PartitionReport
 from airflow_connect.api.schema import INT64, OPTIONAL_STRING, STRING, Schema, map_of, struct
 from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.s3.config import S3SinkConfig
-from airflow_connect.connectors.storage.opening import StorageConfig, open_task_plan
+from airflow_connect.connectors.storage.opening import open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
 from tests.integration.s3_sink.fake_store import MemoryStager
-from tests.integration.s3_sink.slow_writer import Row, SlowWriter, expected_keys
+from tests.integration.s3_sink.slow_writer import Row, SlowWriter, expected_keys, slow_compact_copy
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000 // HOUR_MS * HOUR_MS
@@ -74,7 +75,7 @@ class Runs:
 
     def __init__(self, raw: dict[str, str]) -> None:
         config = sink_config(frozenset(raw.items()))
-        parts = StorageConfig(config.layout, config.rotation, config.format, config.nulls)
+        parts = config.storage
         self._plan = open_task_plan(parts, RoleContext(raw, now_ms=START_MS, flush_on_end=False))
         self.objects: dict[str, list[int]] = {}
         self.order: list[str] = []
@@ -176,6 +177,30 @@ def test_schema_changes_end_files_where_a_long_running_sink_ends_them(
     slow = SlowWriter(flush_size, compatibility=mode)
 
     assert runs.objects == expected_keys(slow.copy(rows), "t", 3)
+
+
+@given(
+    rows=logs(),
+    flush_size=st.sampled_from([1, 2, 5, 100]),
+    mode=st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]),
+    cuts=st.lists(st.integers(1, 80), max_size=3),
+)
+@settings(max_examples=100, deadline=None)
+def test_compact_files_are_piles_that_each_run_cuts(
+    rows: list[Row], flush_size: int, mode: str, cuts: list[int]
+) -> None:
+    compact = {"files.per.partition": "compact", "flush.size": str(flush_size), "schema.compatibility": mode}
+    # None of these ends a file.
+    rotation = {"rotate.interval.ms": "60000", "partitioner.max.open.files": "1"}
+    runs = Runs(raw_config(**TIME_BASED, **compact, **rotation))
+    end, expected = rows[-1].offset + 1, {}
+    for start, cut in pairwise([0, *sorted({cut for cut in cuts if cut < end}), end]):
+        runs.run(rows, cut)
+        part = [row for row in rows if start <= row.offset < cut]
+        expected |= expected_keys(slow_compact_copy(part, flush_size, mode), "t", 3)
+        assert (runs.committed, runs.reports[-1].left) == (cut, 0)
+
+    assert runs.objects == expected
 
 
 def test_schemas_of_the_model_are_those_of_the_task() -> None:
