@@ -121,6 +121,7 @@ class Rotation:
         self.last_directory: str | None = None
         self.schemas: dict[str, Schema | None] = {} if schema is None else {"": schema}
         self._next_schedule_ms = self._schedule_after(opened_ms)
+        self._taken: tuple[str, Schema | None] | None = None  # place of a schema that just came, and the one before
 
     def observe(self, timestamp_ms: int | None) -> None:
         """Take note of the timestamp of a record that then gets no directory; `before_write` does it too."""
@@ -143,9 +144,14 @@ class Rotation:
             SchemaError: the schema cannot be compared with the current one; the record is at fault.
         """
         self.observe(timestamp_ms)
+        self._taken = None
         if self.settings.keeps_schema and self.record_count == 0:
             self.take_schema(value_schema)
-        current = self.schemas.setdefault(self._place(directory), value_schema)
+        place = self._place(directory)
+        if place not in self.schemas:
+            self._taken = place, None
+            self.schemas[place] = value_schema
+        current = self.schemas[place]
         if (current is None) != (value_schema is None) and not self.settings.keeps_schema:
             return Reason.NULL_SCHEMA
         if self.record_count > 0:
@@ -169,6 +175,7 @@ class Rotation:
     def note_schema(self, directory: str, schema: Schema | None) -> None:
         """Take note of the schema of a record that was written."""
         self.schemas.setdefault(self._place(directory), schema)
+        self._taken = None
 
     def take_schema(self, schema: Schema | None) -> None:
         """With `keeps_schema` and nothing open: let `schema` count from now on, if the one that counts needs that.
@@ -179,13 +186,29 @@ class Rotation:
         current = self.schemas.get("")
         is_first = current is None and schema is not None
         if is_first or self.settings.schema_compatibility.should_change_file(schema, current):
+            self._taken = "", current
             self.schemas[""] = schema
+
+    def refused(self) -> None:
+        """The record of the last `before_write` could not be written: a schema that came with it does not count.
+
+        It would otherwise be the one of the next files of its directory, and refuse every record that fits them.
+        """
+        if self._taken is None:
+            return
+        place, before = self._taken
+        self._taken = None
+        if before is None:
+            self.schemas.pop(place, None)
+        else:
+            self.schemas[place] = before
 
     def _place(self, directory: str) -> str:
         return "" if self.settings.keeps_schema else directory
 
     def written(self, directory: str) -> Reason | None:
         """Count a record that was written; whether the open files must be closed now."""
+        self._taken = None
         self.record_count += 1
         self.open_directories[directory] = None
         self.last_directory = directory
@@ -198,6 +221,7 @@ class Rotation:
         if not self.settings.keeps_schema:
             self.schemas.clear()
         self.base_timestamp_ms = None
+        self._taken = None
 
     def idle(self, now_ms: int) -> Reason | None:
         """Whether the open files must be closed although no record is waiting.

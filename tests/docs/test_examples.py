@@ -42,6 +42,8 @@ NOT_OURS = {
     "exception.class.name",
     "exception.message",
     "error.code",
+    # Hadoop.
+    "dfs.namenode.kerberos.principal",
     "connect.decimal.precision",
     "connect.name",
     "connect.doc",
@@ -63,7 +65,7 @@ NOT_OURS = {
     # Wrong on purpose.
     "run.max.record",
 }
-FILES = re.compile(r".+\.(md|py|json|toml|lock|yaml|svg|properties|avro|parquet|gz|bin|env|example|keys|headers)")
+FILES = re.compile(r".+\.(md|py|json|toml|lock|yaml|svg|properties|avro|parquet|gz|bin|env|example|keys|headers|conf)")
 
 
 def shown(block: Block) -> str:

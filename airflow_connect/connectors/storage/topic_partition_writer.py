@@ -153,7 +153,11 @@ class TopicPartitionWriter:
             # Skipped records and dead letters since the last written one are settled too.
             self._commit_offset = record.offset
             self._rotation.before_write(directory, timestamp, record.value_schema, now_ms)
-        self._write(directory, self._rotation.current_schema(directory), record, timestamp)
+        try:
+            self._write(directory, self._rotation.current_schema(directory), record, timestamp)
+        except DataError:
+            self._rotation.refused()
+            raise
         # Only now: a record that ends files belongs to those that it opens, and one that fails is counted elsewhere.
         self._pending.read += 1
         if self._rotation.written(directory) is not None:

@@ -19,7 +19,7 @@ from airflow_connect.api.record import ConnectRecord, KafkaRecord, SinkRecord
 from airflow_connect.api.transform import Predicate
 from airflow_connect.runtime.executor import sink_loop
 from tests.unit.connectors.storage import avro_messages
-from tests.unit.connectors.storage.staging import JSON, NOW_MS, STRING, copy
+from tests.unit.connectors.storage.staging import HDFS, JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_columns import CONFIGS, ERRORS, HOURLY, ODD, SCHEMA, TEXTS
 
 KAFKA = "org.apache.kafka.connect"
@@ -28,6 +28,12 @@ WITH_SCHEMA = {"value.converter": JSON, "value.converter.schema.content": SCHEMA
 BYTES = {"value.converter": f"{KAFKA}.converters.ByteArrayConverter"}
 LONGS = {"value.converter": f"{KAFKA}.converters.LongConverter"}
 DOUBLES = {"value.converter": f"{KAFKA}.converters.DoubleConverter"}
+HDFS_PARQUET = {
+    "connector.class": HDFS,
+    "store.url": "hdfs://x:1",
+    "storage.class": "HdfsStorage",
+    "format.class": "ParquetFormat",
+}
 FORMATS = {
     name: {"format.class": f"io.confluent.connect.s3.format.{path}"}
     for name, path in {
@@ -243,6 +249,31 @@ def test_avro_of_two_schemas_goes_in_columns_through_transformations(file_format
         columnar, in_columns = copy(config, records, columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert in_columns == 3000 and len(columnar.files) > 3
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+@pytest.mark.parametrize("connector", ["S3", "HDFS"])
+def test_refused_record_takes_no_other_with_it(connector: str, columnar: bool) -> None:
+    hoist_odd = {
+        "transforms": "h",
+        "transforms.h.type": f"{KAFKA}.transforms.HoistField$Value",
+        "transforms.h.field": "wrapped",
+        "transforms.h.predicate": "even",
+        "transforms.h.negate": "true",
+        "predicates": "even",
+        "predicates.even.type": f"{__name__}:EvenOffset",
+    }
+    config = {"value.converter": STRING, **FORMATS["parquet"], **hoist_odd, "flush.size": "2", "errors.tolerance": "all"}
+    if connector == "HDFS":
+        config |= HDFS_PARQUET
+    # Strings are nothing that Parquet can hold, and one of them comes first.
+    records = [[KafkaRecord("t", 0, n, None, b"text", NOW_MS)] for n in range(9)]
+    with patch.object(sink_loop, "RECORD_BY_RECORD", 1):
+        outcome, _ = copy(config, records, columnar=columnar)
+    (report,) = outcome.reports
+    assert (outcome.error, report.written) == ("", 4)
+    # As in Confluent's sinks, the other schema ends files before it is found to be none for them.
+    assert [(file[1], file[3]) for file in outcome.files] == [(n, 1) for n in (1, 3, 5, 7)]
 
 
 def test_dropped_records_count_where_they_stand() -> None:
