@@ -263,7 +263,13 @@ def test_refused_record_takes_no_other_with_it(connector: str, columnar: bool) -
         "predicates": "even",
         "predicates.even.type": f"{__name__}:EvenOffset",
     }
-    config = {"value.converter": STRING, **FORMATS["parquet"], **hoist_odd, "flush.size": "2", "errors.tolerance": "all"}
+    config = {
+        "value.converter": STRING,
+        **FORMATS["parquet"],
+        **hoist_odd,
+        "flush.size": "2",
+        "errors.tolerance": "all",
+    }
     if connector == "HDFS":
         config |= HDFS_PARQUET
     # Strings are nothing that Parquet can hold, and one of them comes first.
