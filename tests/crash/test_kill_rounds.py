@@ -23,12 +23,13 @@ HDFS_ROUNDS = ROUNDS if ROUNDS != 10 else 2
 """An HDFS takes half a second to close a file, so that the short dose is shorter."""
 EVERY_POINT = (*DRIVER_POINTS, *TASK_POINTS)
 STORE_POINTS = (
+    crash_points.COMMITTED,
     crash_points.TASK_STAGED,
     crash_points.MANIFEST_WRITTEN,
     crash_points.PUBLISHING,
-    crash_points.COMMITTED,
 )
-"""Where a store matters; the other steps are the same for all, and are tried on S3 every time."""
+"""Where a store matters; the other steps are the same for all, and are tried on S3 every time. The last one leaves
+something to do."""
 
 ROUTED = {
     "transforms": "route",
