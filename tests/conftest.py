@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from airflow_connect.devstack.java_server import JavaServer
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.process import log_tail
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.kafka_data import TopicProducer, create_topic
 
@@ -30,18 +32,37 @@ settings.register_profile("searching", derandomize=False, deadline=None)
 settings.load_profile("searching" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "repeatable")
 
 
+_shared_servers: list[JavaServer] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say with a failure which of the shared servers is gone, and why: every test after that fails as well."""
+    report = yield
+    if report.failed:
+        gone = [server for server in _shared_servers if not server.is_running]
+        report.sections += [(f"{server.name} has ended by itself", log_tail(server.log_path)) for server in gone]
+    return report
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaBroker]:
     """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Restart only one of your own."""
     with KafkaBroker.start() as broker:
+        _shared_servers.append(broker)
         yield broker
+        _shared_servers.remove(broker)
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."""
     with S3Server.start() as server:
+        _shared_servers.append(server)
         yield server
+        _shared_servers.remove(server)
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +71,11 @@ def hdfs() -> Iterator[HdfsCluster]:
     from airflow_connect.devstack.hdfs import HdfsCluster
 
     with HdfsCluster.start() as cluster:
+        servers = [cluster.namenode, *cluster.datanodes]
+        _shared_servers.extend(servers)
         yield cluster
+        for server in servers:
+            _shared_servers.remove(server)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.connectors.s3 import task
+from airflow_connect.connectors.storage import task
 from tests.integration.s3_sink.objects import BYTES_CONVERTER, BYTES_FORMAT, Server, contents, raw
 from tests.support.runs import Sink
 from tests.support.s3_interceptor import S3Interceptor, error
