@@ -7,7 +7,6 @@ for seconds; the main thread stays free for signals.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import sys
 import threading
@@ -17,7 +16,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar
 
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes
+from airflow_connect.runtime.driver.process_tree import end_processes, own_token
 
 STOP_GRACE_S = 3.0
 T = TypeVar("T")
@@ -39,7 +38,6 @@ def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) 
         work: gets an event that is set when it should come to an end.
         terminal: gets a last word before the process ends with 130 (SIGINT) or 143 (SIGTERM).
     """
-    os.environ.setdefault(TOKEN_ENV, secrets.token_hex(16))
     stopping = threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
@@ -51,18 +49,18 @@ def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) 
             errors.append(error)
 
     thread = threading.Thread(target=target, name="run", daemon=True)
-    with _signals_raise():
+    with own_token() as token, _signals_raise():
         try:
             thread.start()
             thread.join()
         except Interrupted as interrupted:
-            _end(interrupted.number, stopping, thread, terminal)
+            _end(interrupted.number, token, stopping, thread, terminal)
     if errors:
         raise errors[0]
     return results[0]
 
 
-def _end(number: int, stopping: threading.Event, thread: threading.Thread, terminal: Terminal) -> NoReturn:
+def _end(number: int, token: str, stopping: threading.Event, thread: threading.Thread, terminal: Terminal) -> NoReturn:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, signal.SIG_IGN)
     stopping.set()
@@ -71,7 +69,7 @@ def _end(number: int, stopping: threading.Event, thread: threading.Thread, termi
     if driver is not None:
         driver.request_stop()
     thread.join(STOP_GRACE_S)
-    end_processes(os.environ[TOKEN_ENV], grace_s=0, spare=[os.getpid()])
+    end_processes(token, grace_s=0, spare=[os.getpid()])
     terminal.note("\nInterrupted. What was committed stays; the next run goes on behind it.")
     terminal.out.flush()
     # The thread may still be inside C code: nothing may follow, not even a commit.

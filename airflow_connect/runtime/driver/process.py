@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from airflow_connect.api.run import RunReport
-from airflow_connect.runtime.driver.process_tree import POLL_S, TOKEN_ENV, end_processes
+from airflow_connect.runtime.driver.process_tree import POLL_S, TOKEN_ENV, end_processes, new_token
 from airflow_connect.runtime.spec import RunSpec
 
 TAIL_LINES = 40
@@ -59,7 +58,7 @@ class DriverProcess:
             on_log: receives each line of the driver's standard error, without its line end, in a thread of
                 its own.
         """
-        self.token = secrets.token_hex(16)
+        self.token = new_token()
         self._on_log = on_log
         self._events: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._report: RunReport | None = None

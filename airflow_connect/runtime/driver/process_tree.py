@@ -2,7 +2,9 @@
 
 A driver has children that leave its process group (pyspark's Python daemon calls setpgid) and children that
 lose their parent (a worker whose daemon was killed). What they all keep is the environment that they
-inherited, so the driver's environment carries a token, and whoever has the token belongs to the run.
+inherited, so the driver's environment carries a token, and whoever has the token belongs to the run. A run that
+is started inside another one has `<token of the outer one>/<its own>`: the outer one ends it, and it never ends
+what is beside it.
 
 Where there is no /proc (macOS), only the process group of the driver is known; the Python workers there end
 by themselves when the JVM closes their sockets.
@@ -12,19 +14,43 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 TOKEN_ENV = "AIRFLOW_CONNECT_RUN_TOKEN"
 POLL_S = 0.02
 
 
+def new_token() -> str:
+    """A token that nobody has, below the one that this process has itself."""
+    own = secrets.token_hex(16)
+    outer = os.environ.get(TOKEN_ENV)
+    return f"{outer}/{own}" if outer else own
+
+
+@contextmanager
+def own_token() -> Iterator[str]:
+    """Give children that are started meanwhile a token of their own, and this process back what it had."""
+    before = os.environ.get(TOKEN_ENV)
+    token = os.environ[TOKEN_ENV] = new_token()
+    try:
+        yield token
+    finally:
+        if before is None:
+            del os.environ[TOKEN_ENV]
+        else:
+            os.environ[TOKEN_ENV] = before
+
+
 def processes_of(token: str) -> list[int]:
-    """Pids of the living processes whose environment carries `token`; [] where there is no /proc."""
+    """Pids of the living processes whose environment carries `token`, or one below it; [] where there is no /proc."""
     wanted = f"{TOKEN_ENV}={token}".encode()
-    return [pid for pid in _pids() if wanted in _environment(pid)]
+    below = wanted + b"/"
+    return [pid for pid in _pids() if any(e == wanted or e.startswith(below) for e in _environment(pid))]
 
 
 def end_processes(token: str, grace_s: float, spare: Iterable[int] = ()) -> None:

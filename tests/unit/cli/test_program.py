@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.runtime.driver.process_tree import TOKEN_ENV
 from tests.support.drivers import PROJECT, fake_driver_env, is_alive
 
 CLI = [sys.executable, "-m", "airflow_connect.cli"]
@@ -37,9 +38,16 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_ends_the_program_its_children_and_every_commit(
-    worker: Path, connector: Callable[..., Path], tmp_path: Path, number: signal.Signals, exit_code: int
+    worker: Path,
+    connector: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    exit_code: int,
 ) -> None:
     paths = {name: str(tmp_path / name) for name in ("pids", "stopped", "committed")}
+    monkeypatch.setenv(TOKEN_ENV, "of-a-run-that-started-this-program")
+    neighbour = subprocess.Popen(["sleep", "600"])
     program = start("standalone", worker, connector("orders", fake="hang", **paths))
 
     def pids() -> list[int]:
@@ -54,6 +62,9 @@ def test_signal_ends_the_program_its_children_and_every_commit(
     assert not (tmp_path / "committed").exists()
     assert [pid for pid in pids() if is_alive(pid)] == []
     assert err.endswith("Interrupted. What was committed stays; the next run goes on behind it.\n")
+    assert neighbour.poll() is None
+    neighbour.kill()
+    neighbour.wait()
 
 
 def test_follow_runs_again_until_it_is_interrupted(worker: Path, connector: Callable[..., Path]) -> None:
