@@ -19,7 +19,8 @@ TABLE = "CREATE TABLE IF NOT EXISTS files (name PRIMARY KEY, content, staged_as 
 def transaction(path: str) -> Iterator[Connection]:
     """One transaction, which waits for others; nothing of it stays if it fails."""
     try:
-        with closing(connect(path, timeout=60, isolation_level="IMMEDIATE")) as database, database:
+        with closing(connect(path, timeout=60, isolation_level=None)) as database, database:
+            database.execute("BEGIN IMMEDIATE")  # by itself, Python would begin behind the first SELECT
             database.execute(TABLE)
             yield database
     except OperationalError as error:
