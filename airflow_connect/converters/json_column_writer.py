@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 _QUOTED_AS_IT_IS = r"^[ !#-\[\]-~]*$"
 """Text of which JSON only wants to be quoted: printable ASCII without quotation mark and backslash."""
 
+_FIRST_PRINTABLE, _LAST_PRINTABLE = ord(" "), ord("~")
 _LOGICAL_NAMES = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
 
 ColumnWriter = Callable[["pa.Array[Any]"], "pa.Array[Any] | None"]
-_Part = str | tuple[int | None, ColumnWriter]
+_ScalarWriter = Callable[["pa.Array[Any]"], "tuple[pa.Array[Any], str] | None"]
+"""From a column to its text and what stands on both sides of each value: quotation marks, or nothing."""
+_Part = str | tuple[int | None, _ScalarWriter]
 """Text that every record has, or a field of the struct (None: the value itself) and what writes it."""
 
 
@@ -64,15 +67,19 @@ def _joined(values: Any, parts: list[_Part]) -> pa.Array[Any] | None:
     import pyarrow.compute as pc
 
     columns: list[Any] = []
+    between = ""
     for part in parts:
         if isinstance(part, str):
-            columns.append(pa.scalar(part))
+            between += part
             continue
         index, write = part
-        text = write(values if index is None else values.field(index))
-        if text is None:
+        written = write(values if index is None else values.field(index))
+        if written is None:
             return None
-        columns.append(text)
+        text, around = written
+        columns += [pa.scalar(between + around), text]
+        between = around
+    columns.append(pa.scalar(between))
     try:
         joined: Any = pc.binary_join_element_wise(*columns, "")
     except pa.ArrowCapacityError:
@@ -80,7 +87,7 @@ def _joined(values: Any, parts: list[_Part]) -> pa.Array[Any] | None:
     return joined if isinstance(joined, pa.Array) else joined.combine_chunks()
 
 
-def _scalar(schema: Schema, options: WriterOptions) -> ColumnWriter | None:
+def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     """Text of a column; None for types that it is not made for."""
     import pyarrow as pa
 
@@ -100,13 +107,15 @@ def _scalar(schema: Schema, options: WriterOptions) -> ColumnWriter | None:
     elif schema.optional:
         null = "null"
 
-    def write(values: Any) -> pa.Array[Any] | None:
+    def write(values: Any) -> tuple[pa.Array[Any], str] | None:
         import pyarrow.compute as pc
 
         if values.type != kind or (values.null_count and null is None):
             return None
         text: Any
         if schema.type is Type.STRING:
+            if not values.null_count and _is_plain(values):
+                return values, '"'
             text = _strings(values)
         elif schema.type in (Type.FLOAT32, Type.FLOAT64):
             # Java spells numbers with fractions in its own way.
@@ -115,9 +124,28 @@ def _scalar(schema: Schema, options: WriterOptions) -> ColumnWriter | None:
             text = values.cast(pa.string())
         if values.null_count:
             text = pc.fill_null(text, null)
-        return text  # type: ignore[no-any-return]
+        return text, ""
 
     return write
+
+
+def _is_plain(values: Any) -> bool:
+    """Whether every value may stand between quotation marks as it is: one look at the bytes of all of them."""
+    import numpy as np
+
+    if not len(values):
+        return True
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32)
+    first, last = int(bounds[values.offset]), int(bounds[values.offset + len(values)])
+    if first == last:
+        return True
+    text = np.frombuffer(data, np.uint8, last - first, first)
+    # Numbers below the first printable character wrap around, so that one comparison finds both ends.
+    odd = (text - np.uint8(_FIRST_PRINTABLE)) > _LAST_PRINTABLE - _FIRST_PRINTABLE
+    odd |= text == ord('"')
+    odd |= text == ord("\\")
+    return not odd.any()
 
 
 def _strings(values: Any) -> Any:

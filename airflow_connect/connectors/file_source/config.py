@@ -25,8 +25,8 @@ from airflow_connect.stores.s3_settings import S3Settings
 ERRORS_TOLERANCE = "errors.tolerance"
 COLUMN_LINES = 1 << 30
 """Lines in columns need no object each, so a batch of them is all that was read at once: 16 MiB of a local file."""
-PATTERN_LINES = 20_000
-"""The same where lines become records with fields, which are objects as soon as they are converted."""
+PATTERN_LINES = 100_000
+"""The same where lines become records with fields, which take several times the memory of their text."""
 
 
 @cache

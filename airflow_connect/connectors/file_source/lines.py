@@ -184,7 +184,9 @@ def _from_utf8(data: bytes, found: LineEnds, form: LineFormat) -> pa.StringArray
     count = len(found)
     if not count:
         return pa.array([], pa.string())
-    joined = data.translate(None, b"\r\n" if form.any_terminator else b"\n")
+    # Taking out one character is three times as fast as looking each one up.
+    is_mixed = form.any_terminator and b"\r" in data
+    joined = data.translate(None, b"\r\n") if is_mixed else data.replace(b"\n", b"")
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(found.sizes(), out=offsets[1:])
     shown: Any = offsets

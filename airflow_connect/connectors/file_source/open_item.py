@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_connect.connectors.file_source.config import COLUMN_LINES, FileSourceConfig
+from airflow_connect.connectors.file_source.config import COLUMN_LINES, PATTERN_LINES, FileSourceConfig
 from airflow_connect.connectors.file_source.content import NONE, REMOTE_BLOCK_BYTES, Content, open_content, read_range
 from airflow_connect.connectors.file_source.events import EventReader
 from airflow_connect.connectors.file_source.line_reader import Block, LineReader
@@ -17,6 +17,8 @@ from airflow_connect.connectors.file_source.work import Item
 _LOCAL_BLOCK_BYTES = 2 << 20
 _COLUMN_BLOCK_BYTES = 16 << 20
 """A block in columns is a transaction, and ending one takes some 20 ms: 16 MiB take ten times as long."""
+_PATTERN_BLOCK_BYTES = 8 << 20
+"""The same where lines become records with fields."""
 
 
 @dataclass(slots=True)
@@ -99,8 +101,8 @@ def _rest_of_terminator(place: Place, item: Item, start: int, content: Content) 
 def _reader(
     content: Content, item: Item, start: int, form: LineFormat, config: FileSourceConfig
 ) -> LineReader | EventReader:
-    is_columnar = config.column_lines == COLUMN_LINES and not config.multiline
-    local = _COLUMN_BLOCK_BYTES if is_columnar else _LOCAL_BLOCK_BYTES
+    columnar = {COLUMN_LINES: _COLUMN_BLOCK_BYTES, PATTERN_LINES: _PATTERN_BLOCK_BYTES}
+    local = _LOCAL_BLOCK_BYTES if config.multiline else columnar.get(config.column_lines, _LOCAL_BLOCK_BYTES)
     rules = config.rules._replace(block_bytes=REMOTE_BLOCK_BYTES if root_of(item.file.name) else local)
     reader = LineReader(content, item.part.name or "The standard input", start, form, rules)
     return EventReader(reader, config.multiline) if config.multiline else reader

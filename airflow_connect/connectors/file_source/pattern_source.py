@@ -16,6 +16,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.schema import Schema
 from airflow_connect.connectors.file_source import keys
+from airflow_connect.connectors.file_source.column_search import ColumnSearch
 from airflow_connect.connectors.file_source.grok import Group, expand
 from airflow_connect.connectors.file_source.pattern_types import OTHER_NAMES, SCHEMAS, FieldType
 
@@ -37,6 +38,7 @@ class PatternSource:
         schema: of the values.
         mismatch: FAIL, DEAD_LETTER, SKIP or RAW.
         optional: groups that may be without a find; None when `columns` cannot be used.
+        search: for columns of lines.
     """
 
     pattern: re.Pattern[str]
@@ -45,6 +47,7 @@ class PatternSource:
     schema: Schema
     mismatch: str
     optional: frozenset[str] | None
+    search: ColumnSearch
 
     @classmethod
     def of(
@@ -77,7 +80,7 @@ class PatternSource:
             members.append((MESSAGE, schemas.OPTIONAL_STRING))
         schema = schemas.struct(*members, name=schema_name or None)
         optional = common_groups(pattern) if all(len(names) == 1 for names in groups.values()) else None
-        return cls(pattern, groups, typed, schema, mismatch, optional)
+        return cls(pattern, groups, typed, schema, mismatch, optional, ColumnSearch(pattern))
 
     def value(self, line: str) -> dict[str, Any]:
         """The fields of a line.
@@ -107,13 +110,13 @@ class PatternSource:
 
         if self.optional is None or not len(lines) or _has_odd_blanks(lines):
             return None
-        found: Any = pc.extract_regex(lines, self.pattern.pattern)
-        if found.null_count:
+        found = self.search.groups(lines)
+        if found is None:
             return None
         arrays: list[Any] = []
         for each in self.types:
             (group,) = self.groups[each.field]
-            texts: Any = found.field(group)
+            texts: Any = found[group]
             if group in self.optional:
                 texts = pc.if_else(pc.equal(texts, pa.scalar("")), pa.scalar(None, pa.string()), texts)
             column = each.column(texts)
@@ -164,9 +167,16 @@ def _types(groups: Sequence[Group], given: Sequence[str]) -> tuple[FieldType, ..
 
 def _has_odd_blanks(lines: pa.StringArray) -> bool:
     r"""Whether a vertical tab is in there, which `\s` means in Python only, or a line feed, with which `$` differs."""
-    import pyarrow.compute as pc
+    import numpy as np
 
-    return bool(pc.any(pc.match_substring_regex(lines, r"[\n\x0b]"), min_count=0).as_py())
+    offsets: Any = lines.buffers()[1]
+    data: Any = lines.buffers()[2]
+    bounds = np.frombuffer(offsets, np.int32)
+    first, last = int(bounds[lines.offset]), int(bounds[lines.offset + len(lines)])
+    if first == last:
+        return False
+    text = np.frombuffer(data, np.uint8, last - first, first)
+    return bool((text == ord("\n")).any() or (text == ord("\v")).any())
 
 
 def common_groups(pattern: re.Pattern[str]) -> frozenset[str] | None:

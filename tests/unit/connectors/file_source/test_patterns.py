@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Type
+from airflow_connect.connectors.file_source.column_search import ColumnSearch, few_groups_each
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.grok import expand, shipped_patterns
 from airflow_connect.connectors.file_source.pattern_source import PatternSource
@@ -134,6 +136,37 @@ def test_columns_are_used_for_the_patterns_above_where_all_lines_match() -> None
     columns = found.columns(pa.array([ACCESS, ACCESS.replace('"GET /apache_pb.gif HTTP/1.0" 200 2326', '"x" 400 -')]))
     assert columns is not None and columns.to_pylist()[0] == found.value(ACCESS)
     assert (columns.to_pylist()[1]["rawrequest"], columns.to_pylist()[1]["bytes"]) == ("x", None)
+
+
+MANY_GROUPS = (
+    r"^(?P<a>\S+) (?P<b>[^ ]*) \[(?P<c>[^\]]*)\] (?P<d>\w) (?P<e>\d+)(?: (?P<f>x))?(?P<g>.*)$",
+    r"(?P<a>a+)(?P<b>a*)(?P<c>.?)(?P<d>.*)(?P<e>[ab]*)(?P<f>b|$)",
+    r"(?P<a>a)(?P<b>b?)(?P<c>c?)(?P<d>d?)[(?P<e>]*(?P<e>e?)",
+)
+
+
+@pytest.mark.parametrize("regex", MANY_GROUPS)
+@given(
+    st.lists(st.sampled_from(["a b [c] d 1", "a  [] d 12 x", "a a [c] d 1 xy", "aaab", "abcde", "ab(e>"]), min_size=1)
+)
+def test_groups_are_the_same_whether_found_at_once_or_a_few_at_a_time(regex: str, lines: list[str]) -> None:
+    compiled = re.compile(regex, re.ASCII)
+    column = pa.array(lines, pa.string())
+    whole = pc.extract_regex(column, regex)
+
+    parts = [(pc.extract_regex(column, expression), names) for expression, names in few_groups_each(compiled)]
+
+    for found, names in parts:
+        assert [value is None for value in found.to_pylist()] == [value is None for value in whole.to_pylist()]
+        assert all(found.field(name).equals(whole.field(name)) for name in names)
+    assert [name for _, names in parts for name in names] == list(compiled.groupindex)
+    groups = ColumnSearch(compiled).groups(column)
+    assert (groups is None) == bool(whole.null_count)
+    assert groups is None or all(groups[name].equals(whole.field(name)) for name in compiled.groupindex)
+
+
+def test_expression_with_many_groups_is_divided_unless_a_group_also_stands_for_itself() -> None:
+    assert [len(few_groups_each(re.compile(regex, re.ASCII))) for regex in MANY_GROUPS] == [2, 2, 1]
 
 
 LINES = b"a 1\nbad\nb 2\n"
