@@ -27,6 +27,6 @@ with DAG(
         kafka_conn_id="kafka_default",
         retries=3,
         retry_delay=timedelta(minutes=1),
-        outlets=[Asset("access_log", "kafka://broker/access-log")],  # its events carry counts
+        outlets=[Asset("access_log", "kafka://broker:9092/access-log")],  # its events carry counts and offsets
     )
 # [END howto]

@@ -9,7 +9,10 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_connect.api import errors
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import RunReport
+from airflow_connect.api.source_documents import SourceRunReport
 
+MOST_OFFSETS = 20
+"""Source partitions whose offsets other tasks see."""
 FENCED_ADVICE = (
     "Two runs of one connector overlapped: a backfill, a second DAG with the same connector name, or a retry "
     "beside a task that was thought dead. Nothing of this run was committed; the newer run copies everything."
@@ -40,24 +43,47 @@ def driver_failure(exit_code: int, log_tail: str) -> TaskFailedError:
 
 def summary_of(report: RunReport) -> dict[str, Any]:
     """What other tasks may want to know of a run, small and plain: the XCom."""
-    source = {} if report.source is None else {"topics": dict(report.source.topics)}
     return {
         "connector": report.connector,
         "run_id": report.run_id,
         "status": report.status,
         "records": report.records,
-        "files": report.files,
         "bytes": report.size_bytes,
         "filtered": report.filtered,
+        **(_of_sink(report) if report.source is None else _of_source(report.source)),
+        "seconds": round((report.ended_ms - report.started_ms) / 1000, 3),
+        "delivery_guarantee": report.delivery_guarantee,
+    }
+
+
+def asset_extra(report: RunReport) -> dict[str, Any]:
+    """What the event of an asset carries: counts, and where the next run begins."""
+    summary = summary_of(report)
+    counts = ("files",) if report.source is None else ("topics", "partitions")
+    return {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
+
+
+def _of_sink(report: RunReport) -> dict[str, Any]:
+    return {
+        "files": report.files,
         "dead_lettered": report.dead_lettered,
         "left": report.left,
         "late": report.late,
         "complete": len(report.complete),
         "offsets": dict(report.committed),
-        "seconds": round((report.ended_ms - report.started_ms) / 1000, 3),
-        "delivery_guarantee": report.delivery_guarantee,
         "recovered_run_id": report.recovered_run_id,
-        **source,
+    }
+
+
+def _of_source(source: SourceRunReport) -> dict[str, Any]:
+    """Offsets in the form of Kafka Connect's REST API; only the first ones, as a source may have very many."""
+    shown = source.offsets[:MOST_OFFSETS]
+    return {
+        "topics": dict(source.topics),
+        "failed": source.failed,
+        "transactions": source.transactions,
+        "partitions": source.partitions,
+        "offsets": [{"partition": dict(move.partition), "offset": move.after} for move in shown],
     }
 
 

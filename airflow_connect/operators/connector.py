@@ -17,7 +17,7 @@ from airflow_connect.airflow.connections import (
     worker_with_kafka,
     worker_with_spark,
 )
-from airflow_connect.airflow.outcome import driver_failure, run_failure, summary_of
+from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
 from airflow_connect.airflow.redaction import Redactor, mask_in_airflow, secret_values
 from airflow_connect.airflow.run_params import chosen_limits, run_params
 from airflow_connect.api.config_references import ResolvedReferences
@@ -218,12 +218,7 @@ class ConnectorOperator(BaseOperator):
                 )
         for outlet in self.outlets:
             if isinstance(outlet, Asset):
-                context["outlet_events"][outlet].extra = {
-                    "records": report.records,
-                    "offsets": dict(report.committed),
-                    "files": report.files,
-                    "run_id": report.run_id,
-                }
+                context["outlet_events"][outlet].extra = asset_extra(report)
 
 
 def _listed(outlets: Any) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from airflow_connect.airflow.connections import aws_credentials, worker_with_kaf
 from airflow_connect.airflow.outcome import summary_of
 from airflow_connect.airflow.run_params import RUN_KEYS
 from airflow_connect.api.run import RunReport
+from airflow_connect.api.source_documents import SourceRunReport
 from airflow_connect.cli.main import build_parser
 from tests.airflow.conftest import DAGS, LoadDag
 
@@ -104,6 +105,7 @@ def test_page_names_every_limit_and_every_member_of_the_summary() -> None:
     words = set(re.findall(r"`([\w.]+)`", PAGE))
     assert set(RUN_KEYS) - words == set()
     assert set(summary_of(RunReport("c", "r", "done", 0, 1))) - words == set()
+    assert set(summary_of(RunReport("c", "r", "done", 0, 1, source=SourceRunReport()))) - words == set()
 
 
 def test_dags_folder_holds_what_the_demo_and_users_copy() -> None:

@@ -25,7 +25,7 @@ class ProgressListener:
     """Receives counters of tasks while a job runs and passes the sums to the observer, at most twice a second."""
 
     def __init__(self, observer: Observer, host: str, total: int) -> None:
-        """`host`: address of this driver that executors can reach. `total`: offsets to copy."""
+        """`host`: address of this driver that executors can reach. `total`: offsets to copy; 0: not known."""
         self._observer = observer
         self._total = total
         self._token = secrets.token_hex(16)
@@ -103,11 +103,12 @@ class ProgressListener:
     def _show(self) -> None:
         self._is_news = False
         self._shown_at = time.monotonic()
+        done = sum(records for _, records, _ in self._done.values())
         self._observer(
             {
                 "event": "progress",
                 "phase": "copy",
-                "done": min(self._total, sum(records for _, records, _ in self._done.values())),
+                "done": min(self._total, done) if self._total else done,
                 "total": self._total,
                 "bytes": sum(size for _, _, size in self._done.values()),
                 "seconds": round(time.monotonic() - self._first_news_at, 1),

@@ -161,6 +161,9 @@ class SourceRun(RunInProgress):
     def _close(self, journal: Journal, state: ConnectorState, plan: Plan, reports: Sequence[TaskReport]) -> RunReport:
         """Add the run to the history. Records and offsets are final already."""
         report = self._report(plan, reports)
+        for note in report.notes:
+            if note not in plan.notes:  # those were shown with the plan
+                self._warn(note)
         closed = replace(state, phase=CLOSED, at_ms=plan.created_ms)
         journal.commit(Commit(offsets={}, state=closed, summary=report.to_json() if report.status == "done" else None))
         reached(crash_points.COMMITTED)

@@ -182,6 +182,22 @@ def test_skipped_lines_move_the_offset_and_what_a_run_noticed_is_in_its_report(
     assert [document["payload"] for document in source.documents()] == [{"n": "7"}]
 
 
+def test_what_the_driver_notices_comes_with_the_plan_and_what_a_task_notices_as_a_warning(
+    make_lines: MakeLines, tmp_path: Path
+):
+    (tmp_path / "b.log").write_text("long before\n")
+    source = make_lines(tmp_path / "a.log.gz", tmp_path / "b.log", errors_tolerance="all")
+    source.run()
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress(b"one\ntwo\n" * 9)[:-12])
+    (tmp_path / "b.log").write_text("new\n")
+    report, events = run_here(source.spec())
+    (planned,) = [event["notes"] for event in events if event["event"] == "plan"]
+    warned = [event["message"] for event in events if event["event"] == "warning"]
+    assert [("b.log has 4 bytes" in note) for note in planned] == [True]
+    assert [("a.log.gz" in note and "The rest of the file is left out." in note) for note in warned] == [True]
+    assert report.notes == (*planned, *warned)
+
+
 def test_missing_bucket_and_wrong_keys_are_told(make_lines: MakeLines, s3: S3Server):
     source = make_lines(
         "s3://there-is-no-such-bucket/*.log", store_url=s3.endpoint_url, aws_access_key_id=s3.access_key,

@@ -51,6 +51,14 @@ def test_done_never_exceeds_the_total(events):
     assert events[-1]["done"] == 10
 
 
+def test_without_a_total_everything_that_is_done_counts(events):
+    with ProgressListener(events.append, "127.0.0.1", 0) as listener:
+        send(listener.target, 0, 0, 11, 110)
+        send(listener.target, 1, 0, 4, 40)
+
+    assert sums(events)[-1] == (15, 150)
+
+
 def test_nothing_is_shown_when_nothing_came(events):
     with ProgressListener(events.append, "127.0.0.1", 10):
         pass
