@@ -26,6 +26,7 @@ TRANSIENT = frozenset(
         "DataTransferError",
         "EOFException",
         "InterruptedIOException",
+        "NoAnswer",
         "NoRouteToHostException",
         "NotReplicatedYetException",
         "ObserverRetryOnActiveException",
@@ -59,6 +60,7 @@ NOT_LOGGED_IN = ("Client cannot authenticate via", "SIMPLE authentication is not
 UNREACHABLE = frozenset({"ConnectException", "ConnectTimeoutException", "NoRouteToHostException", "OSError"})
 QUOTA = frozenset({"DSQuotaExceededException", "NSQuotaExceededException", "QuotaByStorageTypeExceededException"})
 BAD_NAME = frozenset({"InvalidPathException", "PathComponentTooLongException", "MaxDirectoryItemsExceededException"})
+NO_ANSWER = frozenset({"NoAnswer", "SocketTimeoutException"})
 GONE = frozenset({"FileNotFoundError", "LeaseExpiredException"})
 """A file that was being written is no longer there, or another process took it over."""
 
@@ -85,6 +87,10 @@ class Refusal:
         return f"{self.kind}: {self.text.rstrip('.')}" if self.text else self.kind
 
 
+class NoAnswerError(TimeoutError):
+    """HDFS has not answered in time; whether it did what it was asked for is not known. See hdfs_answers.py."""
+
+
 class JavaRefusal(RuntimeError):  # noqa: N818 (it carries an exception of Java's, which has the name)
     """An exception of Hadoop's own client.
 
@@ -104,6 +110,8 @@ def read_refusal(error: Exception) -> Refusal:
     """What an exception of hdfs-native, or of Hadoop's own client, says."""
     if isinstance(error, JavaRefusal):
         return Refusal(error.kind, _first_line(error.text).partition("; For more details")[0])
+    if isinstance(error, NoAnswerError):
+        return Refusal("NoAnswer", str(error))
     if isinstance(error, OSError):
         exact = isinstance(error, (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError))
         return Refusal(type(error).__name__ if exact else "OSError", _first_line(str(error)))
@@ -200,6 +208,13 @@ def away(refusal: Refusal, operation: str, place: str, waited_s: float) -> Unava
             code="hdfs.no_data_node",
             suggestion="Check that DataNodes are up, that they have room, and that this machine reaches them. "
             f"{NEXT_RUN}",
+        )
+    if refusal.kind in NO_ANSWER:
+        return UnavailableError(
+            head,
+            code="hdfs.no_answer",
+            suggestion="Something there takes requests and does not work on them: look at the NameNode's process, its "
+            f"disks and its log, and at what lies between. {NEXT_RUN}",
         )
     if refusal.kind in UNREACHABLE:
         return UnavailableError(

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from airflow_connect.api.errors import ConfigError, ConnectError, UnavailableError
-from airflow_connect.stores.hdfs_errors import GONE, Refusal, away, error_for, read_refusal
+from airflow_connect.stores.hdfs_answers import AnsweringClient, AnsweringWriter
+from airflow_connect.stores.hdfs_errors import GONE, NO_ANSWER, Refusal, away, error_for, read_refusal
 from airflow_connect.stores.hdfs_settings import CLIENT_PROPERTIES, HdfsSettings
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileStatus, FileWriter, WriteOptions
+    from hdfs_native import FileStatus, WriteOptions
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ DIRECTORY_IN_THE_WAY = "must both be directories"
 class Connection(Protocol):
     """Gives out one client, made when it is asked for first."""
 
-    def client(self) -> Client:
+    def client(self) -> AnsweringClient:
         """The client; a RuntimeError or OSError of it is a refusal of HDFS."""
 
     def close(self) -> None:
@@ -50,9 +51,9 @@ class NativeConnection:
         """Nothing is sent yet."""
         self._settings = settings
         self._lock = threading.Lock()
-        self._client: Client | None = None
+        self._client: AnsweringClient | None = None
 
-    def client(self) -> Client:
+    def client(self) -> AnsweringClient:
         """See `Connection`.
 
         Raises:
@@ -66,6 +67,8 @@ class NativeConnection:
     def close(self) -> None:
         """See `Connection`."""
         with self._lock:
+            if self._client is not None:
+                self._client.close()
             self._client = None
 
 
@@ -73,7 +76,8 @@ class HdfsFiles:
     """Requests to one HDFS. Paths are those inside HDFS (`/topics/...`). Safe to use from several threads.
 
     Every method waits for what passes (a NameNode restarts, safe mode, a failover), up to `HdfsSettings.retry_s`, and
-    raises then, or at once where HDFS refuses for good: AccessError, ConfigError, DataError, UnavailableError.
+    for each answer up to `HdfsSettings.answer_s`. It raises then, or at once where HDFS refuses for good: AccessError,
+    ConfigError, DataError, UnavailableError.
     """
 
     def __init__(
@@ -176,7 +180,7 @@ class HdfsFiles:
             FileExistsError: it is there, and `overwrite` is false.
         """
 
-        def attempt(client: Client) -> None:
+        def attempt(client: AnsweringClient) -> None:
             writer = client.create(path, _options(overwrite=overwrite))
             for chunk in chunks():
                 writer.write(chunk)
@@ -184,15 +188,15 @@ class HdfsFiles:
 
         self._call("write", path, attempt, starts_over=True)
 
-    def open(self, path: str) -> FileWriter:
+    def open(self, path: str) -> AnsweringWriter:
         """Create a file that grows; it holds a connection to a DataNode until it is closed."""
         return self._call("create", path, lambda client: client.create(path, _options(overwrite=True)))
 
-    def append(self, writer: FileWriter, path: str, chunk: Chunk) -> None:
+    def append(self, writer: AnsweringWriter, path: str, chunk: Chunk) -> None:
         """Write to a file from `open`. Not repeated: nobody knows how much of it arrived."""
         self._once("write", path, lambda: writer.write(chunk))
 
-    def finish(self, writer: FileWriter, path: str) -> None:
+    def finish(self, writer: AnsweringWriter, path: str) -> None:
         """Close a file from `open`."""
         self._once("close", path, writer.close)
 
@@ -234,7 +238,7 @@ class HdfsFiles:
         self,
         operation: str,
         path: str,
-        work: Callable[[Client], T],
+        work: Callable[[AnsweringClient], T],
         *,
         quiet: tuple[str, ...] = (),
         starts_over: bool = False,
@@ -266,7 +270,8 @@ class HdfsFiles:
                     raise
                 elif not refusal.is_transient:
                     raise error_for(refusal, operation, self.place(path)) from error
-                elif waited >= self._retry_s:
+                elif refusal.kind in NO_ANSWER or waited >= self._retry_s:
+                    # Who was silent for that long is not asked again and again.
                     raise away(refusal, operation, self.place(path), waited) from error
                 log.debug("HDFS could not %s %s, trying again: %s", operation, path, refusal)
             # Jitter keeps a thousand threads from coming back at once.
@@ -284,7 +289,7 @@ def _options(*, overwrite: bool) -> WriteOptions:
     return WriteOptions(permission=FILE_PERMISSION & ~UMASK, overwrite=overwrite)
 
 
-def _new_client(settings: HdfsSettings) -> Client:
+def _new_client(settings: HdfsSettings) -> AnsweringClient:
     try:
         from hdfs_native import Client
     except ImportError as error:
@@ -298,7 +303,7 @@ def _new_client(settings: HdfsSettings) -> Client:
     # It writes a warning with Java's stack for every refusal, also for those that are an answer.
     logging.getLogger("hdfs_native").setLevel(logging.ERROR)
     try:
-        return Client(
+        client = Client(
             settings.url,
             dict(CLIENT_PROPERTIES),
             settings.conf_dir or None,
@@ -307,3 +312,4 @@ def _new_client(settings: HdfsSettings) -> Client:
         )
     except (OSError, RuntimeError) as error:
         raise error_for(read_refusal(error), "open", settings.address) from error
+    return AnsweringClient(client, settings.answer_s)

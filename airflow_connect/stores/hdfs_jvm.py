@@ -140,7 +140,8 @@ class JvmClient:
     def _open(self, settings: HdfsSettings) -> None:
         self._hadoop = self._jvm.gateway.jvm.org.apache.hadoop
         conf = self._hadoop.hdfs.HdfsConfiguration()
-        for key, value in {**PROPERTIES, "fs.defaultFS": settings.address}.items():
+        own = {"fs.defaultFS": settings.address, "ipc.client.rpc-timeout.ms": str(int(settings.answer_s * 1000))}
+        for key, value in {**PROPERTIES, **own}.items():
             conf.set(key, value)
         if settings.namenode_principal:
             # `_HOST` in it is the NameNode's, and Hadoop's client knows which one it speaks to.

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from airflow_connect.api.config_values import shortened
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.stores.hdfs_answers import ANSWER_S
 
 SCHEMES = ("hdfs", "viewfs")
 NATIVE, JVM = "native", "jvm"
@@ -43,6 +44,8 @@ class HdfsSettings:
             asks for it.
         retry_s: seconds that one request is repeated while HDFS cannot do it: a NameNode restarts, safe mode, a
             failover, no DataNode with room.
+        answer_s: seconds that HDFS may take for one answer, as `ipc.client.rpc-timeout.ms` of Java's client; then
+            nothing is asked again.
     """
 
     url: str
@@ -57,6 +60,7 @@ class HdfsSettings:
     publisher: str = NATIVE
     namenode_principal: str = ""
     retry_s: float = 120.0
+    answer_s: float = ANSWER_S
 
     def __post_init__(self) -> None:
         """Check the address.

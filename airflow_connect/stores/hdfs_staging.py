@@ -30,7 +30,7 @@ from airflow_connect.stores.staged_names import staged_path, temporary_directori
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:
-    from hdfs_native import FileWriter
+    from airflow_connect.stores.hdfs_answers import AnsweringWriter
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class _Transfer:
         self._is_aborted = False
         self._last: Last | None = None
         self._digest = hashlib.sha256()
-        self._writer: FileWriter | None = None
+        self._writer: AnsweringWriter | None = None
         self._may_exist = False
         self.holds_slot = False
         self.failure: BaseException | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
-from airflow_connect.stores.hdfs_errors import JavaRefusal, Refusal, away, error_for, read_refusal
+from airflow_connect.stores.hdfs_errors import JavaRefusal, NoAnswerError, Refusal, away, error_for, read_refusal
 
 GONE = "hdfs.staged_file_gone"
 LOGIN = "hdfs.login"
@@ -29,6 +29,8 @@ CASES = [
     (NO_NODE, True, UnavailableError, "hdfs.no_data_node"),
     (rpc("org.apache.hadoop.ipc.StandbyException", "Operation category WRITE"), True, UnavailableError, "hdfs.standby"),
     (OSError("Connection refused (os error 111)"), True, UnavailableError, "hdfs.unreachable"),
+    (NoAnswerError("the request was not answered"), True, UnavailableError, "hdfs.no_answer"),
+    (JavaRefusal("SocketTimeoutException", "10000 millis timeout"), True, UnavailableError, "hdfs.no_answer"),
     (RuntimeError('DataTransferError("All nodes failed for write")'), True, UnavailableError, "hdfs.no_data_node"),
     (RuntimeError('OperationFailed("Failed to complete file in time")'), True, UnavailableError, "hdfs.unavailable"),
     (rpc(ACCESS_CONTROL, "Permission denied"), False, AccessError, "hdfs.forbidden"),

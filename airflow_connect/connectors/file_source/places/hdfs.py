@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
 from airflow_connect.connectors.file_source.places.place import FoundFile, GoneError
+from airflow_connect.stores.hdfs_answers import AnsweringClient
 
 SCHEME = "hdfs://"
 _REFUSED = ("AccessControlException", "Permission denied", "SaslException", "GSS")
@@ -38,7 +39,7 @@ class HdfsPlace:
             ) from error
         self._root = root
         try:
-            self._client: Any = Client(root, config_dir=conf_dir or None)
+            self._client: Any = AnsweringClient(Client(root, config_dir=conf_dir or None))
         except Exception as error:
             raise ConfigError(
                 f"{root} is no HDFS that can be reached: {error}.",
@@ -85,6 +86,7 @@ class HdfsPlace:
 
     def close(self) -> None:
         """The client closes its connections itself."""
+        self._client.close()
 
     def _path(self, name: str) -> str:
         return name.removeprefix(self._root)
