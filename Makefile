@@ -28,6 +28,8 @@ export SSL_CERT_FILE ?= $(PIP_CERT)
 endif
 # pip trusts the certificates of the system, so uv has to.
 export UV_SYSTEM_CERTS ?= 1
+# Tests, demo and benchmarks start many processes: without bytecode each would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test soak bench lint format lock clean
@@ -78,6 +80,6 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --require-hashes -r $(VENV)/uv.lock
 	@export VIRTUAL_ENV="$(CURDIR)/$(VENV)" \
 	&& export UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}" \
-	&& $(UV) pip sync --quiet --require-hashes requirements.lock \
+	&& $(UV) pip sync --quiet --require-hashes --compile-bytecode requirements.lock \
 	&& $(UV) pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

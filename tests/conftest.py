@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MakeTopic = Callable[..., str]
 
+# Tests start a thousand processes; each would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # The same examples every time, so that a failure belongs to the change at hand; `make soak` looks for new ones.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("searching", derandomize=False, deadline=None)
@@ -54,6 +57,9 @@ def kafka() -> Iterator[KafkaBroker]:
         _shared_servers.append(broker)
         yield broker
         _shared_servers.remove(broker)
+        # Its data goes with it. Told to end in order, it would first write a snapshot for each of a session's thousand
+        # topics, which takes most of a minute.
+        broker.kill()
 
 
 @pytest.fixture(scope="session")
