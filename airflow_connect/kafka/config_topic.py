@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import StateError
-from airflow_connect.kafka import compacted_topics
+from airflow_connect.kafka import compacted_topics, new_topics
 
 if TYPE_CHECKING:
     from airflow_connect.kafka.clients import Admin
@@ -51,7 +51,7 @@ def read(admin: Admin, settings: Mapping[str, Any], topic: str, connector: str) 
         if key in wanted and key is not None:
             values[key.decode()] = value
 
-    if compacted_topics.partition_count(admin, topic) is not None:
+    if new_topics.partition_count(admin, topic) is not None:
         compacted_topics.read(admin, settings, topic, take)
     found = {key: _parsed(topic, key, value) for key, value in values.items() if value is not None}
     fencing = found.get(f"tasks-fencing-{connector}")

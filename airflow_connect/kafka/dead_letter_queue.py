@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, kafka_error, translate
+from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, translate
+from airflow_connect.kafka.new_topics import create
 
 PARTITIONS = 1
 
@@ -30,20 +29,4 @@ def ensure(admin: Admin, topic: str, replication_factor: int) -> None:
         raise translate(error, f"looking for the dead letter queue {topic}") from error
     if found is not None and found.error is None:
         return
-    future = admin.create_topics([NewTopic(topic, PARTITIONS, replication_factor)], request_timeout=API_TIMEOUT_S)[
-        topic
-    ]
-    try:
-        future.result(API_TIMEOUT_S)
-    except KafkaException as error:
-        inner = kafka_error(error)
-        if inner is not None and inner.code() == KafkaError.TOPIC_ALREADY_EXISTS:
-            return
-        if inner is not None and inner.code() == KafkaError.INVALID_REPLICATION_FACTOR:
-            raise ConfigError(
-                f"The dead letter queue {topic} does not exist and cannot be created with {replication_factor} "
-                f"replicas: {inner.str()}.",
-                suggestion="Create the topic, or set a factor that the cluster has brokers for.",
-                config_path="errors.deadletterqueue.topic.replication.factor",
-            ) from error
-        raise translate(error, f"creating the dead letter queue {topic}") from error
+    create(admin, topic, PARTITIONS, replication_factor, config_path="errors.deadletterqueue.topic.replication.factor")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import DataError, TaskFailedError
 from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.kafka import compacted_topics
+from airflow_connect.kafka import compacted_topics, new_topics
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
@@ -151,7 +151,7 @@ def read(
     own = SourceOffsets(connector)
     together = SourceOffsets(connector)
     for number, topic in enumerate(topics):
-        if compacted_topics.partition_count(admin, topic) is None:
+        if new_topics.partition_count(admin, topic) is None:
             continue
         found = own if number == 0 else SourceOffsets(connector)
         compacted_topics.read(admin, settings, topic, found.take)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 
 from airflow_connect.api.errors import AccessError
-from airflow_connect.kafka import compacted_topics
+from airflow_connect.kafka import new_topics
 from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, producer, translate
 
 if TYPE_CHECKING:
@@ -41,22 +41,22 @@ class TopicCreation:
         """
         if topic in self._known:
             return
-        if compacted_topics.partition_count(self._admin, topic) is None:
+        if new_topics.partition_count(self._admin, topic) is None:
             group = next((g for g in self._groups if g.takes(topic)), None)
             if group is None:
                 self._let_broker_create(topic)
             else:
-                compacted_topics.create(
+                new_topics.create(
                     self._admin, topic, group.partitions, group.replication_factor, _settings(group.settings)
                 )
-            compacted_topics.wait_until_visible(self._admin, topic)
+            new_topics.wait_until_visible(self._admin, topic)
         self._known.add(topic)
 
     def _let_broker_create(self, topic: str) -> None:
         """Ask for the topic as a producer does, with a client of its own: it would remember that there was none."""
         deadline = time.monotonic() + AUTO_CREATE_S
         asking = producer(self._admin.settings)
-        while compacted_topics.partition_count(self._admin, topic) is None:
+        while new_topics.partition_count(self._admin, topic) is None:
             if time.monotonic() >= deadline:
                 raise AccessError(
                     f"Topic {topic} does not exist, and the broker does not create it.",

@@ -9,11 +9,12 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.cli.main import build_parser
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.kafka.clients import admin_client
+from airflow_connect.kafka.consumer_group import read_committed_offsets
 from tests.integration.runs.test_errors import TOLERANT, is_settled, read_all
 from tests.support.waiting import wait_until
 
@@ -266,10 +267,9 @@ def test_show_tells_where_and_why_and_moves_nothing(program):
     assert oldest["letters"] == shown["letters"][:1]
     assert {entry["value"] for entry in some["letters"]} == {"broken 6", "broken 9"}
     assert none["letters"] == []
-    admin = AdminClient({"bootstrap.servers": program.sink.kafka.bootstrap})
-    group = f"connect-{program.sink.name}-dlq-replay"
-    listed = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(10)
-    assert [p for p in listed.topic_partitions if p.offset >= 0] == []
+    admin = admin_client({"bootstrap.servers": program.sink.kafka.bootstrap})
+    queue = [TopicPartition(program.sink.config["errors.deadletterqueue.topic.name"], 0)]
+    assert read_committed_offsets(admin, f"connect-{program.sink.name}-dlq-replay", queue) == {}
 
 
 def test_show_of_a_queue_that_is_not_there_yet_shows_nothing(make_topic, make_sink, tmp_path, unique_name):

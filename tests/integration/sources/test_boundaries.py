@@ -165,7 +165,7 @@ def test_own_offsets_topic_counts_and_the_workers_gets_a_copy(numbers: Numbers):
 
 def test_topics_are_created_as_the_groups_say(numbers: Numbers):
     from airflow_connect.kafka.clients import admin_client
-    from airflow_connect.kafka.compacted_topics import partition_count
+    from airflow_connect.kafka.new_topics import partition_count
 
     numbers.feed(6)
     numbers.topic, numbers.topic_partitions = f"{numbers.topic}-new", 3
