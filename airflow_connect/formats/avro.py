@@ -267,7 +267,7 @@ class AvroEncoder:
         self._block.close()
 
     def _end_block(self) -> None:
-        self._write_block(self._block_records, self._block.read_all())
+        self._write_block(self._block_records, bytes(self._block.read_all()))
         self._block.clear()
         self._block_records = 0
 

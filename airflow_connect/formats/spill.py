@@ -188,13 +188,13 @@ class SpillBuffer:
         for start in range(0, len(self), size):
             yield self._read(start, min(start + size, len(self)))
 
-    def read_all(self) -> bytes:
-        """All bytes. Does not consume.
+    def read_all(self) -> bytes | bytearray:
+        """All bytes; where none were spilled the buffer's own memory, so nothing may be appended while it is used.
 
         Raises:
             UnavailableError: the disk is broken.
         """
-        return self._read(0, len(self))
+        return self._read(0, len(self)) if self._blocks else self._memory
 
     def _read(self, start: int, end: int) -> bytes:
         """Bytes [start, end)."""
@@ -206,7 +206,8 @@ class SpillBuffer:
             parts.append(self._area.read(self._blocks[index], offset, size))
             start += size
         if start < end:
-            parts.append(bytes(self._memory[start - self._spilled : end - self._spilled]))
+            with memoryview(self._memory) as memory:
+                parts.append(bytes(memory[start - self._spilled : end - self._spilled]))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def clear(self) -> None:

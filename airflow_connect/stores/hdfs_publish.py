@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
@@ -26,14 +25,13 @@ from airflow_connect.api.staging import LeftOver, Outcome
 from airflow_connect.stores.hdfs_files import HdfsFiles
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.hdfs_staging import discard
-from airflow_connect.stores.leftovers import PROBE_NAME
+from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
 from airflow_connect.stores.staged_names import (
+    probe_paths,
     refuse_odd_directories,
-    staged_path,
-    staged_places,
+    staged_below,
     temporary_directories,
 )
-from airflow_connect.stores.store import FileIdentity
 
 log = logging.getLogger(__name__)
 
@@ -75,8 +73,7 @@ class HdfsPublisher:
             AccessError, ConfigError, UnavailableError: with what is missing.
         """
         files = self._files.with_patience(min(PREFLIGHT_RETRY_S, self._settings.retry_s))
-        key = f"{self._probe_prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
-        first, second = (staged_path(FileIdentity(key, "", 0, 0, root=self._probe_prefix)) for _ in range(2))
+        first, second = probe_paths(self._probe_prefix)
         try:
             files.write(self._path(first), lambda: [b"airflow-connect"])
             files.rename(self._path(first), self._path(second), overwrite=False)
@@ -93,27 +90,13 @@ class HdfsPublisher:
             PublishConflictError: names the first file and how many there are.
             UnavailableError, AccessError: publishing again continues where this ended.
         """
-        _check_keys_differ(files)
-        outcomes: dict[str, Outcome] = {}
-        conflicts: list[PublishConflictError] = []
+        refuse_equal_keys(files)
         with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="hdfs-publish") as pool:
             for _ in pool.map(self._files.make_directory, sorted({_parent(self._path(f.key)) for f in files})):
                 pass
-            running = {pool.submit(self._publish_one, file): file for file in files}
-            for done, future in enumerate(as_completed(running), start=1):
-                try:
-                    outcomes[running[future].key] = future.result()
-                except PublishConflictError as error:
-                    conflicts.append(error)
-                except BaseException:
-                    for other in running:
-                        other.cancel()
-                    raise
-                progress(done)
+            published = publish_each(files, self._publish_one, progress, pool)
             self._remove_empty_directories([str(f.token["path"]) for f in files], pool)
-        if conflicts:
-            raise _all_conflicts(conflicts)
-        return outcomes
+        return published.checked("names hold other files")
 
     def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
         """Delete the temporary files of `files`, in parallel; idempotent; returns how many existed."""
@@ -124,16 +107,8 @@ class HdfsPublisher:
         return existed
 
     def list_staged(self, prefixes: Iterable[str]) -> Iterator[LeftOver]:
-        """Temporary files whose keys start with one of `prefixes`, each once; published directories are not read."""
-        seen: set[str] = set()
-        for prefix in prefixes:
-            for place in staged_places(prefix):
-                for found in self._files.walk(self._path(place.directory.rstrip("/"))):
-                    path = self._settings.key(found.path)
-                    key = place.key_of(path)
-                    if key is not None and key.startswith(prefix) and path not in seen and not found.isdir:
-                        seen.add(path)
-                        yield LeftOver(key, {"path": path}, found.modification_time)
+        """See `staged_below`."""
+        return staged_below(prefixes, self._walk)
 
     def mark(self, keys: Sequence[str]) -> None:
         """Make sure that a file stands under each key, empty where it is new, in parallel."""
@@ -221,27 +196,15 @@ class HdfsPublisher:
         except ConnectError as error:
             log.debug("A preflight's file %s may stay until the next sweep: %s", path, error)
 
+    def _walk(self, directory: str) -> Iterator[tuple[str, int]]:
+        """Files below a directory of the store with the time of their last change; a missing one has none."""
+        for found in self._files.walk(self._path(directory)):
+            if not found.isdir:
+                yield self._settings.key(found.path), found.modification_time
+
     def _path(self, key: str) -> str:
         return self._settings.path(key)
 
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _check_keys_differ(files: Sequence[StagedFile]) -> None:
-    keys: set[str] = set()
-    for file in files:
-        if file.key in keys:
-            raise PublishConflictError(
-                f"Two staged files have the name {file.key}; one would replace the other.", code="publish.same_key"
-            )
-        keys.add(file.key)
-
-
-def _all_conflicts(conflicts: Sequence[PublishConflictError]) -> PublishConflictError:
-    first = conflicts[0]
-    if len(conflicts) == 1:
-        return first
-    message = f"{len(conflicts)} names hold other files than the staged ones. The first: {first.message}"
-    return PublishConflictError(message, suggestion=first.suggestion)

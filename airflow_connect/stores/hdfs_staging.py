@@ -15,18 +15,19 @@ import hashlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.api.errors import AuditError, ConnectError
+from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.byte_gate import ByteGate
 from airflow_connect.stores.hdfs_errors import Refusal, error_for
-from airflow_connect.stores.hdfs_files import Chunk, HdfsFiles
+from airflow_connect.stores.hdfs_files import HdfsFiles
 from airflow_connect.stores.hdfs_settings import HdfsSettings
-from airflow_connect.stores.staged_names import staged_path, temporary_directories
+from airflow_connect.stores.staged_names import remove_emptied, staged_path
+from airflow_connect.stores.staging import BufferedFile, check_size, resolve
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 4 << 20
 """Bytes given to the client at once; more would only be copied once more."""
-
-Body = bytearray | SpillBuffer
 
 
 class Last(NamedTuple):
@@ -58,7 +57,7 @@ class _Transfer:
         self.key = staged_path(identity)
         self._path = stager.settings.path(self.key)
         self._lock = threading.Lock()
-        self._bodies: deque[tuple[Body, int]] = deque()
+        self._bodies: deque[tuple[SpillBuffer, int]] = deque()
         self._is_running = False
         self._is_aborted = False
         self._last: Last | None = None
@@ -69,7 +68,7 @@ class _Transfer:
         self.failure: BaseException | None = None
         self.result: Future[StagedFile] = Future()
 
-    def add(self, body: Body, size: int, last: Last | None = None) -> None:
+    def add(self, body: SpillBuffer, size: int, last: Last | None = None) -> None:
         """Queue bytes in their order; `last` says that no more follow, so that a small file is written in one go."""
         with self._lock:
             self._bodies.append((body, size))
@@ -113,22 +112,22 @@ class _Transfer:
             except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
                 self.failure = self.failure or error
             finally:
-                if isinstance(body, SpillBuffer):
+                if body is not None:
                     body.close()
                 self._stager.gate.leave(size)
             if (has_all or is_over or self.failure is not None) and self._settle():
                 return
 
-    def _take(self, body: Body, *, is_whole: bool) -> None:
-        for chunk in _chunks(body):
+    def _take(self, body: SpillBuffer, *, is_whole: bool) -> None:
+        for chunk in body.iter_chunks(CHUNK_BYTES):
             self._digest.update(chunk)
         self._may_exist = True
         if is_whole:
-            self._files.write(self._path, lambda: _chunks(body))
+            self._files.write(self._path, lambda: body.iter_chunks(CHUNK_BYTES))
             return
         if self._writer is None:
             self._writer = self._files.open(self._path)
-        for chunk in _chunks(body):
+        for chunk in body.iter_chunks(CHUNK_BYTES):
             self._files.append(self._writer, self._path, chunk)
 
     def _settle(self) -> bool:
@@ -146,21 +145,8 @@ class _Transfer:
             return True
 
     def _resolve(self) -> None:
-        """Give the waiting task its answer, whatever it is: a future that stays open would hang it."""
-        try:
-            if self.failure is None and self._writer is not None:
-                self._files.finish(self._writer, self._path)
-            self._release_slot()
-            if self.failure is not None:
-                raise self.failure
-            staged = self._staged()
-        except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
-            self.failure = error
-            if self.result.set_running_or_notify_cancel():
-                self.result.set_exception(error)
-        else:
-            if self.result.set_running_or_notify_cancel():
-                self.result.set_result(staged)
+        """Give the waiting task its answer."""
+        self.failure = resolve(self.result, self._staged)
 
     def _staged(self) -> StagedFile:
         """What was staged.
@@ -168,35 +154,28 @@ class _Transfer:
         Raises:
             AuditError: HDFS holds another number of bytes than was written (invariant 7).
         """
+        try:
+            if self.failure is None and self._writer is not None:
+                self._files.finish(self._writer, self._path)
+        finally:
+            self._release_slot()
+        if self.failure is not None:
+            raise self.failure
         assert self._last is not None
         last = self._last
         found = self._files.status(self._path)
         place = self._files.place(self._path)
         if found is None:
             raise error_for(Refusal("FileNotFoundError", "it was deleted"), "write", place)
-        if found.length != last.size_bytes:
-            raise AuditError(
-                f"{place} was written as {last.size_bytes} bytes, but holds {found.length}; nothing was published.",
-                suggestion="No offset was moved. Run again; if it happens again, something else writes below +tmp.",
-            )
-        identity = self._identity
+        check_size(place, last.size_bytes, found.length)
         token: dict[str, Any] = {
             "path": self.key,
             # Renaming changes neither: a file with both is the one that was staged, whatever it is called by now.
             "modified_ms": found.modification_time,
             "sha256": self._digest.hexdigest()[:32],
         }
-        return StagedFile(
-            key=identity.final_key(last.end),
-            topic=identity.topic,
-            partition=identity.partition,
-            start=identity.start,
-            end=last.end,
-            records=last.records,
-            size_bytes=last.size_bytes,
-            token=token,
-            role=identity.role,
-        )
+        identity = self._identity
+        return identity.staged(identity.final_key(last.end), last.end, last.records, last.size_bytes, token)
 
     def _release_slot(self) -> None:
         self._writer = None
@@ -216,23 +195,14 @@ class _Transfer:
             log.warning("The temporary file %s stays until the next sweep: %s", self._path, error)
 
 
-class HdfsStagingFile:
+class HdfsStagingFile(BufferedFile):
     """An open file. Used by one thread; bytes go to HDFS on the stager's threads."""
 
     def __init__(self, stager: HdfsStager, identity: FileIdentity) -> None:
         """Made by `HdfsStager.open`."""
+        super().__init__(identity)
         self._stager = stager
-        self._identity = identity
         self._transfer = _Transfer(stager, identity)
-        self._memory = bytearray()
-        self._disk: SpillBuffer | None = None
-        self._written = 0
-        self._is_closed = False
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes held in memory that were not handed over yet; those have the stager's own bound."""
-        return len(self._memory)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes; a file that grows large begins to be written, waiting while too much is queued.
@@ -240,35 +210,22 @@ class HdfsStagingFile:
         Raises:
             UnavailableError, AccessError, ConfigError: earlier bytes could not be written.
         """
-        self._check_open()
-        before = len(self._memory)
-        self._memory += data
-        self._written += len(self._memory) - before
-        if self._unsent() >= self._stager.settings.piece_bytes:
+        self._check_open(self._transfer.failure)
+        before = len(self._buffer)
+        self._buffer.append(data)
+        self._written += len(self._buffer) - before
+        if len(self._buffer) >= self._stager.settings.piece_bytes:
             if self._may_stream():
                 self._hand_over()
-            elif len(self._memory) >= self._stager.settings.piece_bytes:
+            elif self._buffer.buffered_bytes >= self._stager.settings.piece_bytes:
                 self.spill()
-
-    def spill(self) -> None:
-        """Move buffered bytes to local disk.
-
-        Raises:
-            UnavailableError: the disk is full or broken.
-        """
-        if not self._memory:
-            return
-        self._disk = self._disk or SpillBuffer()
-        self._disk.append(self._memory)
-        self._memory = bytearray()
-        self._disk.spill()
 
     def close(self, end: int, records: int) -> Future[StagedFile]:
         """Write the rest; the future ends when the file is closed in HDFS, or with the first error."""
-        self._check_open()
+        self._check_open(self._transfer.failure)
         self._is_closed = True
         last = Last(end, records, self._written)
-        if self._unsent() or not self._written:
+        if len(self._buffer) or not self._written:
             self._hand_over(last)
         else:
             self._transfer.finish(last)
@@ -276,11 +233,7 @@ class HdfsStagingFile:
 
     def abort(self) -> None:
         """Discard everything, also after `close`; does not wait (`HdfsStager.close` does). Idempotent."""
-        self._is_closed = True
-        self._memory = bytearray()
-        if self._disk is not None:
-            self._disk.close()
-            self._disk = None
+        self._drop()
         self._transfer.abort()
 
     def _may_stream(self) -> bool:
@@ -289,24 +242,11 @@ class HdfsStagingFile:
             self._transfer.holds_slot = self._stager.slots.acquire(blocking=False)
         return self._transfer.holds_slot
 
-    def _unsent(self) -> int:
-        return len(self._memory) + (len(self._disk) if self._disk is not None else 0)
-
     def _hand_over(self, last: Last | None = None) -> None:
-        size = len(self._memory)  # what is on disk takes no memory: it is sent in chunks
-        body: Body = self._memory
-        if self._disk is not None:
-            self._disk.append(self._memory)
-            body = self._disk
-        self._memory, self._disk = bytearray(), None
+        body = self._take()
+        size = body.buffered_bytes  # what is on disk takes no memory: it is sent in chunks
         self._stager.gate.enter(size)
         self._transfer.add(body, size, last)
-
-    def _check_open(self) -> None:
-        if self._transfer.failure is not None:
-            raise self._transfer.failure
-        if self._is_closed:
-            raise ValueError(f"The staged file {self._identity.key} is closed.")
 
 
 class HdfsStager:
@@ -346,17 +286,5 @@ class HdfsStager:
 def discard(files: HdfsFiles, settings: HdfsSettings, key: str) -> bool:
     """Delete a temporary file and the directories that it leaves empty; returns whether it was there."""
     existed = files.delete(settings.path(key))
-    for directory in temporary_directories(key):
-        if not files.remove_empty_directory(settings.path(directory)):
-            break
+    remove_emptied(key, lambda directory: files.remove_empty_directory(settings.path(directory)))
     return existed
-
-
-def _chunks(body: Body) -> Iterator[Chunk]:
-    if isinstance(body, SpillBuffer):
-        yield from body.iter_chunks(CHUNK_BYTES)
-    elif len(body) <= CHUNK_BYTES:
-        yield body
-    else:
-        for start in range(0, len(body), CHUNK_BYTES):
-            yield body[start : start + CHUNK_BYTES]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_connect.stores.local_errors import error_for
+from airflow_connect.stores.staged_names import remove_emptied
 
 _NO_SYNC = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS})
 """File systems that cannot sync a directory (some FUSE and network ones) keep names by other means."""
@@ -102,6 +103,17 @@ def remove_file(path: str) -> bool:
     except OSError as error:
         raise error_for(error, "remove", path) from error
     return True
+
+
+def discard(root: str, path: str) -> bool:
+    """Remove a temporary file of the store at `root`, and the directories that it leaves empty; whether it was there.
+
+    Raises:
+        AccessError, UnavailableError: the file system refused.
+    """
+    was_there = remove_file(os.path.join(root, path))
+    remove_emptied(path, lambda directory: remove_empty(os.path.join(root, directory)))
+    return was_there
 
 
 @contextmanager

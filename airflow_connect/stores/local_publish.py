@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import filecmp
 import os
-import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 
 from airflow_connect.api.errors import PublishConflictError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.api.staging import LeftOver, Outcome
-from airflow_connect.stores.leftovers import PROBE_NAME
 from airflow_connect.stores.local_directories import (
     RACES,
+    discard,
     make_directories,
     refusals,
     remove_empty,
@@ -33,13 +32,13 @@ from airflow_connect.stores.local_directories import (
 )
 from airflow_connect.stores.local_errors import not_shared
 from airflow_connect.stores.local_rename import rename_without_replacing
+from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
 from airflow_connect.stores.staged_names import (
+    probe_paths,
     refuse_odd_directories,
-    staged_path,
-    staged_places,
-    temporary_directories,
+    remove_emptied,
+    staged_below,
 )
-from airflow_connect.stores.store import FileIdentity
 
 THREADS = 8
 """Local disks need few; a network file system answers several requests at once."""
@@ -67,8 +66,7 @@ class LocalPublisher:
         """
         make_directories(self._root)
         above = self._absolute(self._probe_prefix.rpartition("/")[0]) if "/" in self._probe_prefix else self._root
-        key = f"{self._probe_prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
-        paths = [staged_path(FileIdentity(key, "", 0, 0, root=self._probe_prefix)) for _ in range(2)]
+        paths = probe_paths(self._probe_prefix)
         first, second = map(self._absolute, paths)
         try:
             self._write_probe(first)
@@ -89,43 +87,22 @@ class LocalPublisher:
             PublishConflictError: names the first file and how many there are.
             UnavailableError, AccessError: publishing again continues where this ended.
         """
-        _refuse_equal_keys(files)
-        outcomes: dict[str, Outcome] = {}
-        conflicts: list[PublishConflictError] = []
+        refuse_equal_keys(files)
         changed = self._make_parents(files)
         with ThreadPoolExecutor(THREADS, thread_name_prefix="local-publish") as pool:
-            running = {pool.submit(self._publish_one, file): file for file in files}
-            for done, future in enumerate(as_completed(running), start=1):
-                try:
-                    outcomes[running[future].key] = future.result()
-                except PublishConflictError as error:
-                    conflicts.append(error)
-                except BaseException:
-                    for other in running:
-                        other.cancel()
-                    raise
-                progress(done)
+            published = publish_each(files, self._publish_one, progress, pool)
             for _ in pool.map(sync_directory, sorted(d for d in changed if os.path.isdir(d))):
                 pass
         self._remove_empty_directories(files)
-        if conflicts:
-            raise _all_conflicts(conflicts)
-        return outcomes
+        return published.checked("names belong to other files")
 
     def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
         """Remove temporary files; idempotent. Published files stay. Returns how many existed."""
         return sum(self._discard(str(file.token["path"])) for file in files)
 
     def list_staged(self, prefixes: Iterable[str]) -> Iterator[LeftOver]:
-        """Temporary files whose keys start with one of `prefixes`, each once; published ones are not even looked at."""
-        seen: set[str] = set()
-        for prefix in prefixes:
-            for place in staged_places(prefix):
-                for path, modified_ms in self._walk(place.directory.rstrip("/")):
-                    key = place.key_of(path)
-                    if key is not None and key.startswith(prefix) and path not in seen:
-                        seen.add(path)
-                        yield LeftOver(key, {"path": path}, modified_ms)
+        """See `staged_below`."""
+        return staged_below(prefixes, self._walk)
 
     def mark(self, keys: Sequence[str]) -> None:
         """Make an empty file under each key that has none.
@@ -219,18 +196,13 @@ class LocalPublisher:
         return changed
 
     def _discard(self, path: str) -> bool:
-        there = remove_file(self._absolute(path))
-        for directory in temporary_directories(path):
-            if not remove_empty(self._absolute(directory)):
-                break
-        return there
+        refuse_odd_directories(path)
+        return discard(self._root, path)
 
     def _remove_empty_directories(self, files: Sequence[StagedFile]) -> None:
         deepest = {str(file.token["path"]).rpartition("/")[0] for file in files}
         for path in sorted(deepest, reverse=True):
-            for directory in temporary_directories(f"{path}/"):
-                if not remove_empty(self._absolute(directory)):
-                    break
+            remove_emptied(f"{path}/", lambda directory: remove_empty(self._absolute(directory)))
 
     def _write_probe(self, path: str) -> None:
         make_directories(os.path.dirname(path))
@@ -292,21 +264,3 @@ def _holds(file: StagedFile, path: str) -> bool:
     except FileNotFoundError:
         return False
     return crc32 == int(file.token["crc32"])
-
-
-def _refuse_equal_keys(files: Sequence[StagedFile]) -> None:
-    keys: set[str] = set()
-    for file in files:
-        if file.key in keys:
-            raise PublishConflictError(
-                f"Two staged files have the key {file.key}; one would replace the other.", code="publish.same_key"
-            )
-        keys.add(file.key)
-
-
-def _all_conflicts(conflicts: Sequence[PublishConflictError]) -> PublishConflictError:
-    first = conflicts[0]
-    if len(conflicts) == 1:
-        return first
-    message = f"{len(conflicts)} names belong to other files than the staged ones. The first: {first.message}"
-    return PublishConflictError(message, suggestion=first.suggestion)

@@ -11,11 +11,12 @@ import zlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from airflow_connect.api.errors import AuditError, DataError, UnavailableError
+from airflow_connect.api.errors import DataError, UnavailableError
 from airflow_connect.api.run import StagedFile
-from airflow_connect.stores.local_directories import RACES, make_directories, refusals, remove_empty, remove_file
+from airflow_connect.stores.local_directories import RACES, discard, make_directories, refusals
 from airflow_connect.stores.local_errors import host, not_found_here
-from airflow_connect.stores.staged_names import staged_path, temporary_directories
+from airflow_connect.stores.staged_names import staged_path
+from airflow_connect.stores.staging import check_size
 from airflow_connect.stores.store import FileIdentity
 
 PIECE_BYTES = 4 << 20
@@ -95,12 +96,7 @@ class LocalStagingFile:
                 facts = os.fstat(descriptor)
             finally:
                 os.close(descriptor)
-        if facts.st_size != self._written:
-            raise AuditError(
-                f"{path} was written as {self._written} bytes, but holds {facts.st_size}; nothing of it was published.",
-                suggestion="No offset was moved. Run again; if it happens again, something else writes to this file.",
-            )
-        identity = self._identity
+        check_size(path, self._written, facts.st_size)
         token: dict[str, Any] = {
             "path": self._path,
             "run_id": self._stager.run_id,
@@ -109,17 +105,7 @@ class LocalStagingFile:
             "mtime_ns": facts.st_mtime_ns,
             "host": host(),
         }
-        return StagedFile(
-            key=identity.final_key(end),
-            topic=identity.topic,
-            partition=identity.partition,
-            start=identity.start,
-            end=end,
-            records=records,
-            size_bytes=self._written,
-            token=token,
-            role=identity.role,
-        )
+        return self._identity.staged(self._identity.final_key(end), end, records, self._written, token)
 
     def _append(self) -> None:
         path = self._stager.absolute(self._path)
@@ -213,10 +199,7 @@ class LocalStager:
 
     def discard(self, path: str) -> None:
         """Remove a temporary file and the directories that it leaves empty."""
-        remove_file(self.absolute(path))
-        for directory in temporary_directories(path):
-            if not remove_empty(self.absolute(directory)):
-                break
+        discard(self.root, path)
 
 
 def _refuse_long_names(key: str) -> None:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 
 from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
 from airflow_connect.api.run import StagedFile
+from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
 from airflow_connect.stores.s3_errors import (
     NO_SUCH_BUCKET,
     NOT_IMPLEMENTED,
@@ -71,31 +72,15 @@ class S3Publisher:
         check_bucket(self._requests, self._probe_prefix)
 
     def publish(self, files: Sequence[StagedFile], progress: Callable[[int], None]) -> dict[str, Outcome]:
-        """Complete the uploads of `files`, in parallel.
-
-        A conflict does not keep the other files of the manifest from being published; an unavailable or
-        refusing store does, because nothing else would succeed.
+        """Complete the uploads of `files`, in parallel; a conflict does not keep the others from being published.
 
         Raises:
             PublishConflictError: names the first key and how many there are.
             UnavailableError, AccessError, ConfigError: publishing again continues where this ended.
         """
-        _check_keys_differ(files)
-        outcomes: dict[str, Outcome] = {}
-        conflicts: list[PublishConflictError] = []
+        refuse_equal_keys(files)
         with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="s3-publish") as pool:
-            running = {pool.submit(self._publish_one, file): file for file in files}
-            for done, future in enumerate(as_completed(running), start=1):
-                try:
-                    outcomes[running[future].key] = future.result()
-                except PublishConflictError as error:
-                    conflicts.append(error)
-                except BaseException:
-                    _cancel(running)
-                    raise
-                progress(done)
-        if conflicts:
-            raise _all_conflicts(conflicts)
+            outcomes = publish_each(files, self._publish_one, progress, pool).checked("keys hold other objects")
         self._tag(files, outcomes)
         return outcomes
 
@@ -240,27 +225,3 @@ def _is_decided_by_others(refusal: Refusal) -> bool:
 def _is_upload_gone(refusal: Refusal) -> bool:
     """Whether the upload cannot be completed any more; s3proxy says NoSuchKey while another Complete removes it."""
     return refusal.code == "InvalidPart" or (refusal.status == 404 and refusal.code != NO_SUCH_BUCKET)
-
-
-def _check_keys_differ(files: Sequence[StagedFile]) -> None:
-    keys: set[str] = set()
-    for file in files:
-        if file.key in keys:
-            raise PublishConflictError(
-                f"Two staged files have the key {file.key}; one would replace the other.",
-                code="publish.same_key",
-            )
-        keys.add(file.key)
-
-
-def _cancel(running: Iterable[Future[Outcome]]) -> None:
-    for future in running:
-        future.cancel()
-
-
-def _all_conflicts(conflicts: Sequence[PublishConflictError]) -> PublishConflictError:
-    first = conflicts[0]
-    if len(conflicts) == 1:
-        return first
-    message = f"{len(conflicts)} keys hold other objects than the staged ones. The first: {first.message}"
-    return PublishConflictError(message, suggestion=first.suggestion, config_path=first.config_path)

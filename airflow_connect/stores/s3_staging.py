@@ -16,37 +16,18 @@ from typing import Any
 from airflow_connect.api.errors import AuditError, ConfigError, ConnectError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.formats.spill import SpillBuffer
+from airflow_connect.stores.byte_gate import ByteGate
 from airflow_connect.stores.s3_etag import object_metadata
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_settings import S3Settings
-from airflow_connect.stores.s3_transport import Body, S3Transport
+from airflow_connect.stores.s3_transport import S3Transport
+from airflow_connect.stores.staging import BufferedFile, resolve
 from airflow_connect.stores.store import HAS_TWIN, FileIdentity
 
 log = logging.getLogger(__name__)
 
 MAX_PARTS = 10_000
 """S3's limit of parts in one object."""
-
-
-class _ByteGate:
-    """Bounds the bytes that wait for upload: the producer is held back, the pool's threads never are."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._used = 0
-        self._changed = threading.Condition()
-
-    def enter(self, size: int) -> None:
-        """Wait for room. A part larger than the limit enters alone."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._used == 0 or self._used + size <= self._limit)
-            self._used += size
-
-    def leave(self, size: int) -> None:
-        """Make room."""
-        with self._changed:
-            self._used -= size
-            self._changed.notify_all()
 
 
 class _Upload:
@@ -96,11 +77,11 @@ class _Upload:
             self._has_all_parts = True
         self.settle()
 
-    def run_part(self, number: int, body: Body | SpillBuffer) -> None:
+    def run_part(self, number: int, body: SpillBuffer) -> None:
         """Upload one part, in a thread of the pool."""
         try:
             if not self._is_aborted and self.failure is None:
-                data = body.read_all() if isinstance(body, SpillBuffer) else body
+                data = body.read_all()
                 upload_id = self._created()
                 etag = self._requests.upload_part(self._identity.key, upload_id, number, data)
                 with self._lock:
@@ -110,8 +91,7 @@ class _Upload:
             with self._lock:
                 self.failure = self.failure or error
         finally:
-            if isinstance(body, SpillBuffer):
-                body.close()
+            body.close()
             with self._lock:
                 self._pending -= 1
             self.settle()
@@ -125,19 +105,9 @@ class _Upload:
             if is_aborted:
                 self._upload_id = ""
             elif not self.result.done():
-                self._resolve()
+                resolve(self.result, self._staged)
         if is_aborted and upload_id:
             self._discard(upload_id)
-
-    def _resolve(self) -> None:
-        """Give the waiting task its answer, whatever it is: a future that stays open would hang it."""
-        try:
-            if self.failure is not None:
-                raise self.failure
-            self._check_sums()
-            self.result.set_result(self._staged())
-        except BaseException as error:  # noqa: BLE001 (raised again in the task's thread, by `result`)
-            self.result.set_exception(error)
 
     def _check_sums(self) -> None:
         """Invariant 7 for bytes: what the encoder wrote is what the parts hold."""
@@ -170,23 +140,16 @@ class _Upload:
             return self._upload_id
 
     def _staged(self) -> StagedFile:
-        identity = self._identity
+        if self.failure is not None:
+            raise self.failure
+        self._check_sums()
         assert self._end is not None and self._records is not None
         parts = [[number, self._etags[number]] for number in sorted(self._etags)]
         token: dict[str, Any] = {"upload_id": self._upload_id, "parts": parts, "file_id": self._file_id}
         if self._requests.may_have_twins:
             token[HAS_TWIN] = True
-        return StagedFile(
-            key=identity.key,
-            topic=identity.topic,
-            partition=identity.partition,
-            start=identity.start,
-            end=self._end,
-            records=self._records,
-            size_bytes=self._size,
-            token=token,
-            role=identity.role,
-        )
+        # The key was fixed when the upload was made.
+        return self._identity.staged(self._identity.key, self._end, self._records, self._size, token)
 
     def _discard(self, upload_id: str) -> None:
         try:
@@ -197,28 +160,16 @@ class _Upload:
             log.warning("A staged upload of %s stays until the next sweep: %s", self._identity.key, error)
 
 
-class S3StagingFile:
+class S3StagingFile(BufferedFile):
     """An open file. Used by one thread; parts go up on the stager's threads."""
 
     def __init__(self, stager: S3Stager, identity: FileIdentity) -> None:
         """Made by `S3Stager.open`."""
+        super().__init__(identity)
         self._stager = stager
-        self._identity = identity
         self._upload = _Upload(stager.requests, identity, stager.run_id)
         self._part_size = stager.settings.part_size_bytes
-        self._memory = bytearray()
-        self._disk: SpillBuffer | None = None
         self._parts = 0
-        self._written = 0
-        self._is_closed = False
-
-    @property
-    def buffered_bytes(self) -> int:
-        """Bytes of the current part held in memory.
-
-        Parts handed over count against the stager's own bound.
-        """
-        return len(self._memory)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes; a full part is handed to the upload threads, waiting while too much is queued.
@@ -226,52 +177,32 @@ class S3StagingFile:
         Raises:
             UnavailableError, AccessError, ConfigError: an earlier part could not be uploaded.
         """
-        self._check_open()
+        self._check_open(self._upload.failure)
         with memoryview(data) as view, view.cast("B") as rest:
             self._written += len(rest)
             done = 0
             while done < len(rest):
-                part = rest[done : done + self._part_size - self._unsent()]
-                self._memory += part
+                part = rest[done : done + self._part_size - len(self._buffer)]
+                self._buffer.append(part)
                 done += len(part)
-                if self._unsent() == self._part_size:
+                if len(self._buffer) == self._part_size:
                     self._hand_over()
-
-    def spill(self) -> None:
-        """Move buffered bytes to local disk.
-
-        Raises:
-            UnavailableError: the disk is full or broken.
-        """
-        if not self._memory:
-            return
-        self._disk = self._disk or SpillBuffer()
-        self._disk.append(self._memory)
-        self._memory = bytearray()
-        self._disk.spill()
 
     def close(self, end: int, records: int) -> Future[StagedFile]:
         """Upload the rest; the future ends when all bytes are on the server, or with the first error."""
-        self._check_open()
+        self._check_open(self._upload.failure)
         self._is_closed = True
         self._upload.expect_end(end, records, self._written)
-        if self._unsent() or not self._parts:
+        if len(self._buffer) or not self._parts:
             self._hand_over()
         self._upload.expect_no_more()
         return self._upload.result
 
     def abort(self) -> None:
         """Discard everything, also after `close`; does not wait (`S3Stager.close` does). Idempotent."""
-        self._is_closed = True
-        self._memory = bytearray()
-        if self._disk is not None:
-            self._disk.close()
-            self._disk = None
+        self._drop()
         if self._upload.abort():
             self._stager.submit(self._upload.settle)
-
-    def _unsent(self) -> int:
-        return len(self._memory) + (len(self._disk) if self._disk is not None else 0)
 
     def _hand_over(self) -> None:
         self._parts += 1
@@ -282,19 +213,7 @@ class S3StagingFile:
                 config_path="s3.part.size",
                 suggestion="Raise s3.part.size, or let files rotate earlier.",
             )
-        body: Body | SpillBuffer = self._memory
-        size = self._unsent()
-        if self._disk is not None:
-            self._disk.append(self._memory)
-            body = self._disk
-        self._memory, self._disk = bytearray(), None
-        self._stager.submit_part(self._upload, self._parts, body, size)
-
-    def _check_open(self) -> None:
-        if self._upload.failure is not None:
-            raise self._upload.failure
-        if self._is_closed:
-            raise ValueError(f"The staged file {self._identity.key} is closed.")
+        self._stager.submit_part(self._upload, self._parts, self._take())
 
 
 class S3Stager:
@@ -312,7 +231,7 @@ class S3Stager:
         self.run_id = run_id
         self._transport = transport or S3Transport(settings)
         self.requests = S3Requests(self._transport)
-        self._gate = _ByteGate(settings.upload_buffer_bytes)
+        self._gate = ByteGate(settings.upload_buffer_bytes)
         self._pool = ThreadPoolExecutor(settings.upload_threads, thread_name_prefix="s3-upload")
 
     def open(self, identity: FileIdentity) -> S3StagingFile:
@@ -328,8 +247,9 @@ class S3Stager:
         """Run `work` on an upload thread."""
         self._pool.submit(work)
 
-    def submit_part(self, upload: _Upload, number: int, body: Body | SpillBuffer, size: int) -> None:
+    def submit_part(self, upload: _Upload, number: int, body: SpillBuffer) -> None:
         """Queue one part; waits while `upload_buffer_bytes` are queued already."""
+        size = len(body)  # Spilled bytes count too: a part is read whole before it is sent.
         self._gate.enter(size)
         upload.expect_part()
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.staging import LeftOver
+from airflow_connect.stores.leftovers import PROBE_NAME
 from airflow_connect.stores.store import FileIdentity
 
 TEMPORARY = "+tmp"
@@ -58,6 +60,17 @@ def staged_path(identity: FileIdentity) -> str:
     return f"{above}{TEMPORARY}/{identity.key.removeprefix(above)}.{uuid.uuid4().hex[:16]}_tmp"
 
 
+def probe_paths(prefix: str) -> tuple[str, str]:
+    """Two paths of one file that a preflight stages, renames and deletes, to see whether it may.
+
+    Args:
+        prefix: what keys of the run begin with; the sweep of a run finds the file by it.
+    """
+    key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
+    identity = FileIdentity(key, "", 0, 0, root=prefix)
+    return staged_path(identity), staged_path(identity)
+
+
 def refuse_odd_directories(key: str) -> None:
     """Refuse keys that a file system would read as another place.
 
@@ -84,6 +97,36 @@ def staged_places(prefix: str) -> Iterator[StagedPlace]:
         above = "".join(f"{part}/" for part in parts[:depth])
         rest = "".join(f"{part}/" for part in parts[depth:-1])
         yield StagedPlace(above, f"{above}{TEMPORARY}/{rest}")
+
+
+def staged_below(prefixes: Iterable[str], walk: Callable[[str], Iterable[tuple[str, int]]]) -> Iterator[LeftOver]:
+    """Temporary files whose keys start with one of `prefixes`, each once; published directories are not read.
+
+    Args:
+        prefixes: of keys.
+        walk: directory inside the store, without slash at the end -> every file below it, as path inside the store
+            and milliseconds of its last change; nothing where the directory is missing.
+    """
+    seen: set[str] = set()
+    for prefix in prefixes:
+        for place in staged_places(prefix):
+            for path, modified_ms in walk(place.directory.rstrip("/")):
+                key = place.key_of(path)
+                if key is not None and key.startswith(prefix) and path not in seen:
+                    seen.add(path)
+                    yield LeftOver(key, {"path": path}, modified_ms)
+
+
+def remove_emptied(path: str, remove_if_empty: Callable[[str], bool]) -> None:
+    """Remove the directories that a temporary file leaves empty, up to the first that is not.
+
+    Args:
+        path: of the file, inside the store.
+        remove_if_empty: removes a directory if it is empty; returns whether it is gone.
+    """
+    for directory in temporary_directories(path):
+        if not remove_if_empty(directory):
+            break
 
 
 def temporary_directories(path: str) -> Iterator[str]:

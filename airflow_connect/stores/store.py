@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from airflow_connect.api.run import StagedFile
 from airflow_connect.api.staging import LeftOver, Outcome
@@ -50,6 +50,28 @@ class FileIdentity:
     def final_key(self, end: int) -> str:
         """The final name of a file whose last offset plus one is `end`."""
         return self.key if self.key_at is None else self.key_at(end)
+
+    def staged(self, key: str, end: int, records: int, size_bytes: int, token: dict[str, Any]) -> StagedFile:
+        """What is said of the file once all of it is in the store.
+
+        Args:
+            key: the name that it gets when it is published: `key`, or `final_key`.
+            end: last offset inside plus one.
+            records: how many are inside.
+            size_bytes: of the file.
+            token: what the store's publisher needs.
+        """
+        return StagedFile(
+            key=key,
+            topic=self.topic,
+            partition=self.partition,
+            start=self.start,
+            end=end,
+            records=records,
+            size_bytes=size_bytes,
+            token=token,
+            role=self.role,
+        )
 
 
 class StagingFile(Protocol):

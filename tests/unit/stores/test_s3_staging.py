@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_connect.api.errors import AuditError
+from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_staging import _Upload
 from airflow_connect.stores.store import FileIdentity
@@ -24,16 +25,22 @@ class Requests:
         return f"etag-{number}"
 
 
+def part(data: bytes) -> SpillBuffer:
+    buffer = SpillBuffer()
+    buffer.append(data)
+    return buffer
+
+
 def test_upload_whose_first_part_ends_while_the_last_waits_for_room_is_not_finished() -> None:
     """Losing this race once cut objects off after their first part."""
     upload = _Upload(cast("S3Requests", Requests()), FileIdentity("k", "t", 0, 0), "run")
     upload.expect_part()
     upload.expect_end(10, 2, 8)
-    upload.run_part(1, b"12345")
+    upload.run_part(1, part(b"12345"))
     was_done = upload.result.done()
     upload.expect_part()
     upload.expect_no_more()
-    upload.run_part(2, b"678")
+    upload.run_part(2, part(b"678"))
 
     staged = upload.result.result(timeout=1)
     assert not was_done
@@ -46,7 +53,7 @@ def test_upload_whose_parts_do_not_add_up_to_what_was_written_is_refused(written
     upload = _Upload(cast("S3Requests", Requests()), FileIdentity("some/key", "t", 0, 0), "run")
     upload.expect_end(10, 2, written)
     upload.expect_part()
-    upload.run_part(1, b"12345678")
+    upload.run_part(1, part(b"12345678"))
     upload.expect_no_more()
 
     with pytest.raises(AuditError, match=rf"some/key was written as {written} bytes in 1 parts, but 8 bytes in 1"):
@@ -58,8 +65,8 @@ def test_upload_without_one_of_its_parts_is_refused() -> None:
     upload.expect_end(10, 2, 8)
     upload.expect_part()
     upload.expect_part()
-    upload.run_part(1, b"12345678")
-    upload.run_part(3, b"")
+    upload.run_part(1, part(b"12345678"))
+    upload.run_part(3, part(b""))
     upload.expect_no_more()
 
     with pytest.raises(AuditError, match="in 2 parts"):

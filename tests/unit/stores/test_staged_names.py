@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api.errors import DataError
-from airflow_connect.stores.staged_names import staged_path, staged_places, temporary_directories
+from airflow_connect.stores.leftovers import PROBE_NAME
+from airflow_connect.stores.staged_names import (
+    probe_paths,
+    remove_emptied,
+    staged_below,
+    staged_path,
+    staged_places,
+    temporary_directories,
+)
 from airflow_connect.stores.store import FileIdentity
 
 KEYS = (
@@ -69,3 +77,37 @@ def test_a_key_that_means_another_place_is_refused(key: str) -> None:
 def test_directories_of_a_temporary_file_end_with_the_temporary_one() -> None:
     assert list(temporary_directories("topics/+tmp/t/p/name")) == ["topics/+tmp/t/p", "topics/+tmp/t", "topics/+tmp"]
     assert list(temporary_directories("+tmp/name")) == ["+tmp"]
+
+
+def test_listing_below_prefixes_names_each_file_once_and_no_stranger() -> None:
+    staged = staged_path(FileIdentity("topics/t/p=1/f0", "t", 0, 0, root="topics/"))
+    asked: list[str] = []
+
+    def walk(directory: str) -> list[tuple[str, int]]:
+        asked.append(directory)
+        return [(f"{directory}/note.txt", 1), (staged, 7)] if staged.startswith(f"{directory}/") else []
+
+    found = list(staged_below(["topics/t/", "topics/", "topics/other/"], walk))
+
+    assert [(left.key, left.token, left.started_ms) for left in found] == [("topics/t/p=1/f0", {"path": staged}, 7)]
+    assert all(directory.split("/")[-1] and "+tmp" in directory for directory in asked)
+
+
+def test_directories_are_removed_up_to_the_first_that_is_not_empty() -> None:
+    asked: list[str] = []
+
+    def remove(directory: str) -> bool:
+        asked.append(directory)
+        return directory != "topics/+tmp/t"
+
+    remove_emptied("topics/+tmp/t/p=1/f0.0123456789abcdef_tmp", remove)
+    assert asked == ["topics/+tmp/t/p=1", "topics/+tmp/t"]
+
+
+def test_probe_is_one_file_under_two_names_that_a_sweep_knows() -> None:
+    first, second = probe_paths("topics/")
+    (place, *_) = [place for place in staged_places("topics/") if place.key_of(first)]
+
+    assert first != second
+    assert place.key_of(first) == place.key_of(second)
+    assert str(place.key_of(first)).startswith(f"topics/{PROBE_NAME}-")
