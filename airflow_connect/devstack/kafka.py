@@ -23,11 +23,10 @@ CHECKPOINT = (
     "AQAAQAAACgE0AQwAFHRyYW5zYWN0aW9uLnZlcnNpb24AAgAAAAAAAAAAAAcAAAA/AAAAAAISjZ3DACAAAAAAAAABoftcGUEAAAGh"
     "+1wZQf//////////////////AAAAARoAAAAIAAAABAYAAAAA"
 )
-META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAA5Q\n"
+META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id={0}\ndirectory.id=AAAAAAAAAAAAAAAAAAAA{0}Q\n"
 
 PROPERTIES = {
     "process.roles": "broker,controller",
-    "node.id": "1",
     "controller.listener.names": "CONTROLLER",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "inter.broker.listener.name": "PLAINTEXT",
@@ -75,6 +74,7 @@ class KafkaBroker(JavaServer):
     name = "Kafka 4.3.1"
     lock_name = "kafka-4.3.1"
     port_count = 2
+    node_id = 1
 
     def __init__(self, data_dir: Path | None, properties: Mapping[str, str], heap_mb: int) -> None:
         """Prepare a broker; use `start`."""
@@ -114,10 +114,11 @@ class KafkaBroker(JavaServer):
         if not (logs / "meta.properties").exists():
             logs.mkdir(exist_ok=True)
             (logs / "bootstrap.checkpoint").write_bytes(base64.b64decode(CHECKPOINT))
-            (logs / "meta.properties").write_text(META_PROPERTIES)
+            (logs / "meta.properties").write_text(META_PROPERTIES.format(self.node_id))
         merged = {
             **PROPERTIES,
-            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": ",".join(self._voters()),
             "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "log.dirs": str(logs),
@@ -126,3 +127,12 @@ class KafkaBroker(JavaServer):
         config = self.data_dir / "server.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in merged.items()))
         return ["kafka.Kafka", str(config)]
+
+    def _voters(self) -> Sequence[str]:
+        """Return the controllers of the cluster, each as `<node.id>@<host>:<port>`."""
+        return [self.voter]
+
+    @property
+    def voter(self) -> str:
+        """Return this node's controller, for `controller.quorum.voters`."""
+        return f"{self.node_id}@127.0.0.1:{self.ports[1]}"

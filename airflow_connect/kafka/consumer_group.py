@@ -4,9 +4,12 @@ A run never joins the group. It reads offsets with a consumer that assigns and s
 them inside a transaction (transactions.py). Kafka accepts such a write although a Kafka Connect worker is a live
 member, because the write names no member; therefore a run looks for members itself, and refuses.
 
-Never ask an admin client for committed offsets. When the broker answers NOT_COORDINATOR, as one does whose offsets
-topic is new or moves, librdkafka's admin client follows the pointer to a consumer group that it does not have
-and takes the process with it (librdkafka issue 5040, seen in 2.16.0). A consumer has that group.
+Two faults of librdkafka's admin client take the process with them (seen in 2.16.0):
+
+1. Where the broker answers NOT_COORDINATOR, as one does whose offsets topic is new or moves, a question for committed
+   offsets follows the pointer to a consumer group that it does not have (issue 5040). A consumer has that group.
+2. Any question for a coordinator whose connection has just broken ends in an assertion (issue 4605, pull request 5397).
+   So it is asked by a client that has not asked before, after a consumer has had an answer from the coordinator.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ _COORDINATOR_COMES = frozenset(
         KafkaError.NOT_COORDINATOR,
     }
 )
+_REFUSED = frozenset({KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _Found = TypeVar("_Found")
 
 STABLE_TIMEOUT_S = 75.0
@@ -91,8 +95,6 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     wanted = [_Partition(tp.topic, tp.partition) for tp in tps]
     if not wanted:
         return {}
-    # A consumer whose coordinator is refused to it only waits; this says why, at once.
-    group_state(admin, group)
     doing = f"reading the committed offsets of group {group}"
     found = _stable_offsets(admin, group, wanted, doing)
     for tp in found:
@@ -137,10 +139,27 @@ def _fetch(
         retry_backoff_ms=10,
         retry_backoff_max_ms=50,
     )
+    deadline, step_s = time.monotonic() + timeout_s, SHORTEST_TRY_S
     try:
-        return consumer.committed(wanted, timeout=timeout_s)
+        while True:
+            try:
+                return consumer.committed(wanted, timeout=min(step_s, max(deadline - time.monotonic(), 0.01)))
+            except KafkaException as error:
+                # One whose coordinator is refused to it only waits; the reason comes as a message.
+                told = consumer.poll(0)
+                reason = told.error() if told is not None else None
+                if reason is not None and reason.code() in _REFUSED:
+                    raise KafkaException(reason) from error
+                if not _is_timeout(error) or time.monotonic() >= deadline:
+                    raise
+            step_s *= 2
     finally:
         consumer.close()
+
+
+def _is_timeout(error: KafkaException) -> bool:
+    inner = kafka_error(error)
+    return inner is not None and inner.code() == KafkaError._TIMED_OUT
 
 
 def _name_of(partition: _Partition) -> str:
@@ -151,11 +170,7 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     """State name in lower case (`empty`, `stable`, ...; `dead`: there is no such group) and live members."""
     try:
         found = _from_coordinator(
-            admin,
-            lambda client, timeout_s: _result(
-                client.describe_consumer_groups([group], request_timeout=timeout_s)[group], timeout_s
-            ),
-            f"describing group {group}",
+            admin, lambda client, timeout_s: _describe(client, group, timeout_s), f"describing group {group}"
         )
     except KafkaException as error:
         inner = kafka_error(error)
@@ -171,6 +186,22 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
         for m in found.members
     )
     return found.state.name.lower(), members
+
+
+def _describe(admin: Admin, group: str, timeout_s: float) -> Any:
+    client = _fresh_admin(admin, group, timeout_s)
+    return _result(client.describe_consumer_groups([group], request_timeout=timeout_s)[group], timeout_s)
+
+
+def _fresh_admin(admin: Admin, group: str, timeout_s: float) -> Admin:
+    """A client that may ask the coordinator of a group, which has just answered another one; see the module.
+
+    Raises:
+        KafkaException: the coordinator does not answer, or refuses the group.
+    """
+    # No topic has this name: it would not be a legal one.
+    _fetch(admin, group, [_Partition("?", 0)], timeout_s, isolation="read_uncommitted")
+    return admin_client(admin.settings)
 
 
 def _from_coordinator(
@@ -272,7 +303,8 @@ def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int
 def _alter(admin: Admin, group: str, new: list[_Partition], timeout_s: float) -> list[_Partition]:
     """Set offsets; that the coordinator is not there yet is said of every partition, and raised here."""
     request = [ConsumerGroupTopicPartitions(group, new)]
-    future = admin.alter_consumer_group_offsets(request, request_timeout=timeout_s)[group]
+    client = _fresh_admin(admin, group, timeout_s)  # a client that nobody holds would never answer
+    future = client.alter_consumer_group_offsets(request, request_timeout=timeout_s)[group]
     changed = list(_result(future, timeout_s).topic_partitions or [])
     for tp in changed:
         if tp.error is not None and tp.error.code() in _COORDINATOR_COMES:

@@ -37,10 +37,12 @@ def partition_count(bootstrap: str, topic: str) -> int:
     return sum(1 for partition in found.partitions.values() if partition.error is None and partition.leader >= 0)
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None, copies: int = 1
+) -> None:
     """Create a topic and wait until every partition is visible to a new client."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    request = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    request = NewTopic(topic, num_partitions=partitions, replication_factor=copies, config=dict(config or {}))
     admin.create_topics([request])[topic].result(TIMEOUT_S)
     wait_until(lambda: partition_count(bootstrap, topic) == partitions, f"{topic} with {partitions} partitions")
 

@@ -1,0 +1,239 @@
+"""Several real Kafka brokers, each a process of its own, so that tests can take one away or move what it leads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.java_server import PORT_ATTEMPTS
+from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
+from airflow_connect.devstack.process import POLL_S
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+START_S = 90.0
+REQUEST_S = 15.0
+TRANSACTIONS = "__transaction_state"
+GROUPS = "__consumer_offsets"
+COORDINATOR_PARTITIONS = 3
+"""Of both topics: enough for ids whose coordinators are not the same broker."""
+
+PROPERTIES = {
+    "offsets.topic.num.partitions": str(COORDINATOR_PARTITIONS),
+    "transaction.state.log.num.partitions": str(COORDINATOR_PARTITIONS),
+    # Leaders move when a broker dies or a caller says so, and never by themselves.
+    "auto.leader.rebalance.enable": "false",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "200",
+    "controller.quorum.fetch.timeout.ms": "1000",
+}
+
+
+class KafkaNode(KafkaBroker):
+    """One broker of a cluster, a controller too."""
+
+    def __init__(self, node_id: int, properties: Mapping[str, str], heap_mb: int) -> None:
+        """`node_id`: from 1. Nothing runs yet."""
+        super().__init__(None, properties, heap_mb)
+        self.node_id = node_id
+        self.voters: Sequence[str] = ()
+
+    def _voters(self) -> Sequence[str]:
+        return self.voters
+
+
+class KafkaCluster:
+    """Running brokers that replicate everything to each other; one of three may be away.
+
+    Attributes:
+        nodes: each with `.node_id`, `.pid`, `.bootstrap`, `.kill()` and `.restart()`, which keep its ports and data.
+    """
+
+    def __init__(self, brokers: int, properties: Mapping[str, str], heap_mb: int) -> None:
+        """Prepare a cluster; use `start`."""
+        copies = str(brokers)
+        replicated = {
+            "default.replication.factor": copies,
+            "offsets.topic.replication.factor": copies,
+            "transaction.state.log.replication.factor": copies,
+            # As many as are left when one is away, so that what was confirmed is never lost.
+            "min.insync.replicas": str(max(1, brokers - 1)),
+            "transaction.state.log.min.isr": str(max(1, brokers - 1)),
+        }
+        merged = {**PROPERTIES, **replicated, **properties}
+        self.nodes = [KafkaNode(number, merged, heap_mb) for number in range(1, brokers + 1)]
+        for node in self.nodes:
+            node.voters = [other.voter for other in self.nodes]
+
+    @classmethod
+    def start(
+        cls, brokers: int = 3, properties: Mapping[str, str] | None = None, heap_mb: int = DEFAULT_HEAP_MB
+    ) -> Self:
+        """Start all brokers on free ports and return when all of them serve; some six seconds for three.
+
+        Args:
+            brokers: how many.
+            properties: broker configuration of all of them, wins over PROPERTIES.
+            heap_mb: largest Java heap of each in MiB.
+
+        Raises:
+            DevStackError: no Java, no jars, or a broker did not come up (with the end of its log).
+        """
+        for attempt in range(PORT_ATTEMPTS):
+            cluster = cls(brokers, properties or {}, heap_mb)
+            try:
+                cluster.restart()
+                break
+            except BaseException as error:
+                cluster.stop()
+                # Every node is told the ports of all others, so that one that is taken means other ports for all.
+                is_taken = isinstance(error, DevStackError) and "BindException" in error.message
+                if not is_taken or attempt == PORT_ATTEMPTS - 1:
+                    raise
+        return cluster
+
+    @property
+    def bootstrap(self) -> str:
+        """Return the addresses of all brokers, for `bootstrap.servers`."""
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def restart(self) -> None:
+        """End the brokers that run and start all again with their ports and data; all serve when this returns."""
+        _at_once([node.restart for node in self.nodes])
+        self.wait_until_in_sync()
+
+    def start_missing(self) -> None:
+        """Start the brokers that were killed; all serve, with all that they missed, when this returns."""
+        missing = [node.restart for node in self.nodes if not node.is_running]
+        if missing:
+            _at_once(missing)
+        self.wait_until_in_sync()
+
+    def wait_until_in_sync(self) -> None:
+        """Return when every broker is there and every copy of every partition is up to date.
+
+        Raises:
+            DevStackError: not within 90 s.
+        """
+        self._wait_until(self._is_in_sync, "every copy of every partition is up to date")
+
+    def stop(self) -> None:
+        """End all brokers; their data goes too."""
+        for node in self.nodes:
+            node.kill()  # In order they would wait for each other, and nobody wants the data.
+            node.stop()
+
+    def coordinator(self, transactional_id: str) -> KafkaNode:
+        """Return the broker that coordinates a transactional id; one must have been used before."""
+        return self.leader(TRANSACTIONS, coordinator_partition(transactional_id))
+
+    def group_coordinator(self, group: str) -> KafkaNode:
+        """Return the broker that keeps the offsets of a group; one must have been used before."""
+        return self.leader(GROUPS, coordinator_partition(group))
+
+    def leader(self, topic: str, partition: int) -> KafkaNode:
+        """Return the broker that leads a partition; waits until one does.
+
+        Raises:
+            DevStackError: nobody does within 90 s.
+        """
+        self._wait_until(lambda: self._leader(topic, partition) > 0, f"{topic}-{partition} has a leader")
+        return self.nodes[self._leader(topic, partition) - 1]
+
+    def displace(self, topic: str, partition: int) -> KafkaNode:
+        """Have a partition led by another broker than the first of its copies, so that `move_back` can move it.
+
+        Returns the broker that leads it now. Where that has to change the first one is killed, and started again.
+        """
+        if self._leader(topic, partition) == self._first(topic, partition):
+            node = self.leader(topic, partition)
+            node.kill()
+            self.leader(topic, partition)  # waits for the next one
+            node.restart()
+        self.wait_until_in_sync()
+        return self.leader(topic, partition)
+
+    def move_back(self, topic: str, partition: int) -> KafkaNode:
+        """Have a partition led by the first of its copies, without a failure; returns that broker.
+
+        This moves what leads, or coordinates, between two healthy brokers, as administrators and rebalancing tools do.
+
+        Raises:
+            DevStackError: not within 90 s.
+        """
+        from confluent_kafka import ElectionType, KafkaError, TopicPartition
+
+        asked, first = TopicPartition(topic, partition), self._first(topic, partition)
+        # It has to live until it has the answer. Without timeouts: confluent-kafka 2.16 fails over either of them.
+        admin = self._admin()
+        problem = admin.elect_leaders(ElectionType.PREFERRED, [asked]).result(REQUEST_S)[asked]
+        if problem is not None and problem.code() != KafkaError.ELECTION_NOT_NEEDED:
+            raise DevStackError(f"{topic}-{partition} was not moved: {problem}.", code="devstack.kafka")
+        self._wait_until(lambda: self._leader(topic, partition) == first, f"broker {first} leads {topic}-{partition}")
+        return self.nodes[first - 1]
+
+    def __enter__(self) -> Self:
+        """Return the running cluster."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the cluster."""
+        self.stop()
+
+    def _is_in_sync(self) -> bool:
+        found = self._metadata()
+        partitions = (p for topic in found.topics.values() for p in topic.partitions.values())
+        return len(found.brokers) == len(self.nodes) and all(len(p.isrs) == len(p.replicas) for p in partitions)
+
+    def _first(self, topic: str, partition: int) -> int:
+        """Number of the broker that leads a partition when nothing has happened."""
+        return int(self._metadata().topics[topic].partitions[partition].replicas[0])
+
+    def _leader(self, topic: str, partition: int) -> int:
+        """Number of the living broker that leads a partition, 0 while there is none."""
+        found = self._metadata().topics.get(topic)
+        leader = found.partitions[partition].leader if found and partition in found.partitions else 0
+        return leader if leader > 0 and self.nodes[leader - 1].is_running else 0
+
+    def _metadata(self) -> Any:
+        """What a client without a memory is told by the brokers that run."""
+        return self._admin().list_topics(timeout=REQUEST_S)
+
+    def _admin(self) -> AdminClient:
+        from confluent_kafka.admin import AdminClient
+
+        running = ",".join(node.bootstrap for node in self.nodes if node.is_running)
+        return AdminClient({"bootstrap.servers": running, "log_level": 0})
+
+    @staticmethod
+    def _wait_until(condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + START_S
+        while not condition():
+            if time.monotonic() > deadline:
+                raise DevStackError(f"It is not so after {START_S:.0f} s that {what}.", code="devstack.start")
+            time.sleep(POLL_S * 5)
+
+
+def coordinator_partition(name: str) -> int:
+    """Return the partition whose leader coordinates a group or a transactional id.
+
+    Source: kafka.coordinator.transaction.TransactionStateManager.partitionFor and its twin of groups, which take Java's
+    String.hashCode without its sign.
+    """
+    code = 0
+    for unit in memoryview(name.encode("utf-16-le")).cast("H"):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    return (code & 0x7FFFFFFF) % COORDINATOR_PARTITIONS
+
+
+def _at_once(steps: Sequence[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(len(steps)) as pool:
+        for done in [pool.submit(step) for step in steps]:
+            done.result()
