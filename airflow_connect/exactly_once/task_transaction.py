@@ -10,6 +10,8 @@ S3. At least once: offsets are written only after every record sent before them 
 S4. At most once: records are sent only after their offsets were confirmed.
 S5. Only tasks of the run that claimed the connector last can commit. The driver writes the claim, then fences the tasks
     of the last generation (runtime/driver/source_run.py); a task looks at the claim after its `init_transactions`.
+S6. Once the driver looks at what the tasks of its run committed, no attempt of them can commit any more: where there
+    may be one, the driver gives its claim up, then fences them.
 """
 
 from __future__ import annotations

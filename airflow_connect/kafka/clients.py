@@ -50,6 +50,7 @@ class _Diary:
 
     def __init__(self) -> None:
         self.last_error: KafkaError | None = None
+        self.fatal: KafkaError | None = None
         self.last_line = ""
 
     def log(self, level: int, message: str, *args: Any) -> None:
@@ -63,6 +64,8 @@ class _Diary:
 
     def error(self, error: KafkaError) -> None:
         """Receive a client-wide error (`error_cb`)."""
+        if error.fatal() and self.fatal is None:
+            self.fatal = error
         # "All brokers down" follows the real reason and must not hide it.
         if error.code() != KafkaError._ALL_BROKERS_DOWN or self.last_error is None:
             self.last_error = error
@@ -287,6 +290,19 @@ def kafka_error(error: BaseException | KafkaError) -> KafkaError | None:
         return error
     first = error.args[0] if error.args else None
     return first if isinstance(first, KafkaError) else None
+
+
+def told_before(client: QuickProducer, error: KafkaException) -> KafkaException:
+    """The fatal error that a producer met earlier, where all it says now is that there was one."""
+    inner = kafka_error(error)
+    if inner is None or inner.code() != KafkaError._FATAL:
+        return error
+    try:
+        client.poll(0)  # serves the diary, or tells it right here
+    except KafkaException as fatal:
+        return fatal
+    earlier = client.diary.fatal
+    return error if earlier is None else KafkaException(earlier)
 
 
 def translate(error: BaseException | KafkaError, doing: str) -> ConnectError:

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from airflow_connect.api.errors import ConnectError, FencedError, UnavailableError
-from airflow_connect.kafka.clients import API_TIMEOUT_S, QuickProducer, ensure_reachable, producer, translate
+from airflow_connect.kafka.clients import (
+    API_TIMEOUT_S,
+    QuickProducer,
+    ensure_reachable,
+    producer,
+    told_before,
+    translate,
+)
 from airflow_connect.kafka.direct_produce import CHUNK, direct_produce
 from airflow_connect.kafka.transactions import (
     ANY_PARTITION,
@@ -357,7 +364,7 @@ class TaskProducer:
     def _failed(self, error: KafkaException, doing: str) -> ConnectError:
         """The error in our words; where the client says less than the first refused record, that one's."""
         problem = self._problem
-        ours = translate(error, doing)
+        ours = translate(told_before(self._producer, error), doing)
         if problem is not None and not isinstance(ours, FencedError):
             ours = translate(problem, doing)
         if isinstance(ours, UnavailableError):

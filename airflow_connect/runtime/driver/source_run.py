@@ -8,6 +8,8 @@
 3. It takes the transactional id of every task of the last generation. A task of an older run that starts before this
    is fenced; one that starts after it sees the claim and stops.
 4. It records how many tasks there are now, in the record that Kafka Connect uses for the same purpose.
+5. Where an attempt that nobody waits for may still be on its way when the tasks have ended, it gives the claim up and
+   takes their transactional ids, before it looks at what they committed.
 """
 
 from __future__ import annotations
@@ -87,6 +89,9 @@ class SourceRun(RunInProgress):
         settings = self._config.task_settings(plan.created_ms, configs)
         reports = self._run_tasks(plan, settings, total=0) if configs else []
         with self._phase("settle"):
+            if self._is_exactly_once and self._may_have_other_attempts(reports):
+                journal.begin(replace(state, phase=CLOSED))
+                kafka.fence_tasks(len(configs))
             if StartedSource.settles(self._config.connector_class):
                 self._settle(kafka, kafka.read_offsets())
             if self._config.resolved.worker.sources.offsets_file:
@@ -98,6 +103,10 @@ class SourceRun(RunInProgress):
     @property
     def _is_exactly_once(self) -> bool:
         return self._config.delivery_guarantee == keys.EXACTLY_ONCE
+
+    def _may_have_other_attempts(self, reports: Sequence[TaskReport]) -> bool:
+        """Whether there were attempts that lost: Spark may not have ended them yet, or have lost sight of them."""
+        return bool(reports) and (any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates)
 
     # --- fence ---------------------------------------------------------------------------------------------------
 
@@ -174,8 +183,9 @@ class SourceRun(RunInProgress):
         failed = sum(report.failed for report in reports)
         source = SourceRunReport.of(tasks, self._settled, failed)
         written, filtered = sum(t.written for t in tasks), sum(t.filtered for t in tasks)
-        something = written or filtered or failed or source.partitions or self._settled
         repeated = sum(1 for report in reports if report.attempt)
+        # An attempt that died may have committed everything: then the last one finds nothing, and the run is not empty.
+        something = written or filtered or failed or source.partitions or self._settled or repeated
         # Notes of the plan, what came after it, and what tasks say: each once.
         told = (*plan.notes, *self._notes.sentences, *(note for task in tasks for note in task.notes))
         notes = list(dict.fromkeys(told))[:MOST_NOTES_OF_RUN]

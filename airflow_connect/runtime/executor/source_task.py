@@ -28,7 +28,7 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.memory import peak_memory_bytes
 from airflow_connect.runtime.executor.progress import ProgressSender
-from airflow_connect.runtime.executor.run_claim import claimed_by, refuse_other_run
+from airflow_connect.runtime.executor.run_claim import Claim, claimed_by, refuse_other_run
 from airflow_connect.runtime.executor.source_context import SourceContext, TransactionMarks
 from airflow_connect.runtime.executor.source_converting import SourceRecordConverter
 from airflow_connect.runtime.executor.source_loop import (
@@ -61,7 +61,7 @@ def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> Tas
     try:
         return work.run()
     except FencedError as error:
-        raise work.who_fenced(error) from error
+        raise work.who_fenced() from error
 
 
 @dataclass(slots=True)
@@ -175,21 +175,22 @@ class _Work:
         topics = self.config.offsets_topics
         return offsets_topic.read(admin, self._reader_settings(), topics, self.config.connector.name)[0]
 
-    def _claim(self, admin: Admin) -> str:
+    def _claim(self, admin: Admin) -> Claim:
         name, topic = self.config.connector.name, self.config.worker.runs_topic
         return claimed_by(admin, self._reader_settings(), topic, name)
 
     def _refuse_other_run(self, admin: Admin) -> None:
         refuse_other_run(self._claim(admin), self.settings.run_id)
 
-    def who_fenced(self, error: FencedError) -> ConnectError:
+    def who_fenced(self) -> ConnectError:
         """A newer run, for good; or another attempt of the same task, which Spark must not take for its result."""
         try:
             refuse_other_run(self._claim(self._admin()), self.settings.run_id)
         except FencedError as newer:
             return newer
-        except ConnectError:
-            return error
+        except ConnectError as unknown:
+            # Not for good, so that there is a next attempt: it finds out.
+            log.warning("Who has fenced task %s is not known: %s", self.task, unknown)
         return TaskFailedError(
             f"Task {self.task} lost its transactional.id {self.config.task_transactional_id(self.task)}: another "
             "attempt of it has taken over, or a transaction was open for longer than transaction.timeout.ms.",
