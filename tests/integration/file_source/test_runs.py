@@ -26,7 +26,7 @@ from tests.integration.file_source.conftest import MakeLines
 pytestmark = pytest.mark.integration
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS", "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "4"))
+ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS", "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "10"))
 
 
 def append(file: Path, lines: list[str]) -> list[str]:

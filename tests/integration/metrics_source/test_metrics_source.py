@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 from collections import Counter
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from airflow_connect.testing.topics import Topics
 
 pytestmark = pytest.mark.integration
 
+ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS", "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "10"))
 HOSTS = 10_000 if os.environ.get("AIRFLOW_CONNECT_SOAK") else 100
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -117,6 +119,37 @@ def test_killed_run_has_whole_batches_and_the_next_run_samples_anew(fleet: Sourc
     assert sum(killed.values()) in (0, 30)
     assert report.records == 200
     assert fleet.samples() == killed + Counter((f"host-{n:05d}", f"metric.{m}") for n in range(20) for m in range(10))
+
+
+@pytest.mark.crash
+def test_killed_rounds_leave_whole_transactions_and_the_next_run_samples_all(
+    fleet: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(20261122)
+    points = (*crash_points.SOURCE_DRIVER_POINTS, *crash_points.SOURCE_TASK_POINTS)
+    killed = 0
+    for _ in range(ROUNDS):
+        monkeypatch.setenv(crash_points.SKIP, str(chance.randrange(4)))
+        overrides = {
+            "fleet_hosts": "12",
+            "batch_size": str(chance.randint(1, 50)),
+            "tasks_max": str(chance.randint(1, 4)),
+            "transaction_boundary": chance.choice(["poll", "interval"]),
+            "transaction_boundary_interval_ms": str(chance.choice([0, 5, 10_000])),
+        }
+        killed += RunProcess(fleet.spec(**overrides), crash_at=chance.choice(points)).wait() is None
+    monkeypatch.delenv(crash_points.SKIP)
+    fleet.run(fleet_hosts="12", hosts="host-00000")  # ends what the killed runs left open
+    found = fleet.samples()
+
+    report = fleet.run(fleet_hosts="12", tasks_max="2")
+
+    assert killed
+    assert max(found.values()) <= ROUNDS + 1
+    # A transaction holds all metrics of a host.
+    assert all(len({found[host, f"metric.{n}"] for n in range(10)}) == 1 for host, _ in found)
+    assert report.records == 120
+    assert fleet.samples() == found + Counter(dict.fromkeys(fleet.offsets(), 1))
 
 
 def test_rounds_of_a_run_are_committed_one_by_one(fleet: Source) -> None:
