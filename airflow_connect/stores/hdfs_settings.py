@@ -37,7 +37,8 @@ class HdfsSettings:
         piece_bytes: a file that holds more than this and is not closed yet begins to be written.
         max_streams: how many files of a task may be written while they still grow; the others wait on local disk.
         write_threads: how many files of a task are written and closed at once.
-        write_buffer_bytes: bytes that may wait for these threads.
+        write_buffer_bytes: bytes of memory that files may take which wait for these threads or are being written, the
+            client's own copies included.
         publish_threads: how many files are renamed at once.
         publisher: who publishes: hdfs-native, or Hadoop's own client in a JVM of the driver (`hdfs.publisher`).
         namenode_principal: Kerberos principal of the NameNode, or "" (`hdfs.namenode.principal`); only Java's client
@@ -55,7 +56,7 @@ class HdfsSettings:
     piece_bytes: int = 16 << 20
     max_streams: int = 32
     write_threads: int = 64
-    write_buffer_bytes: int = 64 << 20
+    write_buffer_bytes: int = 128 << 20
     publish_threads: int = 16
     publisher: str = NATIVE
     namenode_principal: str = ""

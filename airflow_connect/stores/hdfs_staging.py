@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CHUNK_BYTES = 4 << 20
-"""Bytes given to the client at once; more would only be copied once more."""
+CHUNK_BYTES = 512 << 10
+"""Bytes given to the client at once: it copies them, and every thread holds one chunk."""
+CLIENT_BYTES = 100 * (64 << 10)
+"""What the client holds of one file at the most: a hundred packets that its DataNode has not taken yet."""
 
 
 class Last(NamedTuple):
@@ -244,7 +246,8 @@ class HdfsStagingFile(BufferedFile):
 
     def _hand_over(self, last: Last | None = None) -> None:
         body = self._take()
-        size = body.buffered_bytes  # what is on disk takes no memory: it is sent in chunks
+        # What is on disk takes no memory before it is sent; what is sent is copied by the client.
+        size = body.buffered_bytes + min(len(body), CLIENT_BYTES)
         self._stager.gate.enter(size)
         self._transfer.add(body, size, last)
 

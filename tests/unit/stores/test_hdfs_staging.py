@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.errors import AuditError, UnavailableError
+from airflow_connect.api.run import StagedFile
 from airflow_connect.stores.byte_gate import ByteGate
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.hdfs_staging import HdfsStager
@@ -204,6 +206,39 @@ def test_aborted_file_that_was_never_sent_asks_nothing_of_hdfs() -> None:
     tasks.close()
 
     assert (files.files, files.deleted) == ({}, [])
+
+
+@pytest.mark.parametrize("is_spilled", [False, True], ids=["in memory", "on disk"])
+def test_files_that_are_written_at_once_stay_within_the_bound_for_memory(is_spilled: bool) -> None:
+    """What comes from disk is in memory too while it is sent: a hundred such files once took all there was."""
+    writing, may_end = threading.Semaphore(0), threading.Event()
+
+    def hold(operation: str, path: str) -> None:
+        writing.release()
+        assert may_end.wait(60)
+
+    tasks = stager(MemoryFiles(fail=hold), write_buffer_bytes=4 * PIECE)
+    opened = [tasks.open(identity(n)) for n in range(20)]
+    for file in opened:
+        file.write(b"x" * (PIECE - 1))
+        if is_spilled:
+            file.spill()
+    futures: list[Future[StagedFile]] = []
+    closer = threading.Thread(target=lambda: futures.extend([file.close(1, 1) for file in opened]))
+    closer.start()
+    # The client copies what it is given: bytes that come from memory are there twice.
+    at_once = 4 if is_spilled else 2
+    for _ in range(at_once):
+        assert writing.acquire(timeout=60)
+    wait_until(lambda: bool(tasks.gate._changed._waiters) or not closer.is_alive(), "the task is held back")  # type: ignore[attr-defined]
+    was_held_back, more = closer.is_alive(), writing.acquire(blocking=False)
+    may_end.set()
+    closer.join(60)
+    staged = [future.result(60) for future in futures]
+    tasks.close()
+
+    assert (was_held_back, more) == (True, False)
+    assert len(staged) == 20
 
 
 def test_gate_holds_back_until_there_is_room() -> None:
