@@ -1,31 +1,31 @@
-"""Everything the driver takes from a run's two configurations."""
+"""Everything the driver takes from the two configurations of a sink's run."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.config_infos import config_infos
-from airflow_connect.api.config_references import ResolvedReferences, ResolvedText, as_written
+from airflow_connect.api.config_references import ResolvedText, as_written
 from airflow_connect.api.config_values import HIDDEN, coerce_config
 from airflow_connect.api.connector_config import CONVERTER_TYPE
-from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.resolved_config import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.api.sink import Delivery
-from airflow_connect.config_providers.resolving import look_up, resolve_references
+from airflow_connect.config_providers.resolving import look_up
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
-from airflow_connect.runtime.driver import findings as found
+from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.roles import load_role
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.api.config_references import ResolvedReferences
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.run import PublishedRun
     from airflow_connect.api.sink_roles import Jvm
@@ -96,35 +96,8 @@ class SinkDriver(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class RunConfiguration:
-    """A run's configuration, checked.
-
-    Attributes:
-        spec: what was asked for; references to config providers are in it as they were written.
-        resolved: connector and worker together; holds what the references stand for.
-        definition: every key of this kind of connector.
-        worker: the worker's configuration with references resolved.
-        references: what they stand for.
-    """
-
-    spec: RunSpec
-    resolved: ResolvedConfig
-    definition: ConfigDef
-    worker: Mapping[str, Any] = field(repr=False)
-    references: ResolvedReferences = field(default_factory=ResolvedReferences, repr=False)
-
-    @classmethod
-    def from_spec(cls, spec: RunSpec) -> RunConfiguration:
-        """Resolve references, check and type both configurations.
-
-        Raises:
-            ConfigError: names every wrong key.
-            UnavailableError: a config provider's server did not answer.
-        """
-        references = resolve_references(spec.connector, spec.worker, spec.references)
-        with references.hiding_errors():
-            return cls._of(spec, references)
+class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
+    """Everything the driver takes from the two configurations of a sink."""
 
     @classmethod
     def _of(cls, spec: RunSpec, references: ResolvedReferences) -> RunConfiguration:
@@ -138,19 +111,6 @@ class RunConfiguration:
         return configuration
 
     @classmethod
-    def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
-        """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
-
-        def check(references: ResolvedReferences) -> list[dict[str, Any]]:
-            configuration = cls._of(spec, references)
-            return found.of_resolved(configuration.resolved, configuration.worker, references)
-
-        try:
-            return found.collected(look_up(spec.connector, spec.worker, spec.references), spec.connector, check)
-        except ConnectError as error:
-            return [found.of_error(error)]
-
-    @classmethod
     def infos(cls, spec: RunSpec) -> dict[str, Any]:
         """Kafka Connect's ConfigInfos of the connector; what cannot be looked up stays a reference.
 
@@ -162,28 +122,6 @@ class RunConfiguration:
             connector = references.resolve(spec.connector)
             definition = connector_definition(connector)
             return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
-
-    def check_converters(self) -> None:
-        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
-
-        Raises:
-            ConfigError: the first mistake.
-        """
-        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
-
-        for problem in offline_checks.offline_problems(self.resolved, self.worker):
-            self.references.hide_in_error(problem)
-            raise problem
-
-    @property
-    def name(self) -> str:
-        """Connector name."""
-        return self.resolved.connector.name
-
-    @property
-    def run_id(self) -> str:
-        """Identity of the run."""
-        return self.spec.run_id
 
     @property
     def tasks_max(self) -> int:
@@ -226,16 +164,6 @@ class RunConfiguration:
         if self.delivery is Delivery.IDEMPOTENT:
             return (f"{name} writes while it copies: records are stored once, but can be seen before the commit.",)
         return ()
-
-    @property
-    def worker_spark(self) -> Mapping[str, str]:
-        """`spark.*` of the worker."""
-        return self.resolved.worker.spark
-
-    @property
-    def ignored_keys(self) -> list[str]:
-        """Names of given keys that have no meaning here."""
-        return [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
 
     @property
     def policy(self) -> Policy:

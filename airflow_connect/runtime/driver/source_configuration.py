@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.api import connector_keys as keys
 from airflow_connect.api import plugins, source_keys
-from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.api.resolved_config import connector_definition
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
 from airflow_connect.api.source_config import ResolvedSourceConfig, load_source_config
-from airflow_connect.config_providers.resolving import look_up, resolve_references
-from airflow_connect.runtime.driver import findings as found
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.api.config_references import ResolvedReferences
     from airflow_connect.runtime.spec import RunSpec
 
 _Answer = TypeVar("_Answer")
@@ -56,35 +54,8 @@ def is_source(spec: RunSpec) -> bool:
     return isinstance(found, type) and issubclass(found, SourceConnector)
 
 
-@dataclass(frozen=True)
-class SourceConfiguration:
-    """A source's configuration, checked.
-
-    Attributes:
-        spec: what was asked for; references to config providers are in it as they were written.
-        resolved: connector and worker together; holds what the references stand for.
-        definition: every key of this kind of connector.
-        worker: the worker's configuration with references resolved.
-        references: what they stand for.
-    """
-
-    spec: RunSpec
-    resolved: ResolvedSourceConfig
-    definition: ConfigDef
-    worker: Mapping[str, Any] = field(repr=False)
-    references: ResolvedReferences = field(default_factory=ResolvedReferences, repr=False)
-
-    @classmethod
-    def from_spec(cls, spec: RunSpec) -> SourceConfiguration:
-        """Resolve references, check and type both configurations.
-
-        Raises:
-            ConfigError: names every wrong key.
-            UnavailableError: a config provider's server did not answer.
-        """
-        references = resolve_references(spec.connector, spec.worker, spec.references)
-        with references.hiding_errors():
-            return cls._of(spec, references)
+class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
+    """Everything the driver takes from the two configurations of a source."""
 
     @classmethod
     def _of(cls, spec: RunSpec, references: ResolvedReferences) -> SourceConfiguration:
@@ -97,29 +68,6 @@ class SourceConfiguration:
         configuration._check_support()
         TransformChain.open(configuration.resolved.connector.transforms).close()
         return configuration
-
-    @classmethod
-    def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
-        """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
-
-        def check(references: ResolvedReferences) -> list[dict[str, Any]]:
-            configuration = cls._of(spec, references)
-            return found.of_resolved(configuration.resolved, configuration.worker, references)
-
-        try:
-            return found.collected(look_up(spec.connector, spec.worker, spec.references), spec.connector, check)
-        except ConnectError as error:
-            return [found.of_error(error)]
-
-    @property
-    def name(self) -> str:
-        """Connector name."""
-        return self.resolved.connector.name
-
-    @property
-    def run_id(self) -> str:
-        """Identity of the run."""
-        return self.spec.run_id
 
     @property
     def connector_class(self) -> type[SourceConnector]:
@@ -158,28 +106,6 @@ class SourceConfiguration:
             )
             return (f"{note} and it depends on the connector whether an offset brings back the same records.",)
         return ()
-
-    @property
-    def ignored_keys(self) -> list[str]:
-        """Names of given keys that have no meaning here."""
-        return [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
-
-    @property
-    def worker_spark(self) -> Mapping[str, str]:
-        """`spark.*` of the worker."""
-        return self.resolved.worker.spark
-
-    def check_converters(self) -> None:
-        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
-
-        Raises:
-            ConfigError: the first mistake.
-        """
-        from airflow_connect.runtime.driver import offline_checks  # loads converters
-
-        for problem in offline_checks.offline_problems(self.resolved, self.worker):
-            self.references.hide_in_error(problem)
-            raise problem
 
     def task_settings(self, now_ms: int, task_configs: list[Mapping[str, str]]) -> TaskSettings:
         """What tasks get."""

@@ -1,0 +1,108 @@
+"""What the driver does with the two configurations of any run, of a sink or a source: references, checks, findings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from airflow_connect.api.config_references import ResolvedReferences
+from airflow_connect.api.errors import ConnectError
+from airflow_connect.api.resolved_config import ResolvedConfig
+from airflow_connect.api.source_config import ResolvedSourceConfig
+from airflow_connect.config_providers.resolving import look_up, resolve_references
+from airflow_connect.runtime.driver import findings as found
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from airflow_connect.api.config import ConfigDef
+    from airflow_connect.runtime.spec import RunSpec
+
+Resolved = TypeVar("Resolved", ResolvedConfig, ResolvedSourceConfig)
+
+
+@dataclass(frozen=True)
+class CheckedConfiguration(ABC, Generic[Resolved]):
+    """A run's configuration, checked.
+
+    Attributes:
+        spec: what was asked for; references to config providers are in it as they were written.
+        resolved: connector and worker together; holds what the references stand for.
+        definition: every key of this kind of connector.
+        worker: the worker's configuration with references resolved.
+        references: what they stand for.
+    """
+
+    spec: RunSpec
+    resolved: Resolved
+    definition: ConfigDef
+    worker: Mapping[str, Any] = field(repr=False)
+    references: ResolvedReferences = field(default_factory=ResolvedReferences, repr=False)
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> Self:
+        """Check and type both configurations.
+
+        Raises:
+            ConfigError: names every wrong key.
+        """
+
+    @classmethod
+    def from_spec(cls, spec: RunSpec) -> Self:
+        """Resolve references, check and type both configurations.
+
+        Raises:
+            ConfigError: names every wrong key.
+            UnavailableError: a config provider's server did not answer.
+        """
+        references = resolve_references(spec.connector, spec.worker, spec.references)
+        with references.hiding_errors():
+            return cls._of(spec, references)
+
+    @classmethod
+    def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
+        """Every finding, offline: `key`, `message`, `suggestion`, `level` (`error`, `ignored` or `unknown`)."""
+
+        def check(references: ResolvedReferences) -> list[dict[str, Any]]:
+            configuration = cls._of(spec, references)
+            return found.of_resolved(configuration.resolved, configuration.worker, references)
+
+        try:
+            return found.collected(look_up(spec.connector, spec.worker, spec.references), spec.connector, check)
+        except ConnectError as error:
+            return [found.of_error(error)]
+
+    def check_converters(self) -> None:
+        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
+
+        Raises:
+            ConfigError: the first mistake.
+        """
+        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
+
+        for problem in offline_checks.offline_problems(self.resolved, self.worker):
+            self.references.hide_in_error(problem)
+            raise problem
+
+    @property
+    def name(self) -> str:
+        """Connector name."""
+        return self.resolved.connector.name
+
+    @property
+    def run_id(self) -> str:
+        """Identity of the run."""
+        return self.spec.run_id
+
+    @property
+    def worker_spark(self) -> Mapping[str, str]:
+        """`spark.*` of the worker."""
+        return self.resolved.worker.spark
+
+    @property
+    def ignored_keys(self) -> list[str]:
+        """Names of given keys that have no meaning here."""
+        return [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
