@@ -13,6 +13,7 @@ import pytest
 
 # Before the suites are imported, so that a failed assertion of theirs shows its values.
 pytest.register_assert_rewrite(
+    "airflow_connect.testing.connector_suite",
     "airflow_connect.testing.sink_suite",
     "airflow_connect.testing.source_suite",
     "airflow_connect.testing.store_suite",

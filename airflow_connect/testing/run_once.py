@@ -1,12 +1,16 @@
-"""A run in a process of its own: reads a RunSpec as one JSON line, prints the report as one JSON line."""
+"""A run in a process of its own: reads a RunSpec as one JSON line, prints the report as one JSON line.
+
+With the argument `--records` it goes record by record.
+"""
 
 import json
 import sys
 
 from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.testing.runs import InProcessEngine
+from airflow_connect.testing.runs import RECORDS, InProcessEngine
 
 if __name__ == "__main__":
     spec = RunSpec.from_json(json.loads(sys.stdin.readline()))
-    print(json.dumps(run_connector(spec, engine=InProcessEngine()).to_json()), flush=True)
+    engine = InProcessEngine(columnar=RECORDS not in sys.argv)
+    print(json.dumps(run_connector(spec, engine=engine).to_json()), flush=True)

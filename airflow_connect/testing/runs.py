@@ -22,6 +22,8 @@ from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
 
 RUN_TIMEOUT_S = 180.0
+RECORDS = "--records"
+"""Argument of run_once: record by record."""
 
 
 class InProcessEngine:
@@ -46,13 +48,13 @@ class InProcessEngine:
 class RunProcess:
     """A run in a process of its own, which leads a process group, so that a crash point kills it and nothing else."""
 
-    def __init__(self, spec: RunSpec, crash_at: str = "") -> None:
-        """Start it; `crash_at`: the step at which it is killed."""
+    def __init__(self, spec: RunSpec, crash_at: str = "", *, columnar: bool = True) -> None:
+        """Start it; `crash_at`: the step at which it is killed; `columnar`: whether the columnar path may be used."""
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         if crash_at:
             environment[VARIABLE] = crash_at
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "airflow_connect.testing.run_once"],
+            [sys.executable, "-m", "airflow_connect.testing.run_once", *([] if columnar else [RECORDS])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

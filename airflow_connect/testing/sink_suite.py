@@ -21,9 +21,9 @@ import pytest
 from airflow_connect.api import connector_keys as keys
 from airflow_connect.api.sink import Delivery
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.testing.connector_suite import ConnectorConformance
 from airflow_connect.testing.lifecycle import check_order_of_calls
-from airflow_connect.testing.sink_case import PARTITIONS, SinkCase, own_keys
+from airflow_connect.testing.sink_case import PARTITIONS, SinkCase
 from airflow_connect.testing.topics import Row
 
 ALWAYS_PASSED = {
@@ -39,10 +39,8 @@ ALWAYS_PASSED = {
 }
 """Steps that every run with something to copy passes; the others depend on what the sink can do."""
 
-GARBAGE = ("", " ", "-1", "no such thing", "9" * 30, "\u0000")
 
-
-class SinkConformance:
+class SinkConformance(ConnectorConformance):
     """What every sink must do. All values are objects `{"n": number, "p": partition}`, in JSON without schemas.
 
     Attributes:
@@ -51,7 +49,6 @@ class SinkConformance:
         errant_value: JSON text of a value that the sink itself reports as errant; "": there is none.
     """
 
-    connector_class: ClassVar[str]
     stores_tombstones: ClassVar[bool] = False
     errant_value: ClassVar[str] = ""
 
@@ -62,10 +59,6 @@ class SinkConformance:
     def read_back(self, target: Any) -> Sequence[Any]:
         """Every value that anybody can see in `target`; values of one partition in the order in which they lie."""
         raise NotImplementedError
-
-    def worker_config(self) -> Mapping[str, str]:
-        """More keys of the worker."""
-        return {}
 
     @pytest.fixture
     def target(self, tmp_path: Path) -> Any:
@@ -78,24 +71,6 @@ class SinkConformance:
         return SinkCase(self, kafka_bootstrap, target)
 
     # --- configuration --------------------------------------------------------------------------------------------
-
-    def test_missing_required_key_is_named(self, case: SinkCase) -> None:
-        shared = list(keys.sink_keys().keys)
-        for key in own_keys(case.config(), case.connector, shared):
-            without = {name: value for name, value in case.config().items() if name != key}
-            errors = [f["message"] for f in validate_connector(_with(case, without)) if f["level"] == "error"]
-            assert any(key in message for message in errors), f"Nothing says that {key} is missing: {errors}"
-
-    def test_right_configuration_has_no_errors(self, case: SinkCase) -> None:
-        assert [f for f in validate_connector(case.spec()) if f["level"] == "error"] == []
-
-    def test_validate_never_raises(self, case: SinkCase) -> None:
-        connector = case.connector
-        connector.validate({})
-        for key in connector.config_def.keys:
-            for text in GARBAGE:
-                values = connector.validate({**case.config(), key: text})
-                assert all(isinstance(e, str) and e for v in values for e in v.errors), f"{key}={text!r} has no message"
 
     def test_delivery_guarantee_that_the_sink_cannot_keep_is_refused(self, case: SinkCase) -> None:
         refused = {
@@ -114,42 +89,42 @@ class SinkConformance:
 
     @pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
     def test_every_record_arrives_in_order(self, case: SinkCase, columnar: bool) -> None:
-        case.write(1500)
+        case.add(1500)
 
         report = case.run(columnar=columnar)
 
         assert (report.status, report.records, report.dead_lettered, report.left) == ("done", 1500, 0, 0)
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
         case.check_order()
         assert case.committed() == dict.fromkeys(range(PARTITIONS), 500)
 
     def test_run_with_nothing_new_is_empty(self, case: SinkCase) -> None:
-        case.write(10)
+        case.add(10)
         case.run()
-        before = list(case.stored())
+        before = list(case.found())
 
         report = case.run()
 
         assert (report.status, report.records) == ("empty", 0)
-        assert list(case.stored()) == before
+        assert list(case.found()) == before
 
     def test_next_run_copies_what_is_new(self, case: SinkCase) -> None:
         for count in (20, 1, 30):
-            case.write(count)
+            case.add(count)
             assert case.run().records == count
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
         case.check_order()
 
     def test_limited_runs_together_copy_everything(self, case: SinkCase) -> None:
-        case.write(30)
+        case.add(30)
 
         reports = [case.run(run_max_records="12") for _ in range(4)]
 
         assert [report.status for report in reports] == ["done", "done", "done", "empty"]
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
 
     def test_null_keys_headers_and_tombstones_pass(self, case: SinkCase) -> None:
-        case.write(3)
+        case.add(3)
         case.write_rows(Row(0, None, b'{"n": 3, "p": 0}', [("h", b"1"), ("h", None), ("", b"\xff")]))
         case.write_rows(Row(1, b"gone", None), Row(2, None, None))
         case.written += [{"n": 3, "p": 0}, *([None, None] if self.stores_tombstones else [])]
@@ -165,7 +140,7 @@ class SinkConformance:
     def test_records_that_come_again_are_there_as_promised(self, case: SinkCase) -> None:
         if case.connector.delivery is Delivery.STAGED:
             return  # What a second copy of published files means is up to the sink; crashes are tested below.
-        case.write(30)
+        case.add(30)
         case.run()
 
         case.reset(0)
@@ -176,7 +151,7 @@ class SinkConformance:
         case.check_everything_arrived()
 
     def test_offsets_that_were_set_are_where_the_next_run_begins(self, case: SinkCase) -> None:
-        case.write(30)
+        case.add(30)
 
         case.reset(8)
         report = case.run()
@@ -188,9 +163,9 @@ class SinkConformance:
     def test_broken_record_goes_to_the_dead_letter_queue(self, case: SinkCase) -> None:
         for bad in filter(None, (b'{"n": broken', self.errant_value.encode())):
             before = len(case.topics.read(f"{case.topic}-dlq")) if case.committed() else 0
-            case.write(30)
+            case.add(30)
             case.write_rows(Row(1, b"bad", bad, [("h", b"kept")]))
-            case.write(30)
+            case.add(30)
 
             report = case.run(
                 errors_tolerance="all",
@@ -204,7 +179,7 @@ class SinkConformance:
             case.check_everything_arrived()
 
     def test_broken_record_without_tolerance_moves_no_offset(self, case: SinkCase) -> None:
-        case.write(6)
+        case.add(6)
         case.write_rows(Row(1, b"bad", b'{"n": broken'))
 
         report = case.try_run()
@@ -212,14 +187,14 @@ class SinkConformance:
         assert report.error is not None and f"{case.topic}-1@2" in report.error["message"]
         assert case.committed() == {}
         if case.connector.delivery is Delivery.STAGED:
-            assert list(case.stored()) == []
+            assert list(case.found()) == []
 
     # --- crashes --------------------------------------------------------------------------------------------------
 
     def test_kill_at_every_step_loses_nothing(self, case: SinkCase) -> None:
         survived = set()
         for point in (*crash_points.DRIVER_POINTS, *crash_points.TASK_POINTS):
-            case.write(12)
+            case.add(12)
             if case.start(crash_at=point).wait() is not None:
                 survived.add(point)
 
@@ -230,23 +205,8 @@ class SinkConformance:
         case.check_everything_arrived()
         assert case.committed() == dict.fromkeys(range(PARTITIONS), len(case.written) // PARTITIONS)
 
-    def test_two_runs_at_once_copy_as_promised(self, case: SinkCase) -> None:
-        case.write(60)
-
-        reports = [process.wait() for process in [case.start(), case.start()]]
-        case.run()
-
-        assert all(r is not None and (r.error is None or r.error["code"] == "run.fenced") for r in reports), reports
-        case.check_everything_arrived()
-
     # --- the task -------------------------------------------------------------------------------------------------
 
     def test_task_is_called_in_order_and_always_stopped(self, case: SinkCase) -> None:
         if hasattr(case.connector, "task_class"):
             check_order_of_calls(case.connector, case.config(), case.topic)
-
-
-def _with(case: SinkCase, config: Mapping[str, str]) -> Any:
-    from dataclasses import replace
-
-    return replace(case.spec(), connector=config)

@@ -1,96 +1,98 @@
-"""One connector of a conformance run of sources: its topic, what it was fed, its runs, what arrived."""
+"""One source of a conformance run: its topic, what it was fed, its runs, and what arrived."""
 
 from __future__ import annotations
 
 import json
-import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.run import RunReport
-from airflow_connect.api.source import SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.api.source import ColumnarSourceTask, ExactlyOnceSupport, SourceOffset, SourcePartition
 from airflow_connect.runtime.driver.source_configuration import SourceConfiguration
 from airflow_connect.runtime.driver.source_session import SourceSession
-from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.testing.runs import RunProcess, run_here
-from airflow_connect.testing.topics import Topics
+from airflow_connect.testing.connector_case import ConnectorCase
+from airflow_connect.testing.runs import RunProcess
 
 if TYPE_CHECKING:
     from airflow_connect.testing.source_suite import SourceConformance
 
 
-class SourceCase:
-    """A connector with a topic of its own, of one partition, so that order can be seen."""
+class SourceCase(ConnectorCase):
+    """The topic has one partition, so that order can be seen.
+
+    Attributes:
+        due: values that the next run has to copy.
+        copied: values that runs which came to their end had to copy, in order.
+    """
+
+    kind = "source"
+    partitions = 1
+    worker: ClassVar[Mapping[str, str]] = {
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "key.converter.schemas.enable": "false",
+        "offset.storage.replication.factor": "1",
+        "config.storage.replication.factor": "1",
+    }
 
     def __init__(self, suite: SourceConformance, bootstrap: str, place: Any) -> None:
         """`place`: what the suite's `place` fixture gave."""
+        super().__init__(suite, bootstrap)
         self._suite = suite
-        self._bootstrap = bootstrap
         self.place = place
-        self.topics = Topics(bootstrap)
-        self.topic = f"conformance-{uuid.uuid4().hex[:10]}"
-        self.name = f"source-{self.topic}"
-        self.fed: list[Any] = []
-        self.topics.create(self.topic, 1)
+        self.due: list[Any] = []
+        self.copied: list[Any] = []
+        self._fed: list[Any] = []
+        self._perhaps: list[Any] = []
 
     @property
-    def connector(self) -> type[SourceConnector]:
-        """The class under test."""
-        found: type[SourceConnector] = load_class(PluginKind.CONNECTOR, self._suite.connector_class)
-        return found
+    def is_once(self) -> bool:
+        """See `ConnectorCase`."""
+        return self.exactly_once_support is not ExactlyOnceSupport.UNSUPPORTED
 
-    # --- feeding and running --------------------------------------------------------------------------------------
+    @property
+    def has_columns(self) -> bool:
+        """Whether its task can return records in columns."""
+        return issubclass(self.connector.task_class, ColumnarSourceTask)
 
-    def feed(self, count: int) -> None:
+    @property
+    def exactly_once_support(self) -> ExactlyOnceSupport | None:
+        """What the connector says about its configuration."""
+        support: ExactlyOnceSupport | None = self.connector().exactly_once_support(self.config())
+        return support
+
+    def own_config(self) -> Mapping[str, str]:
+        """See `ConnectorCase`."""
+        return {"tasks.max": "1", **self._suite.connector_config(self.place, self.topic)}
+
+    def add(self, count: int) -> None:
         """Make the next `count` records appear in the source."""
-        self.fed += self._suite.feed(self.place, len(self.fed), count)
-
-    def config(self, **overrides: str | None) -> dict[str, str]:
-        """The connector's configuration; `None` removes a key, `_` stands for `.`."""
-        config: dict[str, str | None] = {
-            "name": self.name,
-            "connector.class": self._suite.connector_class,
-            "tasks.max": "1",
-            **self._suite.connector_config(self.place, self.topic),
-        }
-        config.update({key.replace("_", "."): value for key, value in overrides.items()})
-        return {key: value for key, value in config.items() if value is not None}
-
-    def spec(self, **overrides: str | None) -> RunSpec:
-        """A run of it."""
-        worker = {
-            "bootstrap.servers": self._bootstrap,
-            "group.id": "conformance-workers",
-            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "key.converter.schemas.enable": "false",
-            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter.schemas.enable": "false",
-            "runs.storage.replication.factor": "1",
-            "offset.storage.replication.factor": "1",
-            "config.storage.replication.factor": "1",
-            **self._suite.worker_config(),
-        }
-        return RunSpec(self.config(**overrides), worker)
-
-    def try_run(self, *, columnar: bool = True, **overrides: str | None) -> RunReport:
-        """One run in this process, whatever comes of it."""
-        return run_here(self.spec(**overrides), columnar=columnar)[0]
+        values = self._suite.feed(self.place, len(self._fed), count)
+        self._fed += values
+        self.due += values
 
     def run(self, *, columnar: bool = True, **overrides: str | None) -> RunReport:
-        """One run in this process that must not fail."""
-        report = self.try_run(columnar=columnar, **overrides)
-        assert report.status in ("done", "empty"), f"The run failed: {report.error}"
+        """See `ConnectorCase`; nothing is due afterwards, unless each run measures anew."""
+        report = super().run(columnar=columnar, **overrides)
+        self.copied += self.due
+        if not self._suite.measures:
+            self.due = []
         return report
 
-    def start(self, crash_at: str = "", **overrides: str | None) -> RunProcess:
-        """One run in a process of its own."""
-        return RunProcess(self.spec(**overrides), crash_at)
+    def start(self, crash_at: str = "", *, columnar: bool = True, **overrides: str | None) -> RunProcess:
+        """See `ConnectorCase`. What is due stays due: the run may be killed."""
+        if self._suite.measures:
+            self._perhaps += self.due
+        return super().start(crash_at, columnar=columnar, **overrides)
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    def wanted(self) -> Sequence[Any]:
+        """See `ConnectorCase`."""
+        return self.copied
 
-    def arrived(self) -> list[Any]:
+    def perhaps(self) -> Sequence[Any]:
+        """What runs have committed before they were killed is measured anew by the next one."""
+        return self._perhaps
+
+    def found(self) -> Sequence[Any]:
         """Every committed value of the topic, in order."""
         return [self._suite.value_of(json.loads(m.value() or b"null")) for m in self.topics.read(self.topic)]
 
@@ -107,27 +109,9 @@ class SourceCase:
             session.open_writer().fence()
             known = session.read_offsets()
             session.write_offsets(known, [(partition, None) for partition, _ in list(known.items())])
-
-    def check_everything_arrived(self, *, once: bool = True) -> None:
-        """Every value is there, and nothing else; once, unless the run promises less."""
-        found, wanted = _counted(self.arrived()), _counted(self.fed)
-        missing, unexpected = wanted - found, set(found) - set(wanted)
-        assert not missing, f"{missing.total()} records are missing, such as {next(iter(missing))}"
-        assert not unexpected, f"{len(unexpected)} records were never fed, such as {next(iter(unexpected))}"
-        twice = found - wanted
-        assert not (once and twice), f"{twice.total()} records are there more than once, such as {next(iter(twice))}"
+        self.due = list(self._fed)
 
     def check_order(self) -> None:
-        """Records lie in the order in which they were fed."""
-        arrived = self.arrived()
-        for found, wanted in zip(arrived, self.fed, strict=True):
+        """Records lie in the order in which they were due."""
+        for found, wanted in zip(self.found(), self.copied, strict=True):
             assert found == wanted, f"{found} stands where {wanted} was expected"
-
-
-def _counted(values: Sequence[Any]) -> Counter[str]:
-    return Counter(json.dumps(value, sort_keys=True) for value in values)
-
-
-def required_keys(config: Mapping[str, str], connector: type[SourceConnector]) -> list[str]:
-    """Given keys that the connector itself defines and requires."""
-    return [name for name, key in connector.config_def.keys.items() if key.is_required and name in config]

@@ -16,7 +16,6 @@ class TestMySource(SourceConformance):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,23 +24,26 @@ import pytest
 from airflow_connect.api import connector_keys as keys
 from airflow_connect.api.source import ExactlyOnceSupport
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver.run import validate_connector
-from airflow_connect.testing.source_case import SourceCase, required_keys
+from airflow_connect.testing.connector_suite import ConnectorConformance
+from airflow_connect.testing.source_case import SourceCase
 
+BOTH_STYLES = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
+"""A source without columns returns records in both."""
 KILL_POINTS = (*crash_points.SOURCE_DRIVER_POINTS, *crash_points.SOURCE_TASK_POINTS)
-GARBAGE = ("", " ", "-1", "no such thing", "9" * 30, "\u0000")
 
 
-class SourceConformance:
+class SourceConformance(ConnectorConformance):
     """What every source must do. Values are compared as JSON without schemas.
 
     Attributes:
         connector_class: as in `connector.class`.
+        measures: whether each run makes everything that was fed anew, as a measurement does, instead of going on where
+            the last one ended; a run that is killed may then have committed some of it before.
         keeps_order: whether one task returns records in the order in which they were fed.
         reads_again: whether records are there again when offsets are deleted; False for sources that forget.
     """
 
-    connector_class: ClassVar[str]
+    measures: ClassVar[bool] = False
     keeps_order: ClassVar[bool] = True
     reads_again: ClassVar[bool] = True
 
@@ -50,16 +52,12 @@ class SourceConformance:
         raise NotImplementedError
 
     def feed(self, place: Any, first: int, count: int) -> Sequence[Any]:
-        """Make `count` more records appear in `place`; returns their values. `first` were fed before."""
+        """Make `count` more records appear in `place`; returns their values, in order. `first` were fed before."""
         raise NotImplementedError
 
     def value_of(self, value: Any) -> Any:
         """What to compare of a value in the topic with what `feed` returned."""
         return value
-
-    def worker_config(self) -> Mapping[str, str]:
-        """More keys of the worker."""
-        return {}
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Any:
@@ -73,47 +71,31 @@ class SourceConformance:
 
     # --- configuration --------------------------------------------------------------------------------------------
 
-    def test_missing_required_key_is_named(self, case: SourceCase) -> None:
-        for key in required_keys(case.config(), case.connector):
-            without = {name: value for name, value in case.config().items() if name != key}
-            found = validate_connector(replace(case.spec(), connector=without))
-            errors = [f["message"] for f in found if f["level"] == "error"]
-            assert any(key in message for message in errors), f"Nothing says that {key} is missing: {errors}"
-
-    def test_right_configuration_has_no_errors(self, case: SourceCase) -> None:
-        assert [f for f in validate_connector(case.spec()) if f["level"] == "error"] == []
-
-    def test_validate_never_raises(self, case: SourceCase) -> None:
-        connector = case.connector
-        connector.validate({})
-        for key in connector.config_def.keys:
-            for text in GARBAGE:
-                values = connector.validate({**case.config(), key: text})
-                assert all(isinstance(e, str) and e for v in values for e in v.errors), f"{key}={text!r} has no message"
-
     def test_exactly_once_that_is_not_supported_is_refused(self, case: SourceCase) -> None:
-        support = case.connector().exactly_once_support(case.config())
-        found = validate_connector(case.spec(exactly_once_support="required"))
-
-        refused = [f["key"] for f in found if f["level"] == "error"]
-        assert refused == ([] if support is ExactlyOnceSupport.SUPPORTED else ["exactly.once.support"])
+        refused = [error["key"] for error in case.errors(exactly_once_support="required")]
+        is_supported = case.exactly_once_support is ExactlyOnceSupport.SUPPORTED
+        assert refused == ([] if is_supported else ["exactly.once.support"])
 
     # --- copying --------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
-    def test_every_record_arrives(self, case: SourceCase, columnar: bool) -> None:
-        case.feed(1500)
+    @BOTH_STYLES
+    def test_every_record_arrives(self, case: SourceCase, columnar: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        in_columns = _batches_in_columns(case, monkeypatch)
+        case.add(1500)
 
         report = case.run(columnar=columnar)
 
         assert (report.status, report.records) == ("done", 1500)
-        case.check_everything_arrived()
+        assert bool(in_columns) == (columnar and case.has_columns), f"{len(in_columns)} batches came in columns."
+        case.check_everything_arrived(once=True)
         if self.keeps_order:
             case.check_order()
         assert case.offsets(), "No offset was committed."
 
     def test_run_with_nothing_new_copies_nothing(self, case: SourceCase) -> None:
-        case.feed(10)
+        if self.measures:
+            return  # There is always something new.
+        case.add(10)
         case.run()
         offsets = case.offsets()
 
@@ -121,65 +103,77 @@ class SourceConformance:
 
         assert report.records == 0
         assert case.offsets() == offsets
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
 
-    def test_next_run_copies_what_is_new_whatever_the_number_of_tasks(self, case: SourceCase) -> None:
+    @BOTH_STYLES
+    def test_next_run_copies_what_is_due_whatever_the_number_of_tasks(self, case: SourceCase, columnar: bool) -> None:
         for count, tasks in ((20, "1"), (1, "3"), (30, "2"), (7, "1")):
-            case.feed(count)
-            assert case.run(tasks_max=tasks).records == count
-        case.check_everything_arrived()
+            case.add(count)
+            due = len(case.due)
+            assert case.run(columnar=columnar, tasks_max=tasks).records == due
+        case.check_everything_arrived(once=True)
 
     def test_limited_runs_together_copy_everything(self, case: SourceCase) -> None:
-        case.feed(3000)
+        if self.measures:
+            return  # What a limit leaves out is not there any more.
+        case.add(3000)
 
         for _ in range(3000):
             if case.run(run_max_records="1").records == 0:
                 break
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
 
     def test_records_come_again_when_offsets_are_deleted(self, case: SourceCase) -> None:
         if not self.reads_again:
             return  # The source says that it forgets what was committed.
-        case.feed(12)
+        case.add(12)
         case.run()
 
         case.delete_offsets()
         assert case.offsets() == []
         case.run()
 
-        case.fed += case.fed
-        case.check_everything_arrived()
+        case.check_everything_arrived(once=True)
 
     # --- guarantees and crashes -----------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("guarantee", [keys.AT_LEAST_ONCE, keys.AT_MOST_ONCE])
     def test_run_that_is_not_killed_copies_once_with_any_guarantee(self, case: SourceCase, guarantee: str) -> None:
         for count in (9, 4):
-            case.feed(count)
+            case.add(count)
+            due = len(case.due)
             report = case.run(delivery_guarantee=guarantee)
-            assert (report.records, report.delivery_guarantee) == (count, guarantee)
-        case.check_everything_arrived()
+            assert (report.records, report.delivery_guarantee) == (due, guarantee)
+        case.check_everything_arrived(once=True)
 
-    def test_kill_at_every_step_loses_nothing(self, case: SourceCase) -> None:
+    @BOTH_STYLES
+    def test_kill_at_every_step_loses_nothing(self, case: SourceCase, columnar: bool) -> None:
+        if columnar and not case.has_columns:
+            return  # The other run of this test shows it.
         survived = set()
         for point in KILL_POINTS:
-            case.feed(3)
-            if case.start(crash_at=point).wait() is not None:
+            case.add(3)
+            if case.start(crash_at=point, columnar=columnar).wait() is not None:
                 survived.add(point)
 
-        case.run()
+        case.run(columnar=columnar)
 
         assert survived == set()
-        case.check_everything_arrived(once=self._is_once(case))
+        case.check_everything_arrived()
 
-    def test_two_runs_at_once_copy_as_promised(self, case: SourceCase) -> None:
-        case.feed(60)
 
-        reports = [process.wait() for process in [case.start(), case.start()]]
-        case.run()
+def _batches_in_columns(case: SourceCase, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that fills with the batches that tasks in this process return in columns."""
+    found: list[Any] = []
+    if case.has_columns:
+        task_class = case.connector.task_class
+        real = task_class.poll_columns
 
-        assert all(r is not None and (r.error is None or r.error["code"] == "run.fenced") for r in reports), reports
-        case.check_everything_arrived(once=self._is_once(case))
+        def poll_columns(task: Any) -> Any:
+            columns = real(task)
+            if columns is not None:
+                found.append(columns)
+            return columns
 
-    def _is_once(self, case: SourceCase) -> bool:
-        return case.connector().exactly_once_support(case.config()) is not ExactlyOnceSupport.UNSUPPORTED
+        monkeypatch.setattr(task_class, "poll_columns", poll_columns)
+    return found

@@ -1,4 +1,4 @@
-"""A simulated fleet: a sampler of as many hosts as a test wants."""
+"""Simulated fleets: samplers of as many hosts as a test wants."""
 
 from __future__ import annotations
 
@@ -44,6 +44,31 @@ class FleetSampler:
             raise UnavailableError("The host is busy.")
         number = int(host.removeprefix("host-"))
         return [Sample(f"metric.{n}", number * 100 + n, "bytes") for n in range(self._metrics)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class RosterSampler:
+    """Measures the hosts that stand in the file `roster.file`, one a line: the number in the name of each."""
+
+    is_local: ClassVar[bool] = False
+
+    def __init__(self, file: str) -> None:
+        self._file = Path(file)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, str]) -> Self:
+        """From the connector's configuration."""
+        return cls(config["roster.file"])
+
+    def hosts(self) -> Iterable[str]:
+        """As the file has them now."""
+        return self._file.read_text().split()
+
+    def sample(self, host: str) -> Iterable[Sample]:
+        """One metric."""
+        return [Sample("number", int(host.removeprefix("host-")))]
 
     def close(self) -> None:
         """Nothing is open."""

@@ -28,7 +28,7 @@ class TestFolderSink(SinkConformance):
         return [json.loads(line) for file in sorted(target.glob("*.json")) for line in file.read_text().splitlines()]
 
     def test_what_a_killed_run_staged_is_swept(self, case: SinkCase) -> None:
-        case.write(9)
+        case.add(9)
         assert case.start(crash_at=crash_points.TASK_STAGED).wait() is None
         assert len(staged(case)) > 0
 
@@ -39,7 +39,7 @@ class TestFolderSink(SinkConformance):
         case.check_everything_arrived()
 
     def test_file_that_was_lost_after_the_manifest_is_copied_again(self, case: SinkCase) -> None:
-        case.write(9)
+        case.add(9)
         assert case.start(crash_at=crash_points.MANIFEST_WRITTEN).wait() is None
         staged(case)[0].unlink()
 
@@ -50,7 +50,7 @@ class TestFolderSink(SinkConformance):
         assert staged(case) == []
 
     def test_two_connectors_in_one_folder_leave_each_others_staged_files_alone(self, case: SinkCase) -> None:
-        case.write(9)
+        case.add(9)
         foreign = case.target / ".staged" / "somebody"
         foreign.mkdir(parents=True)
         (foreign / "x+0+0.json~run").write_text("")

@@ -30,6 +30,10 @@ class TestLinesSource(SourceConformance):
         return lines
 
 
+class TestLinesInColumns(TestLinesSource):
+    connector_class = "LinesInColumnsSource"
+
+
 class Context:
     """What a run would tell the task."""
 

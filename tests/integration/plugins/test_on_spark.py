@@ -64,7 +64,7 @@ def engine(installed_examples: Path) -> Iterator[SparkEngine]:
 
 def test_sink_by_entry_point_copies_in_executors(kafka_bootstrap: str, tmp_path: Path, engine: SparkEngine) -> None:
     case = SinkCase(SqliteSuite(), kafka_bootstrap, tmp_path)
-    case.write(900)
+    case.add(900)
 
     report = run_connector(case.spec(), engine=engine)
 
@@ -76,7 +76,7 @@ def test_each_task_has_its_configuration_and_put_is_repeated(
     kafka_bootstrap: str, tmp_path: Path, engine: SparkEngine
 ) -> None:
     case = SinkCase(FailingSuite(), kafka_bootstrap, tmp_path)
-    case.write(60)
+    case.add(60)
 
     report = run_connector(case.spec(), engine=engine)
 
@@ -91,7 +91,7 @@ def test_defect_of_a_sink_ends_the_run_with_its_sentence(
     kafka_bootstrap: str, tmp_path: Path, engine: SparkEngine
 ) -> None:
     case = SinkCase(FolderSuite(), kafka_bootstrap, tmp_path)
-    case.write(3)
+    case.add(3)
     (tmp_path / ".staged").mkdir()
     (tmp_path / ".staged" / case.name).write_text("in the way")
 

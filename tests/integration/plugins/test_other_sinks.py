@@ -32,15 +32,15 @@ class TestAppendSink(SinkConformance):
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def test_crash_after_writing_writes_again_and_the_suite_knows_that(self, case: SinkCase) -> None:
-        case.write(9)
+        case.add(9)
         assert case.start(crash_at=crash_points.COPIED).wait() is None
         case.run()
 
-        assert len(case.stored()) == 18
+        assert len(case.found()) == 18
         case.check_everything_arrived()
 
     def test_plan_warnings_and_report_say_aloud_that_it_delivers_at_least_once(self, case: SinkCase) -> None:
-        case.write(3)
+        case.add(3)
         plan = plan_connector(case.spec())
         report, events = run_here(case.spec())
 
@@ -64,7 +64,7 @@ class TestOffsetsSink(SinkConformance):
             return [json.loads(value) for (value,) in database.execute("SELECT value FROM records ORDER BY rowid")]
 
     def test_records_that_the_sink_has_are_counted_as_filtered(self, case: SinkCase) -> None:
-        case.write(9)
+        case.add(9)
         assert case.start(crash_at=crash_points.COPIED).wait() is None
         report = case.run()
 
@@ -72,7 +72,7 @@ class TestOffsetsSink(SinkConformance):
         case.check_everything_arrived()
 
     def test_records_that_come_again_are_there_as_promised(self, case: SinkCase) -> None:
-        case.write(30)
+        case.add(30)
         case.run()
         case.reset(0)
 
