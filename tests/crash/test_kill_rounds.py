@@ -1,15 +1,15 @@
 """SIGKILL at random moments and at every named step, in real processes: everything arrives exactly once.
 
-10 rounds on S3 and 2 on HDFS, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them;
+10 rounds on S3 and 20 on HDFS, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them;
 AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, TASK_POINTS, VARIABLE
 from tests.crash.rounds import PARTITIONS, Round, Victim, Watcher
 from tests.support.hdfs_runs import hdfs_sink
@@ -18,18 +18,19 @@ from tests.support.runs import numbered
 pytestmark = [pytest.mark.crash, pytest.mark.integration]
 
 FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED", "20261121"))
-ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS", "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "10"))
-HDFS_ROUNDS = ROUNDS if ROUNDS != 10 else 2
-"""An HDFS takes half a second to close a file, so that the short dose is shorter."""
+SOAK = "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else ""
+ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS") or SOAK or "10")
+HDFS_ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS") or SOAK or "20")
+AT_ONCE = 4
+"""Half of a round is waiting: for HDFS, which takes half a second to close a file, and for the moment to strike."""
 EVERY_POINT = (*DRIVER_POINTS, *TASK_POINTS)
-STORE_POINTS = (
-    crash_points.COMMITTED,
-    crash_points.TASK_STAGED,
-    crash_points.MANIFEST_WRITTEN,
-    crash_points.PUBLISHING,
-)
-"""Where a store matters; the other steps are the same for all, and are tried on S3 every time. The last one leaves
-something to do."""
+
+
+def batches(count):
+    """The seeds of so many rounds, as many in each as are played at once."""
+    seeds = range(FIRST_SEED, FIRST_SEED + count)
+    return [seeds[start : start + AT_ONCE] for start in range(0, count, AT_ONCE)]
+
 
 ROUTED = {
     "transforms": "route",
@@ -40,32 +41,54 @@ ROUTED = {
 """Directories of another topic: leftovers are looked for there too."""
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + ROUNDS))
-def test_killed_and_frozen_runs_copy_every_record_exactly_once(make_topic, make_sink, seed):
-    config = ROUTED if seed % 3 == 0 else {}
-    Round(seed, make_sink(make_topic(partitions=PARTITIONS), **config)).play()
+@pytest.mark.parametrize("seeds", batches(ROUNDS), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_killed_and_frozen_runs_copy_every_record_exactly_once(make_topic, make_sink, s3, seeds):
+    def sink(seed):
+        made = make_sink(make_topic(partitions=PARTITIONS), **config(seed))
+        made.bucket = f"{made.bucket}-{seed}"
+        s3.client().create_bucket(Bucket=made.bucket)
+        return made
+
+    play(seeds, sink)
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + HDFS_ROUNDS))
-def test_killed_and_frozen_runs_copy_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, seed):
-    config = ROUTED if seed % 3 == 0 else {}
-    Round(seed, hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), **config)).play()
+@pytest.mark.parametrize("seeds", batches(HDFS_ROUNDS), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_killed_and_frozen_runs_copy_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, seeds):
+    play(seeds, lambda seed: hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), **config(seed)))
+
+
+def config(seed):
+    return ROUTED if seed % 3 == 0 else {}
+
+
+def play(seeds, make):
+    """Play rounds beside each other, each with a topic of its own for its state.
+
+    A transaction that a frozen run leaves open would hold back whoever reads the same partition, until it is fenced.
+    """
+    rounds = [Round(seed, make(seed)) for seed in seeds]
+    for number, each in enumerate(rounds):
+        each.sink.worker_config["runs.storage.topic"] = f"connect-runs-{number}"
+    with ThreadPoolExecutor(len(rounds)) as pool:
+        played = [pool.submit(each.play) for each in rounds]
+    failures = [failure for failure in (each.exception() for each in played) if failure is not None]
+    if failures:
+        raise BaseExceptionGroup("kill rounds", failures)
 
 
 def test_kill_at_every_named_step_in_turn_copies_every_record_exactly_once(make_topic, produce, make_sink):
-    check_kill_at_steps(make_sink(make_topic(partitions=PARTITIONS), flush_size="3"), produce, EVERY_POINT)
+    check_kill_at_steps(make_sink(make_topic(partitions=PARTITIONS), flush_size="3"), produce)
 
 
-def test_kill_at_steps_in_turn_copies_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, produce):
-    points = EVERY_POINT if os.environ.get("AIRFLOW_CONNECT_SOAK") else STORE_POINTS
-    check_kill_at_steps(hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), flush_size="3"), produce, points)
+def test_kill_at_every_named_step_in_turn_copies_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, produce):
+    check_kill_at_steps(hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), flush_size="3"), produce)
 
 
-def check_kill_at_steps(sink, produce, points):
+def check_kill_at_steps(sink, produce):
     """One connector that dies at each step once, with new records each time."""
     watcher = Watcher(sink)
     written, survivors = 0, []
-    for point in points:
+    for point in EVERY_POINT:
         produce(sink.topic, numbered(written, written + 20, PARTITIONS)[0])
         written += 20
         if Victim(sink, {VARIABLE: point}).wait() is not None:

@@ -9,15 +9,14 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
 from airflow_connect.api.run import Plan, RunReport, TaskPlan, TaskReport
-from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.exactly_once.journal import JournalView
 from airflow_connect.kafka import runs_topic
 from airflow_connect.runtime.driver.configuration import RunConfiguration
@@ -26,6 +25,12 @@ from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3.client import S3Client
+
+    from airflow_connect.devstack.kafka import KafkaBroker
+    from airflow_connect.devstack.s3 import S3Server
 
 TEMPORARY = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -109,12 +114,12 @@ class Sink:
 
     def keys(self) -> list[str]:
         """Keys of all visible objects, sorted."""
-        pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        pages = _client(self.s3).get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         return sorted(entry["Key"] for page in pages for entry in page.get("Contents", ()))
 
     def body(self, key: str) -> bytes:
         """An object's bytes, unzipped."""
-        data: bytes = self.s3.client().get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        data: bytes = _client(self.s3).get_object(Bucket=self.bucket, Key=key)["Body"].read()
         return gzip.decompress(data) if key.endswith(".gz") else data
 
     def values(self) -> list[Any]:
@@ -123,7 +128,7 @@ class Sink:
 
     def uploads(self) -> list[str]:
         """Keys of unfinished uploads."""
-        found = self.s3.client().list_multipart_uploads(Bucket=self.bucket)
+        found = _client(self.s3).list_multipart_uploads(Bucket=self.bucket)
         return sorted(upload["Key"] for upload in found.get("Uploads", ()))
 
     def offsets(self, topic: str = "") -> dict[int, int]:
@@ -157,7 +162,7 @@ class Sink:
 
     def remove_all(self) -> None:
         """Delete every object."""
-        client = self.s3.client()
+        client = _client(self.s3)
         for key in self.identities():
             client.delete_object(Bucket=self.bucket, Key=key)
 
@@ -204,7 +209,7 @@ class Sink:
 
     def identities(self) -> dict[str, tuple[str, str]]:
         """ETag and time of last change of every visible object, by key."""
-        pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        pages = _client(self.s3).get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
         entries = (entry for page in pages for entry in page.get("Contents", ()))
         # s3proxy's file system store shows the temporary file of a completion for an instant, as `<key>-<uuid>`.
         finished = (e for e in entries if "ETag" in e and not TEMPORARY.search(e["Key"]))
@@ -215,3 +220,9 @@ def numbered(start: int, end: int, partitions: int = 1) -> tuple[list[tuple[int,
     """Rows to produce with the JSON values `{"n": start}` to `{"n": end - 1}`, and the values."""
     values = [{"n": n} for n in range(start, end)]
     return [(v["n"] % partitions, f"key-{v['n']}", json.dumps(v)) for v in values], values
+
+
+@cache
+def _client(server: S3Server) -> S3Client:
+    """One for all tests: to make a client takes longer than what most are made for."""
+    return server.client()
