@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
 
 
+NO_PARTITION = -1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueColumns:
     """Values of one schema.
@@ -55,12 +58,14 @@ class RecordColumns:
 
     Attributes:
         topic: of all records, after transformations.
-        original_topic, original_partition: where they came from.
-        offsets: int64[n], ascending.
+        original_topic, original_partition: where they came from; the second is `NO_PARTITION` for records of a source,
+            which go to Kafka and have neither a partition nor offsets yet.
+        offsets: int64[n], ascending; no meaning for records of a source.
         timestamps: int64[n], milliseconds since the epoch; no meaning where `timestamp_type` says that there is none.
         timestamp_type: one of api.record.TIMESTAMP_*.
         key, value: converted; `key` is None where all keys are null, or when no stage and no sink asks for keys.
         read_records: `(indexes)` to the same records as objects before conversion: the reference form of this batch.
+            For sinks only.
         indexes: int64[n], ascending: positions of these records in the batch that was read; what `read_records` takes.
             A gap is a record that was dropped, or one of another schema in another `RecordColumns` of the same batch.
     """
@@ -79,6 +84,11 @@ class RecordColumns:
     def __len__(self) -> int:
         """Number of records."""
         return len(self.offsets)
+
+    @property
+    def is_from_kafka(self) -> bool:
+        """Whether partition and offsets say where the records lie: those of a sink, not those of a source."""
+        return self.original_partition != NO_PARTITION
 
     def changed(self, **attributes: Any) -> RecordColumns:
         """A copy with other attributes; columns keep their length."""

@@ -20,7 +20,9 @@ _QUOTED_AS_IT_IS = r"^[ !#-\[\]-~]*$"
 """Text of which JSON only wants to be quoted: printable ASCII without quotation mark and backslash."""
 
 _FIRST_PRINTABLE, _LAST_PRINTABLE = ord(" "), ord("~")
-_LOGICAL_NAMES = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+_OTHER_TEXT = frozenset({DECIMAL, TIME})
+"""Logical types that are not written as their integer, or only after a look at it."""
+_INTEGERS = {DATE: Type.INT32, TIMESTAMP: Type.INT64}
 
 ColumnWriter = Callable[["pa.Array[Any]"], "pa.Array[Any] | None"]
 _ScalarWriter = Callable[["pa.Array[Any]"], "tuple[pa.Array[Any], str] | None"]
@@ -91,7 +93,7 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     """Text of a column; None for types that it is not made for."""
     import pyarrow as pa
 
-    if schema.name in _LOGICAL_NAMES:
+    if schema.name in _OTHER_TEXT or _INTEGERS.get(schema.name or "", schema.type) is not schema.type:
         return None
     kinds = {
         Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),

@@ -141,7 +141,10 @@ class _InsertField(OfKeyOrValue):
             if column is None:
                 return None
             columns.append(column)
-        columns += [_COLUMNS[insertion.key](batch, self._static_value) for insertion in self._insertions]
+        for insertion in self._insertions:
+            if insertion.key == OFFSET_FIELD and not batch.is_from_kafka:
+                return None  # records of a source have no offset: `apply` says so
+            columns.append(_COLUMNS[insertion.key](batch, self._static_value))
         return self.with_columns(batch, struct_columns(new_schema, columns, len(part)))
 
 
@@ -160,6 +163,10 @@ def _timestamps(batch: RecordColumns) -> pa.Array[Any]:
     return pa.array(batch.timestamps)
 
 
+def _partitions(batch: RecordColumns) -> pa.Array[Any]:
+    return _repeated(batch.original_partition if batch.is_from_kafka else None, "int32", len(batch))
+
+
 def _offsets(batch: RecordColumns) -> pa.Array[Any]:
     import pyarrow as pa
 
@@ -168,7 +175,7 @@ def _offsets(batch: RecordColumns) -> pa.Array[Any]:
 
 _COLUMNS: dict[str, Callable[[RecordColumns, str], pa.Array[Any]]] = {
     TOPIC_FIELD: lambda batch, _static: _repeated(batch.topic, "string", len(batch)),
-    PARTITION_FIELD: lambda batch, _static: _repeated(batch.original_partition, "int32", len(batch)),
+    PARTITION_FIELD: lambda batch, _static: _partitions(batch),
     OFFSET_FIELD: lambda batch, _static: _offsets(batch),
     TIMESTAMP_FIELD: lambda batch, _static: _timestamps(batch),
     STATIC_FIELD: lambda batch, static: _repeated(static, "string", len(batch)),

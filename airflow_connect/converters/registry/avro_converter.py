@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.columns import ValueColumns
     from airflow_connect.api.schema import Schema
+    from airflow_connect.converters.avro.column_writing import ColumnWriter
     from airflow_connect.converters.registry.avro_columns import ColumnPlan
     from airflow_connect.converters.value_transform import Transform
 
@@ -88,6 +89,7 @@ class AvroConverter(RegistryConverter):
         self._mapping = AvroMapping(self._settings)
         self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
         self._schemaless: dict[str, MessageWriter] = {}
+        self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """Many messages at once; see `ColumnarConverter`.
@@ -118,6 +120,36 @@ class AvroConverter(RegistryConverter):
             self._keep(self._schemaless, topic, writer)
         return writer(value)
 
+    def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
+        """Many values at once; see `ColumnarWritingConverter`.
+
+        Raises:
+            UnavailableError, AccessError: the registry.
+        """
+        if schema is None:
+            return None
+        key = (topic, schema)
+        if key not in self._column_writers:
+            try:
+                self._keep(self._column_writers, key, self._column_writer(topic, schema))
+            except DataError:
+                return None  # the reference path asks again, and reports it for each value
+        write = self._column_writers[key]
+        return None if write is None else write(values)
+
+    def _column_writer(self, topic: str, schema: Schema) -> ColumnWriter | None:
+        """None: the schema has parts, or is written with another schema, that go value by value."""
+        from airflow_connect.converters.avro.column_writing import column_writer
+
+        avro_type = self._mapping.avro_schema(schema)
+        text = SchemaText(AVRO, _compact(avro_type))
+        schema_id, target = self._ids.written(topic, _record_name(avro_type), text)
+        parsed_for_writing(*self._types(target))  # what the reference path refuses is not written here either
+        if target != text:
+            return None
+        null_is_default = not self._settings.ignore_default_for_nullables
+        return column_writer(avro_type, (), schema, prefix(schema_id), null_is_default=null_is_default)
+
     def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         avro_type, named, (schema, change) = self._read_schema(topic, schema_id, registered)
         decode = read_anything if schema is None else _decoder(parsed_for_reading(avro_type, named))
@@ -141,7 +173,7 @@ class AvroConverter(RegistryConverter):
         return self._message_writer(topic, self._mapping.avro_schema(schema), self._mapping.transform(schema))
 
     def _message_writer(self, topic: str, avro_type: AvroType, change: Transform | None) -> MessageWriter:
-        text = SchemaText(AVRO, json.dumps(avro_type, separators=(",", ":")))
+        text = SchemaText(AVRO, _compact(avro_type))
         schema_id, target = self._ids.written(topic, _record_name(avro_type), text)
         parsed, start = parsed_for_writing(*self._types(target)), prefix(schema_id)
 
@@ -210,6 +242,10 @@ def _json(text: str) -> AvroType:
         return text
     except RecursionError:
         raise SchemaError("The Avro schema is nested too deeply.", code="data.schema_invalid") from None
+
+
+def _compact(avro_type: AvroType) -> str:
+    return json.dumps(avro_type, separators=(",", ":"))
 
 
 def _record_name(avro_type: AvroType) -> str | None:

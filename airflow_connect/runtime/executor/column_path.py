@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from airflow_connect.api.columns import RecordColumns, ValueColumns
-from airflow_connect.api.converter import ColumnarConverter
+from airflow_connect.api.converter import ColumnarConverter, ColumnarWritingConverter
 from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation
 
 if TYPE_CHECKING:
@@ -49,18 +49,39 @@ def column_path(value_converter: Any, steps: Sequence[Step], key_converter: Any 
         steps: in order.
         key_converter: configured; None when no sink asks for keys.
     """
-    stages: list[tuple[Any, type]] = [(value_converter, ColumnarConverter)]
-    for step in steps:
-        stages.append((step.transformation, ColumnarTransformation))
-        if step.predicate is not None:
-            stages.append((step.predicate, ColumnarPredicate))
-    if not all(_is_columnar(stage, kind) for stage, kind in stages):
+    if not _is_columnar(value_converter, ColumnarConverter) or not have_columns(steps):
         return None
     return ColumnPath(value_converter, steps, key_converter)
 
 
+def have_columns(steps: Sequence[Step]) -> bool:
+    """Whether every transformation, and every predicate, has a columnar form."""
+    stages: list[tuple[Any, type]] = [(step.transformation, ColumnarTransformation) for step in steps]
+    stages += [(step.predicate, ColumnarPredicate) for step in steps if step.predicate is not None]
+    return all(_is_columnar(stage, kind) for stage, kind in stages)
+
+
+def writes_columns(converter: Any) -> bool:
+    """Whether a converter writes columns, and not only a class that it inherits from."""
+    is_writing = isinstance(converter, ColumnarWritingConverter)
+    return is_writing and not _is_only_inherited(converter, ColumnarWritingConverter)
+
+
+def transformed(steps: Sequence[Step], piece: RecordColumns) -> RecordColumns | None:
+    """Records after every step, fewer where some were dropped; None when a step finds them not plain."""
+    for step in steps:
+        if not len(piece):
+            break
+        after = _apply(step, piece)
+        if after is None:
+            return None
+        piece = after
+    return piece
+
+
 _FORMS: dict[type, tuple[str, str]] = {
     ColumnarConverter: ("to_connect", "to_columns"),
+    ColumnarWritingConverter: ("from_connect", "from_columns"),
     ColumnarTransformation: ("apply", "apply_columns"),
     ColumnarPredicate: ("test", "test_columns"),
 }
@@ -106,7 +127,7 @@ class ColumnPath:
         pieces = []
         start = 0
         for values in found:
-            piece = self._transformed(_records(batch, values, keys[0] if keys else None, start))
+            piece = transformed(self._steps, _records(batch, values, keys[0] if keys else None, start))
             if piece is None:
                 return None
             pieces.append(piece)
@@ -121,16 +142,6 @@ class ColumnPath:
             return None
         found: Sequence[ValueColumns] | None = self._key_converter.to_columns(batch.topic, batch.keys)
         return found if found is not None and len(found) == 1 else None
-
-    def _transformed(self, piece: RecordColumns) -> RecordColumns | None:
-        for step in self._steps:
-            if not len(piece):
-                break
-            after = _apply(step, piece)
-            if after is None:
-                return None
-            piece = after
-        return piece
 
 
 def _records(batch: ColumnBatch, values: ValueColumns, keys: ValueColumns | None, start: int) -> RecordColumns:

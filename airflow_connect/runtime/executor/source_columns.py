@@ -3,66 +3,133 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.api.converter import ColumnarWritingConverter
-from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.columns import NO_PARTITION, RecordColumns, ValueColumns
+from airflow_connect.api.errors import DataError
+from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, SourceRecord
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Type
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.string_converter import StringConverter
+from airflow_connect.runtime.executor.column_path import have_columns, transformed, writes_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_connect.api.record import KafkaRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.api.source import SourceColumns
-    from airflow_connect.exactly_once.task_transaction import TaskDelivery
     from airflow_connect.runtime.executor.source_converting import SourceRecordConverter
 
+log = logging.getLogger(__name__)
 OBJECTS_AT_ONCE = 2_000
 """Records of a batch that are objects at one time; what bounds memory where a batch cannot stay in columns."""
 _EXACT = Context(prec=10_000)
 
 
-class SourceColumnWriter:
-    """Sends columns: text as UTF-8 and bytes as they are, everything else as a converter writes it in columns."""
+class ColumnMessages(NamedTuple):
+    """What becomes of a batch.
+
+    Attributes:
+        topic: after transformations.
+        keys: text or bytes; None: no keys.
+        values: text or bytes; as many as messages are sent.
+        left_out: how many records a transformation has dropped.
+    """
+
+    topic: str
+    keys: pa.Array[Any] | None
+    values: pa.Array[Any]
+    left_out: int
+
+
+class SourceColumnConverter:
+    """Transforms and converts columns: text as UTF-8 and bytes as they are, the rest as a converter writes columns."""
 
     def __init__(self, converter: SourceRecordConverter) -> None:
         """`converter`: of the task."""
-        self._is_open = not converter.chain.stages
+        self._steps = converter.chain.stages
+        self._is_open = have_columns(self._steps)
         self._key, self._value = converter.key, converter.value
 
-    def send(self, columns: SourceColumns, delivery: TaskDelivery) -> int | None:
-        """Send every record; returns the bytes of keys and values.
-
-        None: nothing was sent, because the batch is not plain; it goes record by record.
-        """
+    def convert(self, columns: SourceColumns) -> ColumnMessages | None:
+        """The messages of a batch; None when it is not plain, and goes record by record."""
         if not self._is_open or not (columns.timestamps is None or columns.timestamps_are_now):
             return None
-        values = _messages(self._value, columns.topic, columns.value_schema, columns.values)
-        if values is None:
+        try:
+            return self._converted(columns)
+        except DataError:
             return None
-        keys = columns.keys
-        if keys is not None:
-            keys = _messages(self._key, columns.topic, columns.key_schema, keys)
-            if keys is None:
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+            count, name = len(columns.values), type(error).__name__
+            log.warning("%d records go one by one, because columns failed with %s.", count, name)
+            return None
+
+    def _converted(self, columns: SourceColumns) -> ColumnMessages | None:
+        topic, left_out = columns.topic, 0
+        key = None if columns.keys is None else ValueColumns(columns.key_schema, columns.keys)
+        value = ValueColumns(columns.value_schema, columns.values)
+        if self._steps:
+            before = _record_columns(columns, key, value)
+            piece = None if before is None else transformed(self._steps, before)
+            if before is None or piece is None or not _keeps_time(before, piece):
                 return None
-        elif not _leaves_null(self._key):
+            topic, key, value, left_out = piece.topic, piece.key, piece.value, len(before) - len(piece)
+        if not len(value):
+            return ColumnMessages(topic, None, value.values, left_out)
+        values = _messages(self._value, topic, value)
+        keys = None if key is None else _messages(self._key, topic, key)
+        if values is None or (keys is None and (key is not None or not _leaves_null(self._key))):
             return None
-        return delivery.send_columns(columns.topic, keys, values)
+        return ColumnMessages(topic, keys, values, left_out)
 
 
-def _messages(converter: Any, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
-    if _fits(values, schema, _plain_type(converter)):
-        return values
-    return converter.from_columns(topic, schema, values) if isinstance(converter, ColumnarWritingConverter) else None
+def _record_columns(columns: SourceColumns, key: ValueColumns | None, value: ValueColumns) -> RecordColumns | None:
+    """A batch as transformations see it; None when there are nulls, whose schema may change alone."""
+    import numpy as np
+
+    stamps, count = columns.timestamps, len(value)
+    parts = [column for column in (stamps, columns.keys, columns.values) if column is not None]
+    if any(column.null_count for column in parts):
+        return None
+
+    def read_records(_indexes: Any) -> list[KafkaRecord]:
+        raise TypeError("Records of a source do not come from Kafka; only sinks read them again.")
+
+    return RecordColumns(
+        topic=columns.topic,
+        original_topic=columns.topic,
+        original_partition=NO_PARTITION,
+        offsets=np.arange(count, dtype=np.int64),
+        timestamps=np.zeros(count, np.int64) if stamps is None else stamps.to_numpy().astype(np.int64),
+        timestamp_type=TIMESTAMP_NOT_AVAILABLE if stamps is None else TIMESTAMP_CREATE_TIME,
+        key=key,
+        value=value,
+        read_records=read_records,
+        indexes=np.arange(count, dtype=np.int64),
+    )
+
+
+def _keeps_time(before: RecordColumns, after: RecordColumns) -> bool:
+    """Whether no transformation has set a time: what is sent in columns has the client's."""
+    is_same = bool((after.timestamps == before.timestamps[after.indexes]).all())
+    return is_same and after.timestamp_type == before.timestamp_type
+
+
+def _messages(converter: Any, topic: str, part: ValueColumns) -> pa.Array[Any] | None:
+    if _fits(part.values, part.schema, _plain_type(converter)):
+        return part.values
+    return converter.from_columns(topic, part.schema, part.values) if writes_columns(converter) else None
 
 
 def _leaves_null(converter: Any) -> bool:
     """Whether a key that is not there stays so; a converter that nobody knows is asked record by record."""
-    return bool(_plain_type(converter)) or isinstance(converter, ColumnarWritingConverter)
+    return bool(_plain_type(converter)) or writes_columns(converter)
 
 
 def _plain_type(converter: Any) -> str:

@@ -19,7 +19,7 @@ from airflow_connect.api.source import ColumnarSourceTask, RecordMetadata, Sourc
 from airflow_connect.api.source_documents import SourceTaskReport
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
-from airflow_connect.runtime.executor.source_columns import SourceColumnWriter, records_of
+from airflow_connect.runtime.executor.source_columns import SourceColumnConverter, records_of
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.topic_creation import TopicCreation
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
+    from airflow_connect.runtime.executor.source_columns import ColumnMessages
     from airflow_connect.runtime.executor.source_context import SourceContext
     from airflow_connect.runtime.executor.source_converting import SourceRecordConverter
     from airflow_connect.runtime.executor.source_offsets import TaskOffsets
@@ -96,7 +97,7 @@ class SourceLoop:
         self._parts = parts
         self._rules = rules
         self._tells = type(task).commit_record is not SourceTask.commit_record
-        self._columns = SourceColumnWriter(parts.converter) if rules.columnar and not self._tells else None
+        self._columns = SourceColumnConverter(parts.converter) if rules.columnar and not self._tells else None
         self._told: list[tuple[SourceRecord, RecordMetadata | None]] = []
         self._stored_at = time.monotonic()
         self._unit = _Counts()
@@ -174,16 +175,21 @@ class SourceLoop:
     def _take_columns(self, columns: SourceColumns) -> None:
         assert self._columns is not None
         count = len(columns.values)
-        if count:
-            self._parts.topics.ensure(columns.topic)
-            size = self._columns.send(columns, self._parts.delivery)
-            if size is not None:
-                self._count(columns.topic, count, size)
-            else:
-                for record in records_of(columns):
-                    self._take(record, moves=False)
+        messages = self._columns.convert(columns) if count else None
+        if messages is not None:
+            self._send(messages)
+        else:
+            for record in records_of(columns):
+                self._take(record, moves=False)
         self._parts.offsets.reached(columns.source_partition, columns.source_offset)
         self._account(count)
+
+    def _send(self, messages: ColumnMessages) -> None:
+        self._unit.left_out += messages.left_out
+        if len(messages.values):
+            self._parts.topics.ensure(messages.topic)
+            size = self._parts.delivery.send_columns(messages.topic, messages.keys, messages.values)
+            self._count(messages.topic, len(messages.values), size)
 
     def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
         """Convert and send one record; its offset moves on whatever becomes of it."""

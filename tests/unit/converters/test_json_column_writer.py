@@ -69,7 +69,9 @@ def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
     optional = Schema(Type.INT32, optional=True, default=7)
     numbers = pa.array([1, None, 3], pa.int32())
 
-    for schema, values in ((schemas.STRING, lines), (optional, numbers)):
+    days, instants = pa.array([-1, 20_000], pa.int32()), pa.array([0, -(1 << 62)])
+    logical = ((schemas.date(), days), (schemas.timestamp(), instants))
+    for schema, values in ((schemas.STRING, lines), (optional, numbers), *logical):
         written = json.from_columns("t", schema, values)
         assert written is not None and written.to_pylist() == one_by_one(json, schema, values)
     kept = converter(schemas_enable=envelope, replace_null_with_default="false")
@@ -84,6 +86,8 @@ def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
         (schemas.STRING, pa.array(["x", None])),
         (Schema(Type.INT32), pa.array([1], pa.int64())),
         (schemas.decimal(2), pa.array([b"\x01"])),
+        (schemas.time(), pa.array([1], pa.int32())),
+        (Schema(Type.STRING, name=schemas.TIMESTAMP), pa.array(["x"])),
         (schemas.struct(("a", schemas.array(schemas.STRING))), pa.array([{"a": ["x"]}])),
         (schemas.struct(("a", schemas.STRING)), pa.array([{"b": "x"}])),
         (schemas.struct(("a", schemas.STRING)), pa.array([{"a": "x"}, None])),
