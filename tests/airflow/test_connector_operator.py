@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from airflow_connect.operators.connector import ConnectorOperator
 from tests.airflow.conftest import LoadDag
 from tests.support.drivers import is_alive
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("scripted_driver")
 
@@ -235,10 +235,10 @@ def test_sigterm_ends_the_driver_and_fails_the_task(dag_of: Callable[..., Any], 
         return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
     def terminate_when_running() -> None:
-        deadline = time.monotonic() + 30
-        while len(pids()) < 4 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            wait_until(lambda: len(pids()) == 4, "the driver and its children to run")
+        finally:  # without it the task would go on for minutes
+            os.kill(os.getpid(), signal.SIGTERM)
 
     killer = threading.Thread(target=terminate_when_running)
     killer.start()

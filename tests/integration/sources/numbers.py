@@ -14,6 +14,12 @@ from typing import Any
 
 from airflow_connect.api import ConfigDef, ConfigKey, ConfigType, SourceConnector, SourceRecord, SourceTask
 from airflow_connect.api.source import ExactlyOnceSupport
+from tests.support.waiting import wait_until
+
+
+def held_by(hold: Path) -> Path:
+    """What the file `numbers.hold` becomes when an attempt is held by it; the test removes it to let that go on."""
+    return hold.with_suffix(".held")
 
 
 class NumbersTask(SourceTask):
@@ -21,6 +27,7 @@ class NumbersTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         self.config = config
+        self.polled = False
         self.batch = int(config.get("numbers.batch", "7"))
         counts = json.loads(Path(config["numbers.file"]).read_text())
         mine = [int(p) for p in config["numbers.assigned"].split(",") if p]
@@ -30,7 +37,8 @@ class NumbersTask(SourceTask):
         self._note("start", dict(self.next))
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        time.sleep(float(self.config.get("numbers.pause", "0")))
+        time.sleep(float(self.config.get("numbers.pause", "0")))  # a slow source, not something to wait for
+        self._hold()
         waiting = [p for p in self.next if self.next[p] < self.ends[p]]
         if not waiting:
             return None
@@ -52,6 +60,19 @@ class NumbersTask(SourceTask):
 
     def stop(self) -> None:
         self._note("stop", None)
+
+    def _hold(self) -> None:
+        """Of all attempts one, and not before its second batch, takes the file away and waits until its twin goes."""
+        hold, polled = self.config.get("numbers.hold"), self.polled
+        self.polled = True
+        if not hold or not polled:
+            return
+        held = held_by(Path(hold))
+        try:
+            Path(hold).rename(held)
+        except FileNotFoundError:
+            return
+        wait_until(lambda: not held.exists(), "the test to let the source go on", 120)
 
     def _note(self, what: str, value: Any) -> None:
         if notes := self.config.get("numbers.notes"):

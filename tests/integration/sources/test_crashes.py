@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.kafka.clients import admin_client
+from airflow_connect.kafka.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import SKIP
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.testing.runs import InProcessEngine
 from tests.integration.sources.conftest import Numbers
+from tests.integration.sources.numbers import held_by
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration]
 
@@ -53,10 +58,11 @@ def test_two_runs_at_once_copy_once_and_the_older_one_is_fenced(numbers: Numbers
 
 
 class RacingEngine(InProcessEngine):
-    """Starts a second attempt of every task while the first one is on its way."""
+    """Starts a second attempt of the task while the first one is held in the middle of its way."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Path) -> None:
         super().__init__()
+        self.held = held
         self.errors: list[Any] = []
 
     def run(self, settings: Any, tasks: Any) -> Any:
@@ -71,19 +77,24 @@ class RacingEngine(InProcessEngine):
 
             thread = threading.Thread(target=first)
             thread.start()
-            thread.join(0.4)
-            reports.append(run_task(settings, task, attempt=1))
-            thread.join()
+            wait_until(self.held.exists, "the first attempt to be on its way")
+            try:
+                reports.append(run_task(settings, task, attempt=1))
+            finally:
+                self.held.unlink()
+                thread.join()
         return [report for report in reports if report.attempt == 1]
 
 
-def test_two_attempts_of_a_task_race_and_the_later_one_fences_the_earlier(numbers: Numbers):
+def test_two_attempts_of_a_task_race_and_the_later_one_fences_the_earlier(numbers: Numbers, tmp_path: Path):
     from airflow_connect.runtime.driver.run import run_connector
 
     numbers.feed(60)
-    engine = RacingEngine()
+    hold = tmp_path / "hold"
+    hold.touch()
+    engine = RacingEngine(held_by(hold))
 
-    report = run_connector(numbers.spec(numbers_batch="2", numbers_pause="0.05", tasks_max="1"), engine=engine)
+    report = run_connector(numbers.spec(numbers_batch="2", numbers_hold=str(hold), tasks_max="1"), engine=engine)
 
     assert report.status == "done", report.error
     assert [(error.code, error.retriable) for error in engine.errors] == [("task.taken_over", True)]
@@ -113,18 +124,36 @@ def test_task_of_an_older_run_that_starts_late_sees_the_newer_claim(numbers: Num
     numbers.assert_exactly_once(9, 9, 9)
 
 
-def test_transaction_that_was_open_for_too_long_is_ended_by_kafka_and_copied_again(numbers: Numbers):
+def has_no_open_transaction(numbers: Numbers) -> bool:
+    """Whether records are there, and all of them are of transactions that have ended."""
+    admin, place = admin_client({"bootstrap.servers": numbers.bootstrap}), TopicPartition(numbers.topic, 0)
+    stable, end = (latest_offsets(admin, [place], level)[place] for level in (READ_COMMITTED, READ_UNCOMMITTED))
+    return 0 < end == stable
+
+
+def test_transaction_that_was_open_for_too_long_is_ended_by_kafka_and_copied_again(numbers: Numbers, tmp_path: Path):
     numbers.feed(12)
+    hold = tmp_path / "hold"
+    hold.touch()
     numbers.config |= {
         "producer.override.transaction.timeout.ms": "1000",
         "transaction.boundary": "interval",
         "transaction.boundary.interval.ms": "60000",
     }
 
-    report = numbers.try_run(numbers_batch="3", numbers_pause="6")
+    def let_go_when_kafka_has_ended_it() -> None:
+        wait_until(held_by(hold).exists, "the transaction to be open")
+        try:
+            wait_until(lambda: has_no_open_transaction(numbers), "Kafka to end the transaction", 60)
+        finally:
+            held_by(hold).unlink()
 
-    if report.error is not None:
-        assert report.error["retriable"], report.error
+    waiting = threading.Thread(target=let_go_when_kafka_has_ended_it)
+    waiting.start()
+    report = numbers.try_run(numbers_batch="3", numbers_hold=str(hold))
+    waiting.join()
+
+    assert report.error is not None and report.error["retriable"], report.error
     numbers.run()
     numbers.assert_exactly_once(12)
 
