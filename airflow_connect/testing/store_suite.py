@@ -416,11 +416,13 @@ class StoreConformance(StoreCase):
         assert child.stdin is not None
         assert child.stdout is not None
         with child.stdin, child.stdout:
-            child.stdin.write(base64.b64encode(pickle.dumps(store)) + b"\n")
-            child.stdin.flush()
-            assert child.stdout.readline() == b"staged\n"
-            child.kill()
-            child.wait()
+            try:
+                child.stdin.write(base64.b64encode(pickle.dumps(store)) + b"\n")
+                child.stdin.flush()
+                assert child.stdout.readline() == b"staged\n"
+            finally:
+                child.kill()
+                child.wait()
         found = list(publisher.list_staged([DIRECTORY]))
 
         assert (
