@@ -1,16 +1,13 @@
 """The producer of one source task: many records, in transactions or not, quick and bounded in memory.
 
-Errors follow librdkafka's rules for transactional producers (rdkafka.h, "Transactional producer API"), as in
-transactions.py. Whatever fails, the producer is not used again: the next attempt of the task begins with
-`init_transactions`, which ends what this one left open, and reads its offsets after that.
+How each step treats librdkafka's errors: transaction_steps.py. Whatever fails, the producer is not used again: the next
+attempt of the task begins with `init_transactions`, which ends what this one left open, and reads its offsets after
+that.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from airflow_connect.api.errors import ConnectError, FencedError, UnavailableError
+from airflow_connect.kafka import transaction_steps
 from airflow_connect.kafka.clients import (
     API_TIMEOUT_S,
     QuickProducer,
@@ -27,12 +25,7 @@ from airflow_connect.kafka.clients import (
     translate,
 )
 from airflow_connect.kafka.direct_produce import CHUNK, direct_produce
-from airflow_connect.kafka.transactions import (
-    ANY_PARTITION,
-    CLOSE_TIMEOUT_S,
-    CommitUnknownError,
-    TransactionalWriter,
-)
+from airflow_connect.kafka.transactions import ANY_PARTITION, TransactionalWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,24 +36,8 @@ LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
 QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
 FENCING_AT_ONCE = 8
-_LEAST_WAIT_S = 1.0
-# What the way of delivery decides; a connector's own value would only make librdkafka refuse to start.
-_DECIDED = frozenset(
-    {
-        "acks",
-        "request.required.acks",
-        "enable.idempotence",
-        "retries",
-        "message.send.max.retries",
-        "max.in.flight.requests.per.connection",
-        "max.in.flight",
-        "message.timeout.ms",
-        "delivery.timeout.ms",
-        "transactional.id",
-        "partitioner",
-    }
-)
-_LOG = logging.getLogger(__name__)
+_UNKNOWN = "The next attempt reads the offsets from Kafka and goes on from what was committed."
+_DECIDED = transaction_steps.DECIDED | {"partitioner"}
 Delivered = Callable[["Message[Any, Any]"], None]
 
 
@@ -147,17 +124,10 @@ class TaskProducer:
         Raises:
             UnavailableError, AccessError: Kafka did not let us.
         """
-        ensure_reachable(self._producer)
-        if not self.transactional_id:
-            return
-        deadline = time.monotonic() + API_TIMEOUT_S
-        while True:
-            try:
-                self._producer.init_transactions(API_TIMEOUT_S)
-                return
-            except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() >= deadline:
-                    raise translate(error, f"fencing older tasks of {self.transactional_id}") from error
+        if self.transactional_id:
+            transaction_steps.fence_older(self._producer, f"fencing older tasks of {self.transactional_id}")
+        else:
+            ensure_reachable(self._producer)
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
         """Hand a record over; begins a transaction where there is none. Waits while the queue is full.
@@ -282,25 +252,10 @@ class TaskProducer:
             CommitUnknownError: the commit was sent, its outcome is not known.
             UnavailableError: nothing was committed.
         """
-        doing = f"committing a transaction of {self.transactional_id}"
-        while True:
-            try:
-                self._producer.commit_transaction(max(self._deadline - time.monotonic(), _LEAST_WAIT_S))
-                self._in_transaction = False
-                return
-            except KafkaException as error:
-                inner = error.args[0]
-                if inner.txn_requires_abort():
-                    raise self._failed(error, doing) from error
-                if inner.retriable() and time.monotonic() < self._deadline:
-                    continue
-                ours = translate(error, doing)
-                if isinstance(ours, FencedError):
-                    raise ours from error
-                raise CommitUnknownError(
-                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()} ({inner.name()}).",
-                    suggestion="The next attempt reads the offsets from Kafka and goes on from what was committed.",
-                ) from error
+        refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
+        if refused is not None:
+            raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
+        self._in_transaction = False
 
     def abort(self) -> None:
         """Discard everything sent since `begin`.
@@ -323,21 +278,7 @@ class TaskProducer:
         """Let go of the connections; what is in no committed transaction is discarded. Waits `CLOSE_TIMEOUT_S`."""
         if self._direct is not None:
             self._direct.close()
-        self._producer.purge(blocking=False)
-        closing = threading.Thread(target=self._close, name="close-task-producer", daemon=True)
-        closing.start()
-        closing.join(CLOSE_TIMEOUT_S)
-        if closing.is_alive():
-            _LOG.warning("Kafka did not answer while the producer of a task was closed.")
-
-    def _close(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                # The client warns that a fenced producer could not abort; nobody has to be told that.
-                warnings.simplefilter("ignore", RuntimeWarning)
-                self._producer.close()
-        except KafkaException as error:
-            _LOG.debug("closing the producer of a task: %s", error)
+        transaction_steps.close(self._producer, self.transactional_id or "a task")
 
     def _make_room(self) -> None:
         self._producer.poll(0.05)

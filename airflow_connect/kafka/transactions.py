@@ -1,21 +1,12 @@
 """Fencing and transactions: records and consumer offsets that appear together or not at all.
 
-Errors follow librdkafka's rules for transactional producers (rdkafka.h, "Transactional producer API"): a
-*retriable* error means call the same function again; *requires abort* means nothing was committed and the
-transaction must be aborted; *fatal* means this producer is finished, usually because a newer one has fenced
-it. `commit_transaction` gets the rest of `transaction.timeout.ms` as its timeout: without one, which its
-documentation recommends, it waits for ever for a broker that holds its connections but does not answer. What the
-documentation warns of, a producer that no longer knows its state, cannot harm: after a commit that was not
-confirmed the writer is not used again.
+How each step treats librdkafka's errors: transaction_steps.py.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -24,8 +15,10 @@ from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.errors import ConnectError, FencedError, NotStoppedError, UnavailableError
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.kafka.clients import API_TIMEOUT_S, QuickProducer, ensure_reachable, producer, translate
+from airflow_connect.kafka import transaction_steps
+from airflow_connect.kafka.clients import API_TIMEOUT_S, QuickProducer, producer, translate
 from airflow_connect.kafka.consumer_group import GroupMetadata
+from airflow_connect.kafka.transaction_steps import CommitUnknownError
 
 OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
 """Topic, partition, key, value (None: tombstone)."""
@@ -59,35 +52,10 @@ class OutgoingMessage(Protocol):
         """Partition; ANY_PARTITION: it follows from the key."""
 
 
-_LOG = logging.getLogger(__name__)
 ANY_PARTITION = -1
 TRANSACTION_TIMEOUT_MS = 60_000
-_LEAST_WAIT_S = 1.0
-CLOSE_TIMEOUT_S = 5.0
-# What a transactional producer decides itself; a connector's own value would only make librdkafka refuse to
-# start.
-_DECIDED = frozenset(
-    {
-        "acks",
-        "request.required.acks",
-        "enable.idempotence",
-        "retries",
-        "message.send.max.retries",
-        "max.in.flight.requests.per.connection",
-        "max.in.flight",
-        "message.timeout.ms",
-        "delivery.timeout.ms",
-        "linger.ms",
-        "queue.buffering.max.ms",
-        "transactional.id",
-    }
-)
-
-
-class CommitUnknownError(UnavailableError):
-    """The commit was sent and no answer came: it may have happened. Read the state before doing anything."""
-
-    code = "transaction.unknown"
+_UNKNOWN = "The next run reads the state from Kafka and goes on from what was committed."
+_DECIDED = transaction_steps.DECIDED | {"linger.ms", "queue.buffering.max.ms"}
 
 
 class TransactionalWriter:
@@ -121,10 +89,8 @@ class TransactionalWriter:
             UnavailableError: the cluster or its transaction coordinator does not answer.
             AccessError: no permission for the transactional.id.
         """
-        ensure_reachable(self._producer)
-        deadline = time.monotonic() + API_TIMEOUT_S
         doing = f"fencing older runs of transactional.id {self.transactional_id}"
-        self._retry(lambda: self._producer.init_transactions(API_TIMEOUT_S), deadline, doing)
+        transaction_steps.fence_older(self._producer, doing)
 
     def commit(
         self,
@@ -202,27 +168,8 @@ class TransactionalWriter:
         self._commit(deadline)
 
     def close(self) -> None:
-        """Let go of the connections. Waits `CLOSE_TIMEOUT_S` at most.
-
-        The client aborts an open transaction first, and waits for ever for a broker that does not answer: then it is
-        left behind with its thread, and the cluster ends the transaction by itself.
-        """
-        self._producer.purge(blocking=False)
-        closing = threading.Thread(target=self._close, name=f"close-{self.transactional_id}", daemon=True)
-        closing.start()
-        closing.join(CLOSE_TIMEOUT_S)
-        if closing.is_alive():
-            _LOG.warning("Kafka did not answer while the producer of %s was closed.", self.transactional_id)
-
-    def _close(self) -> None:
-        try:
-            with warnings.catch_warnings():
-                # The client warns that a fenced producer could not abort; nobody has to be told that.
-                warnings.simplefilter("ignore", RuntimeWarning)
-                self._producer.close()
-        except KafkaException as error:
-            # A fenced producer complains a last time; the run has already been told by `commit`.
-            _LOG.debug("closing the producer of %s: %s", self.transactional_id, error)
+        """Let go of the connections. Waits `CLOSE_TIMEOUT_S` at most."""
+        transaction_steps.close(self._producer, self.transactional_id)
 
     def _produce(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
         undelivered = self._undelivered
@@ -244,41 +191,12 @@ class TransactionalWriter:
         def send() -> None:
             self._producer.send_offsets_to_transaction(positions, group.metadata, API_TIMEOUT_S)
 
-        self._retry(send, deadline, f"adding the offsets of group {group.group} to the transaction")
-
-    def _retry(self, call: Callable[[], None], deadline: float, doing: str) -> None:
-        """Repeat `call` while librdkafka says `retriable`; other errors are translated and raised."""
-        while True:
-            try:
-                call()
-                return
-            except KafkaException as error:
-                inner = error.args[0]
-                if not inner.retriable() or time.monotonic() >= deadline:
-                    raise translate(error, doing) from error
+        transaction_steps.repeat(send, deadline, f"adding the offsets of group {group.group} to the transaction")
 
     def _commit(self, deadline: float) -> None:
-        """The point of no return of a transaction."""
-        doing = f"committing a transaction of {self.transactional_id}"
-        while True:
-            try:
-                self._producer.commit_transaction(max(deadline - time.monotonic(), _LEAST_WAIT_S))
-                return
-            except KafkaException as error:
-                inner = error.args[0]
-                if inner.txn_requires_abort():
-                    raise self._abort(error, doing) from error
-                if inner.retriable() and time.monotonic() < deadline:
-                    continue
-                ours = translate(error, doing)
-                if isinstance(ours, FencedError):
-                    raise ours from error
-                # The request may have reached the coordinator: neither "done" nor "nothing happened" would
-                # be true.
-                raise CommitUnknownError(
-                    f"Kafka did not confirm a transaction of {self.transactional_id}: {inner.str()} ({inner.name()}).",
-                    suggestion="The next run reads the state from Kafka and goes on from what was committed.",
-                ) from error
+        refused = transaction_steps.commit(self._producer, self.transactional_id, deadline, _UNKNOWN)
+        if refused is not None:
+            raise self._abort(refused, f"committing a transaction of {self.transactional_id}") from refused
 
     def _abort(self, error: Exception, doing: str) -> ConnectError:
         """Abort, and say what happened. The commit was never sent or was refused, so nothing is committed."""

@@ -11,7 +11,7 @@ import pytest
 from airflow_connect.api.errors import UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import transactions
+from airflow_connect.kafka import transaction_steps, transactions
 from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.consumer_group import group_metadata, read_committed_offsets
@@ -80,7 +80,7 @@ def test_writer_whose_abort_is_not_answered_can_still_be_closed(
     writer = fenced_writer(broker, unique_name)
     group = group_metadata(unique_name, {"bootstrap.servers": broker.bootstrap})
     monkeypatch.setattr(transactions, "API_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(transactions, "CLOSE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(transaction_steps, "CLOSE_TIMEOUT_S", 0.5)
     freeze_before(broker, writer, "_send_offsets", monkeypatch)
     with pytest.raises(UnavailableError, match=f"offsets of group {unique_name}"):
         writer.commit([(unique_name, 0, b"k", b"v")], {TopicPartition(unique_name, 0): 17}, group)
