@@ -10,10 +10,12 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.time_progress import TimeDirectory, TimeProgress
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.manifest import check_version
+from airflow_connect.exactly_once.phases import CLOSED, COPYING
 from airflow_connect.stores.leftovers import LeftoverPattern
 
+__all__ = ["CLOSED", "COPYING", "VERSION", "ConnectorState"]
+
 VERSION = 1
-COPYING, CLOSED = "copying", "closed"
 
 
 @dataclass(frozen=True, slots=True)

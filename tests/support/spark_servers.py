@@ -73,9 +73,10 @@ class _SparkServers:
 class StandaloneCluster(_SparkServers):
     """A master and two workers with one core each."""
 
-    def __init__(self) -> None:
-        """Choose ports."""
+    def __init__(self, *, has_hosts: bool = False) -> None:
+        """Choose ports. `has_hosts`: each worker has an address of its own, as if it were on another machine."""
         super().__init__()
+        self._has_hosts = has_hosts
         self._port, self._web_port = free_ports(2)
 
     @property
@@ -84,9 +85,9 @@ class StandaloneCluster(_SparkServers):
         return f"spark://{HOST}:{self._port}"
 
     @classmethod
-    def start(cls) -> Self:
+    def start(cls, *, has_hosts: bool = False) -> Self:
         """Start; every worker is registered when this returns."""
-        cluster = cls()
+        cluster = cls(has_hosts=has_hosts)
         try:
             cluster._start_master()
             for number in range(WORKERS):
@@ -111,7 +112,9 @@ class StandaloneCluster(_SparkServers):
         """Start a worker; it is registered when this returns."""
         alive = self.alive_workers()
         folder = self.worker_folder(number)
-        argv = ["spark-class", "org.apache.spark.deploy.worker.Worker", "--host", HOST, "--webui-port", "0"]
+        # Spark starts a speculative copy of a task on another host only.
+        host = f"127.0.0.{number + 1}" if self._has_hosts else HOST
+        argv = ["spark-class", "org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
         argv += ["--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.master]
         worker = _start(f"worker-{number}", argv, self.folder, lambda: self.alive_workers() > alive)
         self.servers.append(worker)

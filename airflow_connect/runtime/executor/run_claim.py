@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import FencedError
-from airflow_connect.exactly_once.state import COPYING
+from airflow_connect.exactly_once.phases import COPYING
 from airflow_connect.kafka import runs_topic
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from airflow_connect.runtime.driver.run import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.integration.sources.conftest import Numbers
 from tests.support.kafka_data import create_topic
+from tests.support.spark_servers import StandaloneCluster
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -46,6 +47,35 @@ def test_run_on_spark_and_by_the_command_line(numbers: Numbers, tmp_path: Path):
     assert '{"p":0}' in planned and "2 tasks, exactly_once, a transaction per poll" in planned
     assert f"1 record to {numbers.topic}" in command("standalone", worker, connector)
     numbers.assert_exactly_once(51, 40, 30)
+
+
+def test_speculative_copy_of_a_slow_task_goes_on_where_the_first_one_was_and_nothing_is_doubled(
+    numbers: Numbers, tmp_path: Path
+):
+    notes = tmp_path / "notes"
+    numbers.feed(2, 150)
+    speculation = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.multiplier": "1.1",
+        "spark.speculation.efficiency.enabled": "false",
+    }
+    spec = numbers.spec(tasks_max="2", numbers_batch="1", numbers_pause="0.1", numbers_notes=str(notes))
+    with (
+        StandaloneCluster.start(has_hosts=True) as cluster,
+        SparkEngine({**cluster.settings(), **speculation}) as engine,
+    ):
+        report = run_connector(spec, engine=engine)
+
+    assert report.status == "done", report.error
+    starts = [(pid, first) for what, pid, first in map(json.loads, notes.read_text().splitlines()) if what == "start"]
+    slow = [(pid, first["1"]) for pid, first in starts if "1" in first]
+    assert len({pid for pid, _ in slow}) >= 2, starts
+    assert max(first for _, first in slow) > 0, "the second copy began behind what the first one had committed"
+    assert "1 task(s) needed more than one attempt; counts are those of the last attempts." in report.notes
+    assert numbers.run().status == "empty"
+    numbers.assert_exactly_once(2, 150)
 
 
 def test_broker_that_restarts_in_the_middle_of_a_transaction_loses_and_doubles_nothing(
