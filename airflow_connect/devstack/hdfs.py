@@ -17,13 +17,13 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.jars import fetch_jars
 from airflow_connect.devstack.java_server import JavaServer
 from airflow_connect.devstack.process import POLL_S, log_tail
+from airflow_connect.devstack.running import Running
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
 
@@ -168,7 +168,7 @@ class DataNode(_HdfsServer):
         }
 
 
-class HdfsCluster:
+class HdfsCluster(Running):
     """A running cluster.
 
     Attributes:
@@ -310,16 +310,6 @@ class HdfsCluster:
     def set_owner(self, path: str, owner: str) -> None:
         """`chown`."""
         self._web("PUT", path, f"op=SETOWNER&owner={owner}")
-
-    def __enter__(self) -> Self:
-        """Return the running cluster."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the cluster."""
-        self.stop()
 
     def _start_nodes(self) -> None:
         told = self.url

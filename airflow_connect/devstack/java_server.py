@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.jars import fetch_jars
 from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports, log_tail
+from airflow_connect.devstack.running import Running
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
 from airflow_connect.runtime.engine.java import find_java
 
@@ -23,7 +22,7 @@ START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 PORT_ATTEMPTS = 3
 
 
-class JavaServer(ABC):
+class JavaServer(Running):
     """A Java program that listens on ports of 127.0.0.1 and keeps its data in one folder.
 
     A subclass gives `name`, `lock_name`, `port_count` and `_program()`. The ports and the data stay the same
@@ -92,16 +91,6 @@ class JavaServer(ABC):
         """End the server, if it runs, and start it again with its ports and data; ready when this returns."""
         self._end()
         self._launch()
-
-    def __enter__(self) -> Self:
-        """Return the running server."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the server."""
-        self.stop()
 
     def _end(self) -> None:
         if self._process is not None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.java_server import PORT_ATTEMPTS
 from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
 from airflow_connect.devstack.process import POLL_S
+from airflow_connect.devstack.running import Running
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -47,7 +47,7 @@ class KafkaNode(KafkaBroker):
         return self.voters
 
 
-class KafkaCluster:
+class KafkaCluster(Running):
     """Running brokers that replicate everything to each other; one of three may be away.
 
     Attributes:
@@ -176,16 +176,6 @@ class KafkaCluster:
             raise DevStackError(f"{topic}-{partition} was not moved: {problem}.", code="devstack.kafka")
         self._wait_until(lambda: self._leader(topic, partition) == first, f"broker {first} leads {topic}-{partition}")
         return self.nodes[first - 1]
-
-    def __enter__(self) -> Self:
-        """Return the running cluster."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the cluster."""
-        self.stop()
 
     def _is_in_sync(self) -> bool:
         found = self._metadata()

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from airflow_connect.devstack.running import Running
 from airflow_connect.devstack.s3_operations import operation_name
 
 CHUNK_BYTES = 256 * 1024
@@ -103,7 +103,7 @@ class Rule:
         return True
 
 
-class S3FaultProxy:
+class S3FaultProxy(Running):
     """A running proxy; rules are tried in the order of `add`, the first that takes a request wins."""
 
     def __init__(self, upstream_url: str) -> None:
@@ -152,16 +152,6 @@ class S3FaultProxy:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-    def __enter__(self) -> Self:
-        """Return the running proxy."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stop the proxy."""
-        self.stop()
 
     def decide(self, method: str, target: str) -> tuple[SeenRequest, Rule | None]:
         """Note a request and return it with the rule that takes it."""
