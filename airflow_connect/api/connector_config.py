@@ -10,6 +10,7 @@ from airflow_connect.api import connector_keys as keys
 from airflow_connect.api import plugins
 from airflow_connect.api.config import ConfigDef, IgnoredKey, UnknownKey
 from airflow_connect.api.config_values import coerce_config
+from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.points_in_time import parse_timestamp_ms
 from airflow_connect.api.transform_config import TransformConfig, transforms_of
 from airflow_connect.api.transform_keys import with_chain
@@ -165,6 +166,32 @@ def converter_of(raw: Mapping[str, str], parsed: Mapping[str, Any], key: str) ->
     settings = {**with_prefix(raw, f"{key}."), CONVERTER_TYPE: key.partition(".")[0]}
     settings.pop("plugin.version", None)
     return ConverterConfig(plugins.resolve(kind, name), settings)
+
+
+def effective_converter(
+    key: str, own: ConverterConfig | None, worker: ConverterConfig | None, hint: str
+) -> ConverterConfig:
+    """The connector's converter, else the worker's.
+
+    Args:
+        key: `key.converter` or `value.converter`.
+        own: the connector's.
+        worker: the worker's.
+        hint: which one to take for what; ends the suggestion.
+
+    Raises:
+        ConfigError: neither sets it.
+    """
+    found = own or worker
+    if found is None:
+        known = ", ".join(plugins.aliases(plugins.PluginKind.CONVERTER))
+        raise ConfigError(
+            f'Missing required configuration "{key}" which has no default value: neither the connector nor the'
+            " worker sets it.",
+            suggestion=f"Set {key} to one of {known}; {hint}.",
+            config_path=key,
+        )
+    return found
 
 
 def with_prefix(raw: Mapping[str, str], prefix: str) -> dict[str, str]:

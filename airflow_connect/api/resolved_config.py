@@ -9,7 +9,7 @@ from typing import Any
 from airflow_connect.api import connector_keys, plugins
 from airflow_connect.api.config import ConfigDef
 from airflow_connect.api.config_values import coerce_json
-from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig
+from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig, effective_converter
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.source import SourceConnector
 from airflow_connect.api.source_keys import source_keys, with_topic_creation
@@ -139,17 +139,7 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> Non
 
 
 def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
-    found = own or worker
-    if found is None:
-        known = ", ".join(plugins.aliases(plugins.PluginKind.CONVERTER))
-        raise ConfigError(
-            f'Missing required configuration "{key}" which has no default value: neither the connector nor the'
-            " worker sets it.",
-            suggestion=f"Set {key} to one of {known}; for plain JSON use JsonConverter with"
-            f" {key}.schemas.enable=false.",
-            config_path=key,
-        )
-    return found
+    return effective_converter(key, own, worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false")
 
 
 def _notes(connector: SinkConnectorConfig, worker: WorkerConfig) -> tuple[str, ...]:

@@ -11,8 +11,13 @@ from airflow_connect.api import connector_keys as keys
 from airflow_connect.api import plugins, source_keys
 from airflow_connect.api.config import ConfigDef, IgnoredKey, UnknownKey
 from airflow_connect.api.config_values import coerce_config
-from airflow_connect.api.connector_config import ConverterConfig, ErrorConfig, converter_of, with_prefix
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.connector_config import (
+    ConverterConfig,
+    ErrorConfig,
+    converter_of,
+    effective_converter,
+    with_prefix,
+)
 from airflow_connect.api.transform_config import TransformConfig, transforms_of
 from airflow_connect.api.transform_keys import with_chain
 from airflow_connect.api.worker_config import WorkerConfig
@@ -188,16 +193,7 @@ def load_source_config(
 
 
 def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
-    found = own or worker
-    if found is None:
-        known = ", ".join(plugins.aliases(plugins.PluginKind.CONVERTER))
-        raise ConfigError(
-            f'Missing required configuration "{key}" which has no default value: neither the connector nor the'
-            " worker sets it.",
-            suggestion=f"Set {key} to one of {known}; for lines of text use StringConverter.",
-            config_path=key,
-        )
-    return found
+    return effective_converter(key, own, worker, "for lines of text use StringConverter")
 
 
 def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:
