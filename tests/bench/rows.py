@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tests.bench import sources
+from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
 
 _CONFLUENT = "io.confluent.connect"
@@ -71,15 +73,15 @@ class Row:
     Attributes:
         name: for `--rows`.
         about: what is copied, for people.
-        load: the topic.
+        load: the topic, or for a source the file.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
-        store: where the copy goes: `s3`, `local` (files in a directory) or `hdfs`.
+        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, or `kafka` from a file.
     """
 
     name: str
     about: str
-    load: Load
+    load: Load | LogLines
     config: dict[str, str] = field(default_factory=dict)
     cold: bool = False
     store: str = "s3"
@@ -133,4 +135,24 @@ def all_rows(records: int) -> list[Row]:
         Row("late-compact-few", "the same, fewer records, compact", few, {**cut, **_COMPACT}),
         Row("late-interval-few", "the same with rotate.interval.ms of an hour", few, {**cut, **_INTERVAL}),
     ]
-    return main + sweeps + of_files
+    return main + sweeps + of_files + _source_rows(records)
+
+
+def _source_rows(records: int) -> list[Row]:
+    plain, packed = LogLines(records), LogLines(records, is_gzip=True)
+    lines, fields = sources.PLAIN, sources.FIELDS
+    stamped = {
+        "transforms": "at",
+        "transforms.at.type": f"{_TRANSFORMS}.InsertField$Value",
+        "transforms.at.timestamp.field": "copied_at",
+    }
+    by_time, by_batch, without = sources.BY_TIME, sources.BY_BATCH, sources.NO_TRANSACTIONS
+    rows = [
+        ("plain", "log lines into a topic, a transaction a second", plain, {**lines, **by_time}),
+        ("plain-poll", "the same, a transaction for each batch", plain, {**lines, **by_batch}),
+        ("plain-alo", "the same at least once, without transactions", plain, {**lines, **without}),
+        ("gzip", "log lines of a compressed file", packed, {**lines, **by_time}),
+        ("regex", "log lines with six fields, JSON", plain, {**fields, **by_time}),
+        ("regex-insert", "the same through InsertField", plain, {**fields, **stamped, **by_time}),
+    ]
+    return [Row(f"source-{name}", about, load, config, store="kafka") for name, about, load, config in rows]

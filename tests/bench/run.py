@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,11 +34,14 @@ from airflow_connect.devstack.s3 import S3Server  # noqa: E402
 from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
+from tests.bench import sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
+from tests.bench.sources import LogLines  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
 from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
+from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
 BUCKET = "bench"
@@ -70,11 +74,11 @@ class Bench:
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         """Start both servers; their data lies in `folder`."""
         self._stack = stack
-        self._folder, self._files = folder, folder / "files"
+        self._folder, self._files, self._logs = folder, folder / "files", folder / "logs"
         self.kafka = stack.enter_context(KafkaBroker.start(folder / "kafka", heap_mb=1024))
         self.s3 = stack.enter_context(S3Server.start(folder / "s3", heap_mb=1024))
         self.s3.client().create_bucket(Bucket=BUCKET)
-        self._filled: set[Load] = set()
+        self._filled: set[Load | LogLines] = set()
         self._registry: SchemaRegistry | None = None
         self._warm: subprocess.Popen[str] | None = None
         self._hdfs: HdfsCluster | None = None
@@ -83,6 +87,8 @@ class Bench:
         """Run a row once and count what arrived."""
         self._fill(row.load)
         prefix = f"d{uuid.uuid4().hex[:8]}"
+        if row.store == "kafka":
+            create_topic(self.kafka.bootstrap, f"{row.name}-{prefix}")
         connector = self._connector(row, prefix)
         before = cpu_seconds(self.kafka.pid), self._store_cpu_s(row)
         run = self._run_cold if row.cold else self._run_warm
@@ -111,6 +117,11 @@ class Bench:
 
     def _arrived(self, row: Row, prefix: str) -> Arrived:
         """Count what a run has written, and remove it."""
+        if row.store == "kafka":
+            topic = f"{row.name}-{prefix}"
+            size, problem = sources.check_topic(self.kafka.bootstrap, topic, row.load.records)
+            delete_topic(self.kafka.bootstrap, topic)
+            return Arrived(1, size, problem)
         if row.store == "local":
             arrived = check_files(self._files / prefix, row.load.records)
             shutil.rmtree(self._files / prefix, ignore_errors=True)
@@ -131,15 +142,30 @@ class Bench:
             self._hdfs = self._stack.enter_context(HdfsCluster.start(self._folder / "hdfs", heap_mb=1024))
         return self._hdfs
 
+    @property
+    def registry(self) -> SchemaRegistry:
+        """Started when it is needed first."""
+        if self._registry is None:
+            self._registry = self._stack.enter_context(SchemaRegistry.start())
+        return self._registry
+
     def _store_cpu_s(self, row: Row) -> float:
-        """CPU time of the servers that hold the files."""
+        """CPU time of the servers that hold the files; Kafka's has a column of its own."""
+        if row.store == "kafka":
+            return 0.0
         if row.store == "hdfs":
             return sum(cpu_seconds(node.pid) for node in (self.hdfs.namenode, *self.hdfs.datanodes))
         return cpu_seconds(self.s3.pid)
 
-    def warm_up(self) -> None:
-        """Start the session and let it copy a little."""
+    def warm_up(self, rows: Sequence[Row]) -> None:
+        """Start the session and let it copy a little, to files and, where rows do, from files."""
         load = Load(2, 2, 20_000)
+        if any(row.store == "kafka" for row in rows):
+            problem = self.measure(next(row for row in all_rows(load.records) if row.store == "kafka")).problem
+            if problem:
+                raise RuntimeError(f"The warm-up failed: {problem}")
+        if all(row.store == "kafka" for row in rows):
+            return
         self._fill(load)
         for row in all_rows(load.records)[:4]:
             prefix = f"d{uuid.uuid4().hex[:8]}"
@@ -148,18 +174,21 @@ class Bench:
                 raise RuntimeError(f"The warm-up failed: {report.error}")
             remove(self.s3, BUCKET, prefix + "/")
 
-    def _fill(self, load: Load) -> None:
-        if load not in self._filled:
+    def _fill(self, load: Load | LogLines) -> None:
+        if load in self._filled:
+            return
+        if isinstance(load, LogLines):
+            say = Progress(f"writing {load.name}", load.records)
+            load.write(self._logs, say)
+        else:
             say = Progress(f"filling {load.topic}", load.records)
             fill(self.kafka.bootstrap, load, self._schema_id(load) if load.is_avro else 0, say)
-            say.end()
-            self._filled.add(load)
+        say.end()
+        self._filled.add(load)
 
     def _schema_id(self, load: Load) -> int:
-        """Start the registry when it is needed first, and give it the schema."""
-        if self._registry is None:
-            self._registry = self._stack.enter_context(SchemaRegistry.start())
-        url = f"{self._registry.url}/subjects/{load.topic}-value/versions"
+        """Give the registry the schema."""
+        url = f"{self.registry.url}/subjects/{load.topic}-value/versions"
         headers = {"Content-Type": "application/json"}
         asked = Request(url, json.dumps({"schema": AVRO_SCHEMA}).encode(), headers)
         with urlopen(asked, timeout=30) as answer:
@@ -218,11 +247,13 @@ class Bench:
             "group.id": "bench",
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "runs.storage.replication.factor": "1",
+            **{f"{topic}.storage.replication.factor": "1" for topic in ("runs", "offset", "config")},
             "spark.master": MASTER,
         }
 
     def _connector(self, row: Row, prefix: str) -> dict[str, str]:
+        if isinstance(row.load, LogLines):
+            return sources.connector(f"{row.name}-{prefix}", self._logs, row.load, row.config)
         return {
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
@@ -231,7 +262,7 @@ class Bench:
             **self._store(row),
             "flush.size": "1000000",
             **row.config,
-            **({"value.converter.schema.registry.url": self._registry.url} if row.load.is_avro else {}),
+            **({"value.converter.schema.registry.url": self.registry.url} if row.load.is_avro else {}),
         }
 
     def _store(self, row: Row) -> dict[str, str]:
@@ -283,7 +314,7 @@ def main() -> int:
         data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=folder)))
         bench = Bench(stack, data)
         if any(not row.cold for row in rows):
-            bench.warm_up()
+            bench.warm_up(rows)
         print(_line([heading for heading, _ in _COLUMNS]), flush=True)
         try:
             for row in rows:
