@@ -16,8 +16,7 @@ import pyarrow.orc as orc
 from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import TIME, TIMESTAMP, Type
 from airflow_connect.formats.arrow_schema import ArrowMapping
-from airflow_connect.formats.parquet import ParquetEncoder, SinkFile, ValueColumns
-from airflow_connect.formats.value_check import no_schema
+from airflow_connect.formats.parquet import ArrowFormat, ParquetEncoder, SinkFile
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -27,7 +26,6 @@ STRIPE_BYTES = 64 * 1024 * 1024
 """Arrow bytes that are handed over at once, and the size of a stripe; Hive's default."""
 
 _NAME = "OrcFormat"
-_SCHEMAS_KEPT = 1000
 _WALL_CLOCK = pa.timestamp("ms")
 _SMALL = {Type.INT8: pa.int8(), Type.INT16: pa.int16()}
 
@@ -59,12 +57,10 @@ class OrcMapping(ArrowMapping):
         return found
 
 
-class OrcFormat:
+class OrcFormat(ArrowFormat):
     """Structs with a schema."""
 
     content_type = "application/vnd.apache.orc"
-    content_encoding = ""
-    needs_schema = True
     extension = ".orc"
 
     def __init__(self, allow_optional_map_keys: bool = False, stripe_bytes: int = STRIPE_BYTES) -> None:
@@ -74,17 +70,8 @@ class OrcFormat:
             allow_optional_map_keys: without meaning: ORC keeps every map as a map.
             stripe_bytes: Arrow bytes after which rows are handed over.
         """
-        self._mapping = OrcMapping(allow_optional_map_keys, _NAME)
+        super().__init__(_NAME, OrcMapping(allow_optional_map_keys, _NAME))
         self._stripe_bytes = stripe_bytes
-        self._values: dict[Schema, ValueColumns] = {}
-
-    def arrow_schema(self, schema: Schema) -> pa.Schema:
-        """The columns that the encoder's `append_arrow` takes for values of `schema`.
-
-        Raises:
-            SchemaError: as `open`.
-        """
-        return self._mapping.arrow_schema(schema)
 
     def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:
         """Start a file.
@@ -94,26 +81,6 @@ class OrcFormat:
         """
         values = self._columns_of(schema)
         return ParquetEncoder(OrcWriter(sink, values.columns, self._stripe_bytes), values, self._stripe_bytes)
-
-    def check(self, schema: Schema | None, value: Any) -> None:
-        """Find out whether a value can be written, without making a file of it.
-
-        Raises:
-            DataError: it cannot.
-        """
-        self._columns_of(schema).batch([value])
-
-    def _columns_of(self, schema: Schema | None) -> ValueColumns:
-        if schema is None:
-            raise no_schema(_NAME)
-        values = self._values.get(schema)
-        if values is None:
-            if len(self._values) >= _SCHEMAS_KEPT:
-                self._values.clear()
-            columns = self._mapping.arrow_schema(schema)
-            values = ValueColumns(schema, columns, self._mapping.transform(schema), _NAME)
-            self._values[schema] = values
-        return values
 
 
 class OrcWriter:

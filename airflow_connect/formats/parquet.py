@@ -58,12 +58,51 @@ _CODECS = {
 }
 
 
-class ParquetFormat:
+class ArrowFormat:
+    """What files made of Arrow columns have in common: structs with a schema."""
+
+    content_encoding = ""
+    needs_schema = True
+
+    def __init__(self, name: str, mapping: ArrowMapping) -> None:
+        """`name`: of the format, for messages; `mapping`: Connect schemas to Arrow types."""
+        self._name = name
+        self._mapping = mapping
+        self._values: dict[Schema, ValueColumns] = {}
+
+    def arrow_schema(self, schema: Schema) -> pa.Schema:
+        """The columns that the encoder's `append_arrow` takes for values of `schema`.
+
+        Raises:
+            SchemaError: not a STRUCT, or one that the format cannot express.
+        """
+        return self._mapping.arrow_schema(schema)
+
+    def check(self, schema: Schema | None, value: Any) -> None:
+        """Find out whether a value can be written, without making a file of it.
+
+        Raises:
+            DataError: it cannot.
+        """
+        self._columns_of(schema).batch([value])
+
+    def _columns_of(self, schema: Schema | None) -> ValueColumns:
+        if schema is None:
+            raise no_schema(self._name)
+        values = self._values.get(schema)
+        if values is None:
+            if len(self._values) >= _SCHEMAS_KEPT:
+                self._values.clear()
+            columns = self._mapping.arrow_schema(schema)
+            values = ValueColumns(schema, columns, self._mapping.transform(schema), self._name)
+            self._values[schema] = values
+        return values
+
+
+class ParquetFormat(ArrowFormat):
     """Structs with a schema."""
 
     content_type = "application/vnd.apache.parquet"
-    content_encoding = ""
-    needs_schema = True
 
     def __init__(
         self,
@@ -94,22 +133,13 @@ class ParquetFormat:
             )
         self._codec = _CODECS[codec]
         self._codec_in_extension = codec_in_extension
-        self._mapping = ArrowMapping(allow_optional_map_keys)
+        super().__init__("ParquetFormat", ArrowMapping(allow_optional_map_keys))
         self._row_group_bytes = row_group_bytes
-        self._values: dict[Schema, ValueColumns] = {}
 
     @property
     def extension(self) -> str:
         """With the codec before `.parquet`, as Confluent's S3 sink names it, or without."""
         return f"{self._codec.extension}.parquet" if self._codec_in_extension else ".parquet"
-
-    def arrow_schema(self, schema: Schema) -> pa.Schema:
-        """The columns that `ParquetEncoder.append_arrow` takes for values of `schema`.
-
-        Raises:
-            SchemaError: as `open`.
-        """
-        return self._mapping.arrow_schema(schema)
 
     def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:
         """Start a file.
@@ -121,33 +151,11 @@ class ParquetFormat:
         writer = RowGroupWriter(sink, values.columns, self._codec)
         return ParquetEncoder(writer, values, self._row_group_bytes)
 
-    def check(self, schema: Schema | None, value: Any) -> None:
-        """Find out whether a value can be written, without making a file of it.
-
-        Raises:
-            DataError: it cannot.
-        """
-        self._columns_of(schema).batch([value])
-
-    def _columns_of(self, schema: Schema | None) -> ValueColumns:
-        if schema is None:
-            raise no_schema("ParquetFormat")
-        values = self._values.get(schema)
-        if values is None:
-            if len(self._values) >= _SCHEMAS_KEPT:
-                self._values.clear()
-            columns = self._mapping.arrow_schema(schema)
-            values = ValueColumns(schema, columns, self._mapping.transform(schema))
-            self._values[schema] = values
-        return values
-
 
 class ValueColumns:
     """Turns values of one schema into Arrow columns; shared by the files of a format, keeps no values."""
 
-    def __init__(
-        self, schema: Schema, columns: pa.Schema, transform: Transform | None, format_name: str = "ParquetFormat"
-    ) -> None:
+    def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None, format_name: str) -> None:
         """`columns`: what `schema` is in Arrow; `format_name`: for messages."""
         self._format_name = format_name
         self._schema = schema

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import LateRecordError
 from airflow_connect.api.record import SinkRecord
-from airflow_connect.layout.partitioners import Partitioner
+from airflow_connect.layout.partitioners import Partitioner, WrappingPartitioner
 from airflow_connect.layout.time_grid import TimeGrid
 
 if TYPE_CHECKING:
@@ -46,24 +46,14 @@ class LateRecords:
         return late if late.any() else None
 
 
-class LatePartitioner:
+class LatePartitioner(WrappingPartitioner):
     """Puts late records below a directory of their own, or refuses them."""
 
     def __init__(self, inner: Partitioner, late: LateRecords, directory: str, delimiter: str = "/") -> None:
         """Wrap `inner`; `directory` is `late.records.directory`, or "" to refuse late records."""
-        self.inner = inner
+        super().__init__(inner, delimiter)
         self.late = late
         self.late_directory = directory
-        self.delimiter = delimiter
-
-    @property
-    def is_time_based(self) -> bool:
-        """As the wrapped one."""
-        return self.inner.is_time_based
-
-    def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """As the wrapped one."""
-        return self.inner.timestamp_ms(record, now_ms)
 
     def directory(self, record: SinkRecord, now_ms: int) -> str:
         """Directory of the record.

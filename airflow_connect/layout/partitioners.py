@@ -287,13 +287,12 @@ class Affix(Enum):
     SUFFIX = "SUFFIX"
 
 
-class SchemaAffixPartitioner:
-    """`schema_name=<name>`, or `schema_name=null`, before or after the directory of another partitioner."""
+class WrappingPartitioner:
+    """Takes time from another partitioner; what it makes of that one's directories is the subclass's."""
 
-    def __init__(self, inner: Partitioner, affix: Affix, delimiter: str = "/") -> None:
-        """Wrap `inner`."""
+    def __init__(self, inner: Partitioner, delimiter: str) -> None:
+        """Wrap `inner`; `delimiter`: between the parts of a directory."""
         self.inner = inner
-        self.affix = affix
         self.delimiter = delimiter
 
     @property
@@ -304,6 +303,15 @@ class SchemaAffixPartitioner:
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
         """As the wrapped one."""
         return self.inner.timestamp_ms(record, now_ms)
+
+
+class SchemaAffixPartitioner(WrappingPartitioner):
+    """`schema_name=<name>`, or `schema_name=null`, before or after the directory of another partitioner."""
+
+    def __init__(self, inner: Partitioner, affix: Affix, delimiter: str = "/") -> None:
+        """Wrap `inner`."""
+        super().__init__(inner, delimiter)
+        self.affix = affix
 
     def directory(self, record: SinkRecord, now_ms: int) -> str:
         """Directory of the record."""

@@ -21,6 +21,7 @@ from airflow_connect.runtime.roles import open_converter, open_header_converter
 
 if TYPE_CHECKING:
     from airflow_connect.api.resolved_config import ResolvedConfig
+    from airflow_connect.api.source_config import ResolvedSourceConfig
     from airflow_connect.runtime.executor.transforming import Stage
 
 _NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
@@ -40,11 +41,15 @@ class ConversionError(Exception):
         return bool(getattr(self.failure.error, "retriable", False))
 
 
-class RecordConverter:
-    """Applies key, value and header converter and then every transformation, in Connect's order."""
+class OpenConverters:
+    """The three converters that a run uses, and its chain of transformations."""
 
-    def __init__(self, config: ResolvedConfig) -> None:
-        """Build and configure the converters that the run uses, and the chain of transformations."""
+    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig) -> None:
+        """Build and configure them.
+
+        Raises:
+            ConfigError: one of them refuses its settings.
+        """
         self.key = open_converter(config.key_converter, is_key=True)
         self.value = open_converter(config.value_converter, is_key=False)
         self.headers = open_header_converter(config.header_converter)
@@ -55,14 +60,18 @@ class RecordConverter:
         }
         self.chain = TransformChain.open(config.connector.transforms)
 
+    def close(self) -> None:
+        """Close the transformations; idempotent."""
+        self.chain.close()
+
+
+class RecordConverter(OpenConverters):
+    """Applies key, value and header converter and then every transformation, in Connect's order."""
+
     @property
     def steps(self) -> Sequence[Stage]:
         """The transformations with their predicates, in order."""
         return self.chain.stages
-
-    def close(self) -> None:
-        """Close the transformations; idempotent."""
-        self.chain.close()
 
     @property
     def has_plain_headers(self) -> bool:

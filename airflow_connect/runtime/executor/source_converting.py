@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_connect.kafka.task_producer import ProducedRecord
-from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.converting import ConversionError, OpenConverters
 from airflow_connect.runtime.executor.error_policy import (
     HEADER_CONVERTER,
     KEY_CONVERTER,
@@ -16,36 +16,13 @@ from airflow_connect.runtime.executor.error_policy import (
     VALUE_CONVERTER,
     Failure,
 )
-from airflow_connect.runtime.executor.transforming import TransformChain
-from airflow_connect.runtime.roles import open_converter, open_header_converter
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord
-    from airflow_connect.api.source_config import ResolvedSourceConfig
 
 
-class SourceRecordConverter:
+class SourceRecordConverter(OpenConverters):
     """Applies every transformation and then the three converters."""
-
-    def __init__(self, config: ResolvedSourceConfig) -> None:
-        """Build and configure them.
-
-        Raises:
-            ConfigError: one of them refuses its settings.
-        """
-        self.key = open_converter(config.key_converter, is_key=True)
-        self.value = open_converter(config.value_converter, is_key=False)
-        self.headers = open_header_converter(config.header_converter)
-        self._names = {
-            KEY_CONVERTER: config.key_converter.plugin.name,
-            VALUE_CONVERTER: config.value_converter.plugin.name,
-            HEADER_CONVERTER: config.header_converter.plugin.name,
-        }
-        self.chain = TransformChain.open(config.connector.transforms)
-
-    def close(self) -> None:
-        """Close the transformations; idempotent."""
-        self.chain.close()
 
     def convert(self, record: SourceRecord) -> ProducedRecord | None:
         """One record to what is produced, or None when a transformation drops it.

@@ -26,7 +26,7 @@ def _columns(schema: Schema, values: list[Any]) -> pa.RecordBatch | None:
 
 def _expected(schema: Schema, values: list[Any]) -> pa.RecordBatch:
     columns = MAPPING.arrow_schema(schema)
-    return ValueColumns(schema, columns, MAPPING.transform(schema)).batch(values)
+    return ValueColumns(schema, columns, MAPPING.transform(schema), "ParquetFormat").batch(values)
 
 
 @settings(max_examples=300, deadline=None)
