@@ -46,8 +46,8 @@ demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S
 test: lint ## lint, then all tests on real servers, with 30 kill rounds
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-soak: $(STAMP) ## the crash tests with 1,000 kill rounds on S3 and on HDFS; takes hours
-	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m crash --timeout=0 $(ARGS)
+soak: $(STAMP) ## the crash tests with 1,000 kill rounds of each kind, and large directories and fleets; takes hours
+	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak' --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)

@@ -81,6 +81,7 @@ def fleet(kafka: KafkaBroker, unique_name: str, tmp_path: Path) -> Source:
     )  # fmt: skip
 
 
+@pytest.mark.soak
 def test_each_run_samples_every_host_and_metric_once(fleet: Source) -> None:
     first = fleet.run()
     again = fleet.run(tasks_max="2", hosts="host-0000[0-4]")

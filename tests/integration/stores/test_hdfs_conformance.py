@@ -17,7 +17,7 @@ from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 from tests.support.hdfs_files import put, visible_files
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 
 class TestHdfsStore(StoreConformance):

@@ -22,7 +22,7 @@ from airflow_connect.stores.hdfs_staging import HdfsStager
 from airflow_connect.stores.store import FileIdentity, Outcome
 from tests.support import hdfs_files
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 MANY = 100_000 if os.environ.get("AIRFLOW_CONNECT_SOAK") else 2_000
 

@@ -13,7 +13,7 @@ from airflow_connect.stores.local_store import LocalStore
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 
 class TestLocalStore(StoreConformance):

@@ -16,7 +16,7 @@ from airflow_connect.stores.s3_store import S3Store
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 
 class TestS3Store(StoreConformance):
