@@ -25,7 +25,7 @@ from airflow_connect.api.staging import LeftOver, Outcome
 from airflow_connect.stores.hdfs_files import HdfsFiles
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.hdfs_staging import discard
-from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
+from airflow_connect.stores.publishing import publish_each, refuse_equal_keys, try_out
 from airflow_connect.stores.staged_names import (
     probe_paths,
     refuse_odd_directories,
@@ -73,6 +73,9 @@ class HdfsPublisher:
             AccessError, ConfigError, UnavailableError: with what is missing.
         """
         files = self._files.with_patience(min(PREFLIGHT_RETRY_S, self._settings.retry_s))
+        try_out(lambda: self._try_out(files), deleted="hdfs.staged_file_gone")
+
+    def _try_out(self, files: HdfsFiles) -> None:
         first, second = probe_paths(self._probe_prefix)
         try:
             files.write(self._path(first), lambda: [b"airflow-connect"])

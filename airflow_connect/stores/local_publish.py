@@ -32,7 +32,7 @@ from airflow_connect.stores.local_directories import (
 )
 from airflow_connect.stores.local_errors import not_shared
 from airflow_connect.stores.local_rename import rename_without_replacing
-from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
+from airflow_connect.stores.publishing import publish_each, refuse_equal_keys, try_out
 from airflow_connect.stores.staged_names import (
     probe_paths,
     refuse_odd_directories,
@@ -65,6 +65,9 @@ class LocalPublisher:
             AccessError, UnavailableError: what the file system refuses.
         """
         make_directories(self._root)
+        try_out(self._try_out, deleted="local.not_found")
+
+    def _try_out(self) -> None:
         above = self._absolute(self._probe_prefix.rpartition("/")[0]) if "/" in self._probe_prefix else self._root
         paths = probe_paths(self._probe_prefix)
         first, second = map(self._absolute, paths)

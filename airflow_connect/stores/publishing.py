@@ -1,4 +1,4 @@
-"""What publishers of every store do alike: publish many files at once, and tell of conflicts when all are done."""
+"""What publishers of every store do alike: try it out, publish many files at once, and tell of conflicts at the end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,41 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
-from airflow_connect.api.errors import PublishConflictError
+from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.api.staging import Outcome
+
+TRIALS = 3
+
+
+def try_out(trial: Callable[[], None], deleted: str) -> None:
+    """Make the trial of a preflight, and make it again when its file is deleted meanwhile.
+
+    The sweep of a newer run does that to a run that stood still for a while. The newer run fences it, and that is what
+    has to end it, with a sentence that says so.
+
+    Args:
+        trial: writes, renames and deletes a file of a name that is new each time.
+        deleted: code of the error that says that a file which is being written has gone.
+
+    Raises:
+        UnavailableError: something deletes the file every time.
+        ConnectError: what the trial raises.
+    """
+    for _ in range(TRIALS):
+        try:
+            return trial()
+        except FileNotFoundError as error:
+            gone: Exception = error
+        except ConnectError as error:
+            if error.code != deleted:
+                raise
+            gone = error
+    raise UnavailableError(
+        f"The file with which this run tried out the store was deleted {TRIALS} times before it could be renamed.",
+        code="publish.trial_deleted",
+        suggestion="Let nothing delete files below +tmp while runs work; nothing was copied yet, so run again.",
+    ) from gone
 
 
 @dataclass(slots=True)

@@ -199,11 +199,12 @@ class Round:
             zombie.send(signal.SIGSTOP)
             self._accept(self._start().wait())
             zombie.send(signal.SIGCONT)
-        self._accept(zombie.wait(), "FencedError")
+        # Whatever it meets first: who took its place, or what that one has swept away.
+        self._accept(zombie.wait(), "run.fenced", "hdfs.staged_file_gone")
 
     def _accept(self, report: RunReport | None, *errors: str) -> None:
         """A run that was not killed must have done its work, or have been fenced."""
-        outcome = "killed" if report is None else report.error["type"] if report.error else report.status
+        outcome = "killed" if report is None else report.error["code"] if report.error else report.status
         self.events.append(outcome)
         assert outcome in ("killed", "done", "empty", *errors), f"{self.story}: {report and report.error}"
 

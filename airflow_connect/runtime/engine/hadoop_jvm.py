@@ -88,7 +88,29 @@ def start_hadoop_jvm(folders: Sequence[str], options: Sequence[str] = ()) -> Had
     port, token = _address(process)
     # What else Hadoop may print has no reader: standard output belongs to the driver's events.
     parameters = GatewayParameters(address="127.0.0.1", port=port, auth_token=token, auto_convert=False)
-    return HadoopJvm(JavaGateway(gateway_parameters=parameters), process)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    gateway.set_gateway_client(_client_of_one_jvm(parameters))
+    return HadoopJvm(gateway, process)
+
+
+def _client_of_one_jvm(parameters: Any) -> Any:
+    """A client that raises what Java threw before pyspark sees it.
+
+    With its first session pyspark replaces the function in which py4j turns answers into exceptions, for every
+    gateway of the process, by one that asks Spark's JVM what kind of exception it is: about objects of this JVM.
+    Source: pyspark.errors.exceptions.captured.install_exception_handler.
+    """
+    from py4j.java_gateway import GatewayClient
+    from py4j.protocol import get_return_value, is_error
+
+    class Client(GatewayClient):  # type: ignore[misc]  # py4j has no types
+        def send_command(self, command: str, retry: bool = True, binary: bool = False) -> Any:
+            answer = super().send_command(command, retry, binary)
+            if not binary and is_error(answer)[0]:
+                get_return_value(answer, self)
+            return answer
+
+    return Client(gateway_parameters=parameters)
 
 
 def _address(process: subprocess.Popen[bytes]) -> tuple[int, str]:

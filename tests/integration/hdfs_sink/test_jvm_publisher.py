@@ -17,6 +17,17 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 
+@pytest.fixture
+def after_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pyspark's first session does to every py4j gateway of the process."""
+    import py4j.java_gateway
+    from pyspark.errors.exceptions.captured import install_exception_handler
+
+    monkeypatch.setattr(py4j.java_gateway, "get_return_value", py4j.java_gateway.get_return_value)
+    install_exception_handler()
+
+
+@pytest.mark.usefixtures("after_spark")
 def test_run_copies_everything_and_the_next_finds_nothing(
     kafka: KafkaBroker, hdfs: HdfsCluster, make_topic: Any, produce: Any
 ) -> None:
