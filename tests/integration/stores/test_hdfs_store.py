@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -77,13 +76,10 @@ def test_directory_of_many_published_files_costs_a_sweep_nothing(place: Place) -
     asked: list[str] = []
     walk = place.publisher._files.walk
     place.publisher._files.walk = lambda directory: (asked.append(directory), walk(directory))[1]  # type: ignore[method-assign]
-    started = monotonic()
     found = list(place.publisher.list_staged(["t/p/"]))
-    took_s = monotonic() - started
 
     assert [f.key for f in found] == ["t/p/new"]
     assert all("+tmp" in directory for directory in asked)
-    assert took_s < 10
     assert place.publish([staged]) == {"t/p/new": Outcome.PUBLISHED}
 
 
