@@ -10,7 +10,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Asset
 
-from airflow_connect.operators.connector import ConnectorOperator
+from airflow_connect.operators.connector import ConnectorOperator, run_params
 
 with DAG(
     dag_id="log_import",
@@ -18,6 +18,7 @@ with DAG(
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,  # what is copied follows from the offsets in Kafka, not from the date of a run
     max_active_runs=1,
+    params=run_params(source=True),  # the trigger form asks how much to copy
     tags=["files", "kafka"],
     doc_md=__doc__,
 ):

@@ -40,13 +40,24 @@ _FIELDS: dict[str, dict[str, Any]] = {
     },
 }
 RUN_KEYS = tuple(_FIELDS)
+_OF_SOURCES: dict[str, dict[str, Any]] = {
+    "run.max.bytes": {"description": "Size of the keys and values that are written to Kafka. Empty: no limit."},
+    "run.max.seconds": {"description": "Tasks stop polling after this time; their records are kept. Empty: no limit."},
+}
+_ONLY_SINKS = frozenset({"run.until.timestamp"})
 
 
-def run_params() -> dict[str, Param]:
-    """Parameters for `DAG(params=run_params())`: the trigger form asks how much to copy. All are optional."""
+def run_params(*, source: bool = False) -> dict[str, Param]:
+    """Parameters for `DAG(params=run_params())`: the trigger form asks how much to copy. All are optional.
+
+    Args:
+        source: for a DAG that runs a source connector; its records have no times by which a run could end.
+    """
     from airflow.sdk import Param
 
-    return {name: Param(None, section=SECTION, **dict(field)) for name, field in _FIELDS.items()}
+    names = [name for name in RUN_KEYS if not (source and name in _ONLY_SINKS)]
+    texts = _OF_SOURCES if source else {}
+    return {name: Param(None, section=SECTION, **_FIELDS[name] | texts.get(name, {})) for name in names}
 
 
 def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]) -> dict[str, Any]:

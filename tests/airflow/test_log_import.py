@@ -41,10 +41,10 @@ def scheduled_run(
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": extra}))
     dates = (FIRST_RUN + number * timedelta(minutes=5) for number in range(100))
 
-    def run() -> Any:
+    def run(**conf: Any) -> Any:
         dag = load_dag((PROJECT / "dags/log_import.py").read_text())
         dag.get_task("import_access_log").retries = 0  # a failure shall show at once
-        return dag.test(logical_date=next(dates))
+        return dag.test(logical_date=next(dates), run_conf=conf or None)
 
     yield run
     beside.unlink()
@@ -104,3 +104,30 @@ def test_each_run_imports_what_is_new_through_a_rotation_and_says_how_far_it_cam
     assert requests == [f"/{number}" for number in range(6)]
     (unreadable,) = topics.read(f"{unique_name}-unreadable")
     assert json.loads(unreadable.value() or b"null") == "not a line of that kind"
+
+
+def test_trigger_form_bounds_a_run_and_a_limit_of_sinks_is_refused(
+    scheduled_run: Callable[..., Any],
+    kafka: KafkaBroker,
+    unique_name: str,
+    tmp_path: Path,
+    xcom: Callable[..., Any],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(10):  # a limit ends a task behind a batch, and a file is a batch
+        (tmp_path / f"access.log.{number}").write_text(lines(*range(number * 10, number * 10 + 10)))
+
+    refused = scheduled_run(**{"run.until.timestamp": "2026-11-22T02:00:00Z"})
+    assert refused.state == "failed"
+    assert "run.until.timestamp ends a run of a sink" in "".join(capfd.readouterr())
+
+    bounded = scheduled_run(**{"run.max.records": 1})
+    assert bounded.state == "success", "".join(capfd.readouterr())
+    first = xcom(bounded, "import_access_log")["records"]
+    assert first % 10 == 0
+    assert 0 < first < 100
+
+    unbounded = scheduled_run()
+    assert xcom(unbounded, "import_access_log")["records"] == 100 - first
+    copied = [json.loads(message.value() or b"null") for message in Topics(kafka.bootstrap).read(unique_name)]
+    assert sorted(line["request"] for line in copied) == sorted(f"/{number}" for number in range(100))

@@ -18,6 +18,14 @@ def test_form_has_every_key_with_a_title_and_a_description() -> None:
     assert [key for key, param in params.items() if not str(param.description).endswith(".")] == []
 
 
+def test_form_of_a_source_has_no_time_of_records_and_speaks_of_what_it_writes() -> None:
+    params, of_sinks = run_params(source=True), run_params()
+    assert tuple(params) == ("run.max.records", "run.max.bytes", "run.max.seconds")
+    assert "written to Kafka" in str(params["run.max.bytes"].description)
+    assert "estimated" in str(of_sinks["run.max.bytes"].description)
+    assert chosen_limits(ParamsDict(params).validate(), {}, params) == {}
+
+
 def test_empty_form_bounds_nothing() -> None:
     values = ParamsDict(run_params()).validate()
     assert chosen_limits(values, {}, RUN_KEYS) == {}

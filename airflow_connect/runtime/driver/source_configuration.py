@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.api import connector_keys as keys
 from airflow_connect.api import plugins, source_keys
@@ -65,6 +65,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         name = str(connector[keys.CONNECTOR_CLASS])
         refuse_incomplete(name, configuration.connector_class)
         refuse_wrong_values(name, configuration.connector_class, configuration.resolved.connector.raw)
+        _refuse_limits_of_sinks(connector)
         configuration._check_support()
         TransformChain.open(configuration.resolved.connector.transforms).close()
         return configuration
@@ -166,6 +167,16 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
                 code="plugin.failed",
                 suggestion="Look for the cause in the connector.",
             ) from error
+
+
+def _refuse_limits_of_sinks(connector: Mapping[str, Any]) -> None:
+    """Kafka Connect lets unknown keys pass; a limit that somebody chose for a run must not be passed over."""
+    if connector.get(keys.RUN_UNTIL_TIMESTAMP):
+        raise _refused(
+            f"{keys.RUN_UNTIL_TIMESTAMP} ends a run of a sink; records of a source cannot be looked up by time.",
+            f"Remove it, or bound the run by {keys.RUN_MAX_RECORDS}, {keys.RUN_MAX_BYTES} or {keys.RUN_MAX_SECONDS}.",
+            keys.RUN_UNTIL_TIMESTAMP,
+        )
 
 
 def _refused(message: str, suggestion: str, key: str = source_keys.EXACTLY_ONCE_SUPPORT) -> ConfigError:

@@ -198,6 +198,7 @@ def test_topics_are_created_as_the_groups_say(numbers: Numbers):
         ),
         ({"topic.creation.groups": "a"}, "topic.creation.default.replication.factor"),
         ({"transaction.boundary": "never"}, "String must be one of (case insensitive): POLL, INTERVAL, CONNECTOR"),
+        ({"run.until.timestamp": "2026-11-22T00:00:00Z"}, "run.until.timestamp ends a run of a sink"),
         ({"numbers.file": None}, 'Missing required configuration "numbers.file"'),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, Mapping) else "",
