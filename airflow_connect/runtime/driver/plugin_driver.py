@@ -15,6 +15,7 @@ from airflow_connect.api import plugins
 from airflow_connect.api.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.api.sink import Delivery, SinkConnector, StagingSinkConnector
 from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
+from airflow_connect.runtime.raised import words_for
 from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import LeftOver, Outcome, Publisher
 
@@ -203,9 +204,8 @@ class Started:
         except ConnectError:
             raise
         except Exception as error:
-            text = f": {error}" if str(error) else ""
             raise TaskFailedError(
-                f"{self._class.__name__}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+                f"{self._class.__name__}.{method} failed with {words_for(error)}.",
                 code="plugin.failed",
                 suggestion="The next run goes on from here. If it happens again, look for the cause in the connector.",
             ) from error

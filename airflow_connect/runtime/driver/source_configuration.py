@@ -16,6 +16,7 @@ from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
 from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.raised import words_for
 from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
 
 if TYPE_CHECKING:
@@ -161,9 +162,8 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
         except ConnectError:
             raise
         except Exception as error:
-            text = f": {error}" if str(error) else ""
             raise TaskFailedError(
-                f"{self.connector_class.__name__}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+                f"{self.connector_class.__name__}.{method} failed with {words_for(error)}.",
                 code="plugin.failed",
                 suggestion="Look for the cause in the connector.",
             ) from error

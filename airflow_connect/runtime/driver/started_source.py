@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import TaskFailedError
 from airflow_connect.api.source import SourceConnector
+from airflow_connect.runtime.committed_offsets import CommittedOffsets
 from airflow_connect.runtime.driver.plugin_driver import Started
 
 if TYPE_CHECKING:
@@ -14,26 +15,6 @@ if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
     from airflow_connect.kafka.offsets_topic import SourceOffsets
     from airflow_connect.runtime.notes import Notes
-
-
-class DriverOffsets:
-    """`api.source.OffsetReader` of a connector object."""
-
-    def __init__(self, offsets: SourceOffsets) -> None:
-        """`offsets`: as read at the start of the run."""
-        self._offsets = offsets
-
-    def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition."""
-        return self._offsets.get(partition)
-
-    def offsets(self, partitions: Iterable[SourcePartition]) -> list[SourceOffset | None]:
-        """The committed offsets, in the order of `partitions`."""
-        return [self._offsets.get(partition) for partition in partitions]
-
-    def committed(self) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        """Every source partition of the connector that has an offset."""
-        return self._offsets.items()
 
 
 class StartedSource(Started):
@@ -53,7 +34,7 @@ class StartedSource(Started):
         self.aws = role.aws
         self.only_plans = only_plans
         self._notes = notes
-        self.offset_reader = DriverOffsets(offsets)
+        self.offset_reader = CommittedOffsets(lambda: offsets)
         self._name = connector.__name__
 
     def __enter__(self) -> StartedSource:

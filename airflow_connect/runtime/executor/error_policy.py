@@ -23,6 +23,7 @@ from airflow_connect.api.record import (
 from airflow_connect.runtime.dead_letter_codec import to_text
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
+from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
     from airflow_connect.api.connector_config import ErrorConfig
@@ -186,9 +187,8 @@ def put_failed(where: str, error: Exception) -> TaskFailedError:
         where: topic-partition@offset of the record.
         error: what was raised.
     """
-    text = f": {error}" if str(error) else ""
     return TaskFailedError(
-        f"Writing the record at {where} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+        f"Writing the record at {where} failed with {words_for(error)}.",
         code="task.put_failed",
         suggestion="Nothing became visible. If it happens again, the class that writes, partitions or finds "
         "timestamps has a defect.",
@@ -206,9 +206,8 @@ def _as_connect_error(failure: Failure) -> ConnectError:
         return error
     if isinstance(error, MemoryError):
         raise error
-    text = f": {error}" if str(error) else ""
     return DataError(
-        f"{failure.stage_class} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+        f"{failure.stage_class} failed with {words_for(error)}.",
         code="data.plugin_failed",
         suggestion="The class does not expect such a record: correct the record or the class, "
         "or set errors.tolerance=all with a dead letter queue.",

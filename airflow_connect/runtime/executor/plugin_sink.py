@@ -16,6 +16,7 @@ from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.sink import ColumnarSinkTask, SinkConnector, SinkTask, StagingSinkConnector
 from airflow_connect.runtime.executor.plugin_partition import PluginPartition
+from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -365,9 +366,8 @@ class PluginSink:
         return result
 
     def _failed(self, method: str, error: Exception) -> TaskFailedError:
-        text = f": {error}" if str(error) else ""
         return TaskFailedError(
-            f"{self._name}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+            f"{self._name}.{method} failed with {words_for(error)}.",
             code="task.plugin_failed",
             suggestion="No offset was moved. If it happens again, look for the cause in the connector.",
         )

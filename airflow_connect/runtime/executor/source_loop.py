@@ -20,6 +20,7 @@ from airflow_connect.api.source_documents import SourceTaskReport
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.source_columns import SourceColumnConverter, records_of
+from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord
@@ -335,9 +336,8 @@ def call_task(task: SourceTask, method: str, call: Callable[[], _Result], contex
     except (ConnectError, MemoryError):
         raise
     except Exception as error:
-        text = f": {error}" if str(error) else ""
         raise TaskFailedError(
-            f"{type(task).__name__}.{method} failed with {type(error).__name__}{text[:500].rstrip('.')}.",
+            f"{type(task).__name__}.{method} failed with {words_for(error)}.",
             code="task.plugin_failed",
             suggestion="What was committed stays, and the next run goes on from there. If it happens again, look for "
             "the cause in the connector.",

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.source_documents import SHOWN_OFFSETS, OffsetMove
-from airflow_connect.kafka.offsets_topic import SourceOffsets, identity
+from airflow_connect.kafka.offsets_topic import identity
+from airflow_connect.runtime.committed_offsets import CommittedOffsets
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
-    from airflow_connect.kafka.offsets_topic import OffsetRecord
+    from airflow_connect.kafka.offsets_topic import OffsetRecord, SourceOffsets
 
 
-class TaskOffsets:
-    """`api.source.OffsetReader` of a task, and the book of what it has read since."""
+class TaskOffsets(CommittedOffsets):
+    """The committed offsets of a task, and the book of what it has read since."""
 
     def __init__(self, read: Callable[[], SourceOffsets]) -> None:
         """`read`: reads the topics; called when the task first asks, which is after its producer fenced others."""
-        self._read = read
-        self._stored: SourceOffsets | None = None
+        super().__init__(read)
         self._waiting: dict[str, tuple[SourcePartition, SourceOffset]] = {}
         self._last: tuple[SourcePartition, str] | None = None
         self._before: dict[str, SourceOffset | None] = {}
         self._moved: dict[str, OffsetMove] = {}
         self._count: set[str] = set()
-
-    # --- what the task asks ---------------------------------------------------------------------------------------
-
-    def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition."""
-        return self._offsets.get(partition)
-
-    def offsets(self, partitions: Iterable[SourcePartition]) -> list[SourceOffset | None]:
-        """The committed offsets, in the order of `partitions`."""
-        return [self._offsets.get(partition) for partition in partitions]
-
-    def committed(self) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        """Every source partition of the connector that has an offset."""
-        return self._offsets.items()
-
-    # --- what the loop does ---------------------------------------------------------------------------------------
 
     def reached(self, partition: SourcePartition, offset: SourceOffset) -> None:
         """A record was read; reading goes on at `offset` once it is committed."""
@@ -61,8 +45,8 @@ class TaskOffsets:
         """Records that make the offsets reached so far the committed ones; they count as committed from now on."""
         records = []
         for who, (partition, offset) in self._waiting.items():
-            before = self._offsets.get(partition)
-            records.append(self._offsets.record(partition, offset))
+            before = self._stored.get(partition)
+            records.append(self._stored.record(partition, offset))
             self._note(who, partition, before, offset)
         self._waiting.clear()
         return records
@@ -88,9 +72,3 @@ class TaskOffsets:
             return
         first = known.before if known else (None if before is None else dict(before))
         self._moved[who] = OffsetMove(dict(partition), first, dict(after))
-
-    @property
-    def _offsets(self) -> SourceOffsets:
-        if self._stored is None:
-            self._stored = self._read()
-        return self._stored
