@@ -37,8 +37,9 @@ PARQUET = {
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
 }
+AVRO_VALUES = {"value.converter": f"{_CONFLUENT}.avro.AvroConverter"}
 AVRO = {
-    "value.converter": f"{_CONFLUENT}.avro.AvroConverter",
+    **AVRO_VALUES,
     "format.class": f"{_CONFLUENT}.s3.format.parquet.ParquetFormat",
     "parquet.codec": "zstd",
     "s3.compression.type": "none",
@@ -85,6 +86,11 @@ class Row:
     config: dict[str, str] = field(default_factory=dict)
     cold: bool = False
     store: str = "s3"
+
+    @property
+    def is_avro(self) -> bool:
+        """Whether the run needs a Schema Registry."""
+        return self.config.get("value.converter") == AVRO_VALUES["value.converter"]
 
 
 def all_rows(records: int) -> list[Row]:
@@ -153,6 +159,7 @@ def _source_rows(records: int) -> list[Row]:
         ("plain-alo", "the same at least once, without transactions", plain, {**lines, **without}),
         ("gzip", "log lines of a compressed file", packed, {**lines, **by_time}),
         ("regex", "log lines with six fields, JSON", plain, {**fields, **by_time}),
-        ("regex-insert", "the same through InsertField", plain, {**fields, **stamped, **by_time}),
+        ("regex-avro", "the same fields, Avro with a registry", plain, {**fields, **AVRO_VALUES, **by_time}),
+        ("regex-insert", "the fields as JSON through InsertField", plain, {**fields, **stamped, **by_time}),
     ]
     return [Row(f"source-{name}", about, load, config, store="kafka") for name, about, load, config in rows]

@@ -253,7 +253,7 @@ class Bench:
 
     def _connector(self, row: Row, prefix: str) -> dict[str, str]:
         if isinstance(row.load, LogLines):
-            return sources.connector(f"{row.name}-{prefix}", self._logs, row.load, row.config)
+            return sources.connector(f"{row.name}-{prefix}", self._logs, row.load, {**row.config, **self._schemas(row)})
         return {
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
@@ -262,8 +262,12 @@ class Bench:
             **self._store(row),
             "flush.size": "1000000",
             **row.config,
-            **({"value.converter.schema.registry.url": self.registry.url} if row.load.is_avro else {}),
+            **self._schemas(row),
         }
+
+    def _schemas(self, row: Row) -> dict[str, str]:
+        """Where an Avro converter finds its schemas."""
+        return {"value.converter.schema.registry.url": self.registry.url} if row.is_avro else {}
 
     def _store(self, row: Row) -> dict[str, str]:
         if row.store == "local":
