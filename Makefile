@@ -1,11 +1,11 @@
 # The targets of the project. Each first makes the environment in .venv, if it is missing or older than the lock.
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 or newer)
-#   WORKERS=4           how many processes run the tests, each with servers of its own; WORKERS=0: this one
+#   WORKERS=2           how many processes run the tests, each with servers of its own and 5 GB; WORKERS=0: this one
 #   ARGS='...'          more arguments for the command of a target
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.matches-lock

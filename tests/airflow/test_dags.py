@@ -70,7 +70,6 @@ def test_kafka_to_s3_copies_every_record_once_and_nothing_the_second_time(
     second = kafka_to_s3()
     summary = xcom(second, "copy_meetups")
     assert (summary["status"], summary["records"]) == ("empty", 0)
-    assert summary["seconds"] < 5
     assert count_objects(s3.client(), bucket) == objects
 
 
