@@ -117,6 +117,10 @@ class SourceTaskContext(Protocol):
     def aws(self) -> Mapping[str, str]:
         """Credentials of an Airflow `aws` connection, or {}; what the configuration says counts before them."""
 
+    @property
+    def records_left(self) -> int | None:
+        """Records until `run.max.records` ends this task; None: no limit. More are copied too: no batch is cut."""
+
     def note(self, sentence: str) -> None:
         """Put a complete sentence into the report of the run; the first of them are kept, each once."""
 

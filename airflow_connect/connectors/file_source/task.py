@@ -74,7 +74,7 @@ class FileStreamSourceTask(SourceTask):
         if cursor is None:
             return None
         if self._made is None:
-            count = min(cursor.left, self._config.batch_size)
+            count = self._at_most(cursor.left, self._config.batch_size)
             records = self._maker.records(cursor.item, cursor.block, cursor.at, count, _now_ms())
         else:
             count, records = self._made
@@ -120,8 +120,13 @@ class FileStreamSourceTask(SourceTask):
 
     def _column_count(self, cursor: _Cursor) -> int:
         if cursor.at < self._careful_until:
-            return min(self._careful_until - cursor.at, self._config.batch_size)
-        return min(cursor.left, self._config.column_lines)
+            return self._at_most(self._careful_until - cursor.at, self._config.batch_size)
+        return self._at_most(cursor.left, self._config.column_lines)
+
+    def _at_most(self, lines: int, batch: int) -> int:
+        """Lines of a batch: no more than the run may still copy."""
+        left = self.context.records_left
+        return min(lines, batch) if left is None else min(lines, batch, max(1, left))
 
     def _advance(self, count: int) -> None:
         cursor, self._made = self._cursor, None

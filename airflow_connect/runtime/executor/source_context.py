@@ -79,6 +79,7 @@ class SourceContext:
         self.offset_reader = offsets
         self.transaction = transaction
         self.aws = aws
+        self.records_left: int | None = None
         self.error: Exception | None = None
         self.notes = Notes()
         self._skipped: list[tuple[SourcePartition, SourceOffset]] = []

@@ -104,6 +104,7 @@ class SourceLoop:
         self._unit = _Counts()
         self._done = _Counts()
         self._read = self._bytes = self._transactions = self._discarded = 0
+        self._tell_what_is_left()
 
     def run(self) -> SourceTaskReport:
         """Copy until the task, or a limit, ends the run.
@@ -232,7 +233,12 @@ class SourceLoop:
 
     def _account(self, records: int) -> None:
         self._read += records
+        self._tell_what_is_left()
         self._parts.progress.update(self._read, self._bytes)
+
+    def _tell_what_is_left(self) -> None:
+        if self._rules.max_records:
+            self._parts.context.records_left = max(0, self._rules.max_records - self._read)
 
     # --- boundaries -----------------------------------------------------------------------------------------------
 

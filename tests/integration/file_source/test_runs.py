@@ -47,6 +47,20 @@ def test_lines_arrive_once_and_the_next_run_finds_nothing(make_lines: MakeLines,
     assert source.lines() == wanted
 
 
+@pytest.mark.parametrize("columnar", [True, False], ids=["columns", "records"])
+def test_limit_of_records_is_kept_to_the_line(make_lines: MakeLines, tmp_path: Path, columnar: bool):
+    source = make_lines(tmp_path / "a.log")
+    wanted = append(tmp_path / "a.log", [f"line {n}" for n in range(5000)])
+
+    limited = source.run(columnar=columnar, run_max_records="3001")
+    assert limited.source is not None
+    assert (limited.records, limited.source.ended_by) == (3001, {"run.max.records": 1})
+    rest = source.run(columnar=columnar, run_max_records="3001")
+    assert rest.source is not None
+    assert (rest.records, rest.source.ended_by) == (1999, {"end": 1})
+    assert source.lines() == wanted
+
+
 @pytest.mark.crash
 def test_killed_rounds_of_a_file_that_grows_and_rotates(
     make_lines: MakeLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

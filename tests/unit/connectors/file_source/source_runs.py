@@ -53,6 +53,7 @@ class Context:
     run_id: str = "run"
     clock_ms: int = 0
     transaction: None = None
+    records_left: int | None = None
     aws: Mapping[str, str] = field(default_factory=dict)
     only_plans: bool = False
     notes: list[str] = field(default_factory=list)
