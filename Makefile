@@ -1,11 +1,11 @@
 # The targets of the project. Each first makes the environment in .venv, if it is missing or older than the lock.
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 or newer)
-#   WORKERS=2           how many processes run the tests, each with servers of its own and 5 GB; WORKERS=0: this one
+#   WORKERS=3           how many processes run the tests, each with servers of its own and 5 GB; WORKERS=0: this one
 #   ARGS='...'          more arguments for the command of a target
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.matches-lock
@@ -43,7 +43,7 @@ demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S
 	@$(BIN)/airflow-connect demo $(ARGS)
 
 # In the order of their names the long files come first and the unit tests last, so that all processes end together.
-test: lint ## lint, then all tests on real servers, with 30 kill rounds
+test: lint ## lint, then all tests on real servers, with 60 kill rounds
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(STAMP) ## the crash tests with 1,000 kill rounds of each kind, and large directories and fleets; takes hours

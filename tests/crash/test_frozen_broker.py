@@ -12,6 +12,7 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
 from tests.support.kafka_data import create_topic, produce
+from tests.support.processes import freeze
 from tests.support.runs import Sink, numbered
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
@@ -30,7 +31,7 @@ def test_run_ends_when_the_broker_stops_answering(s3, bucket, unique_name, monke
         produce(broker.bootstrap, unique_name, numbered(0, 12, 3)[0])
         sink = Sink(broker, s3, bucket, f"sink-{unique_name}", unique_name, {"flush.size": "4"}, engine=HookedEngine())
         steps = Steps(monkeypatch)
-        steps.on(point, lambda: os.kill(broker.pid, signal.SIGSTOP))
+        steps.on(point, lambda: freeze(broker.pid))
         started = time.monotonic()
         try:
             frozen = sink.try_run()

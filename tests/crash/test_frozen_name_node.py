@@ -12,6 +12,7 @@ from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
 from airflow_connect.stores.hdfs_settings import JVM, NATIVE, HdfsSettings
 from tests.support.hdfs_runs import hdfs_sink
+from tests.support.processes import freeze
 from tests.support.runs import numbered
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
@@ -47,7 +48,7 @@ def test_run_ends_when_the_name_node_stops_answering(
     sink = hdfs_sink(kafka, cluster, topic, flush_size="4", hdfs_publisher=publisher)
     sink.engine = HookedEngine()
     steps = Steps(monkeypatch)
-    steps.on(point, lambda: os.kill(cluster.pid, signal.SIGSTOP))
+    steps.on(point, lambda: freeze(cluster.pid))
     started = time.monotonic()
     try:
         frozen = sink.try_run()

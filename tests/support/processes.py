@@ -1,11 +1,14 @@
-"""Processes as /proc shows them."""
+"""Processes as /proc shows them, and how they are frozen."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.drivers import is_alive
+from tests.support.waiting import wait_until
 
 
 def children_of(pid: int) -> set[int]:
@@ -29,6 +32,18 @@ def command_lines() -> Iterator[tuple[int, str]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             yield int(entry.name), _read(entry / "cmdline").replace("\0", " ")
+
+
+def freeze(pid: int) -> None:
+    """Stop a process until SIGCONT; returns when each of its threads stands still, which SIGSTOP does not wait for."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: _states(pid) <= {"T"}, f"every thread of {pid} stands still")
+
+
+def _states(pid: int) -> set[str]:
+    """States of all threads, as proc_pid_stat(5) names them."""
+    stats = map(_read, Path(f"/proc/{pid}/task").glob("*/stat"))
+    return {stat.rpartition(")")[2].split()[0] for stat in stats if stat}
 
 
 def _read(path: Path) -> str:

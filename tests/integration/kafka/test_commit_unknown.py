@@ -18,6 +18,7 @@ from airflow_connect.kafka.consumer_group import group_metadata, read_committed_
 from airflow_connect.kafka.transactions import CommitUnknownError, TransactionalWriter
 from airflow_connect.kafka.watermarks import READ_COMMITTED, latest_offsets
 from tests.support.kafka_data import create_topic
+from tests.support.processes import freeze as freeze_process
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +33,7 @@ def broker(unique_name: str) -> Iterator[KafkaBroker]:
 
 
 def fenced_writer(broker: KafkaBroker, name: str) -> TransactionalWriter:
-    writer = TransactionalWriter({"bootstrap.servers": broker.bootstrap}, name, transaction_timeout_ms=2000)
+    writer = TransactionalWriter({"bootstrap.servers": broker.bootstrap}, name, transaction_timeout_ms=5000)
     writer.fence()
     return writer
 
@@ -42,7 +43,7 @@ def freeze_before(broker: KafkaBroker, writer: TransactionalWriter, step: str, p
     go_on = getattr(writer, step)
 
     def freeze(*arguments: object) -> None:
-        os.kill(broker.pid, signal.SIGSTOP)
+        freeze_process(broker.pid)
         go_on(*arguments)
 
     patch.setattr(writer, step, freeze)

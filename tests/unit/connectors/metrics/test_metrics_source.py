@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
@@ -161,16 +162,16 @@ def test_run_after_a_run_measures_everything_again() -> None:
 
 
 def test_rounds_of_a_run_are_an_interval_apart_and_end_it() -> None:
+    begun_ms = int(time.time() * 1000)
     made = task({**FLEET, "samples.per.run": "3", "sample.interval.ms": "300"})
 
     records = read(made)
 
     assert len(records) == 240
     assert [record.source_offset["timestamp"] - CLOCK_MS for record in records[::80]] == [0, 300, 600]
-    instants = [records[n].timestamp for n in (0, 80, 160)]
-    assert all(
-        after is not None and before is not None and after - before >= 250 for before, after in pairwise(instants)
-    )
+    # A round may come late, and the next one then sooner after it; none comes before it is due.
+    waited = [(records[80 * number].timestamp or 0) - begun_ms - number * 300 for number in range(3)]
+    assert min(waited) >= 0
     assert made.poll() is None
 
 
