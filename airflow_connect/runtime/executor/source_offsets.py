@@ -22,7 +22,6 @@ class TaskOffsets(CommittedOffsets):
         super().__init__(read)
         self._waiting: dict[str, tuple[SourcePartition, SourceOffset]] = {}
         self._last: tuple[SourcePartition, str] | None = None
-        self._before: dict[str, SourceOffset | None] = {}
         self._moved: dict[str, OffsetMove] = {}
         self._count: set[str] = set()
 
@@ -35,11 +34,6 @@ class TaskOffsets(CommittedOffsets):
             who = identity(partition)
             self._last = (partition, who)
         self._waiting[who] = (partition, offset)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether an offset waits for the next commit."""
-        return bool(self._waiting)
 
     def take_waiting(self) -> list[OffsetRecord]:
         """Records that make the offsets reached so far the committed ones; they count as committed from now on."""
