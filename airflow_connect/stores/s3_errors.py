@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
+from airflow_connect.stores import s3_redirects
 
 NO_SUCH_BUCKET = "NoSuchBucket"
 PRECONDITION_FAILED = "PreconditionFailed"
@@ -93,6 +94,7 @@ class Refusal:
         message: S3's text.
         region: the region in which the bucket really is, as far as the reply tells, or "".
         request_id: what the operator of the store needs to look it up.
+        location: scheme and host that a redirect leads to, or "".
     """
 
     status: int
@@ -100,6 +102,7 @@ class Refusal:
     message: str = ""
     region: str = ""
     request_id: str = ""
+    location: str = ""
 
     @property
     def is_retriable(self) -> bool:
@@ -140,7 +143,12 @@ def read_refusal(reply: Reply) -> Refusal | None:
         message,
         reply.headers.get("x-amz-bucket-region", region),
         reply.headers.get("x-amz-request-id", request_id),
+        s3_redirects.shown(reply.headers["location"]) if _is_redirect(reply) else "",
     )
+
+
+def _is_redirect(reply: Reply) -> bool:
+    return reply.status in s3_redirects.STATUSES and "location" in reply.headers
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +179,14 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
     head = f"{tried.operation} of {tried.place} was refused with {refusal}."
     if refusal.is_retriable:
         return UnavailableError(f"{tried.operation} of {tried.place} failed with {refusal}.", code="s3.unavailable")
+    if refusal.location and refusal.region in ("", tried.region):
+        return ConfigError(
+            f"{tried.operation} of {tried.place} was redirected to {refusal.location}, which is not followed: signed "
+            "requests go to the configured endpoint only, and to Amazon S3's own hosts where that is one of them.",
+            code="s3.redirect",
+            config_path="store.url",
+            suggestion=f"If the bucket is served at {refusal.location}, set store.url to it.",
+        )
     if _is_region_wrong(refusal, tried.region):
         actual = refusal.region or "another region"
         return ConfigError(

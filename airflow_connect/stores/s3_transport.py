@@ -18,6 +18,7 @@ from airflow_connect.api.errors import AccessError, UnavailableError
 from airflow_connect.stores.s3_connections import Connections, DirectConnections, Target, tls_context
 from airflow_connect.stores.s3_credentials import KeySource, key_source
 from airflow_connect.stores.s3_errors import Attempted, Refusal, Reply, read_refusal
+from airflow_connect.stores.s3_redirects import FOLLOWED_STATUS, Address, redirected
 from airflow_connect.stores.s3_retry import RetryPolicy
 from airflow_connect.stores.s3_settings import S3Settings
 from airflow_connect.stores.s3_signing import (
@@ -76,11 +77,7 @@ class S3Transport:
         self._sleep = sleep
         self._signer = Signer(settings.region)
         base = urlsplit(settings.base_url)
-        self._scheme, self._host, self._base_path = (
-            base.scheme,
-            _host_header(base.scheme, base.netloc),
-            base.path,
-        )
+        self._home = Address(base.scheme, _host_header(base.scheme, base.netloc), base.path)
         self._tls = tls_context() if base.scheme == "https" else None
         self._connections: dict[str, Connections] = {}
         self.repeated: set[str] = set()
@@ -107,19 +104,19 @@ class S3Transport:
             AccessError: no credentials, or the server's certificate is not trusted.
         """
         pauses = (policy or self.retry).pauses_s()
-        host, tries = self._host, 0
+        address, tries = self._home, 0
         while True:
             tries += 1
             try:
-                reply = self._once(request, host)
+                reply = self._once(request, address)
             except ssl.SSLCertVerificationError as error:
                 raise self._untrusted(error) from error
             except (http.client.HTTPException, OSError) as error:
                 failure = _described(error)
             else:
                 refusal = read_refusal(reply)
-                if reply.status == 307 and host == self._host and (moved := self._moved_to(reply)):
-                    host = moved
+                if address is self._home and (moved := self._moved_to(reply)):
+                    address = moved
                     continue
                 failure = _failure(request, reply, refusal)
                 if not failure:
@@ -139,10 +136,11 @@ class S3Transport:
         for connections in self._connections.values():
             connections.close()
 
-    def _once(self, request: S3Request, host: str) -> Reply:
+    def _once(self, request: S3Request, address: Address) -> Reply:
         if self._keys is None:
             self._keys = key_source(self.settings)
-        path = f"{self._base_path}/{encode_path(request.key)}" if request.key else self._base_path or "/"
+        base_path, host = address.base_path, address.host
+        path = f"{base_path}/{encode_path(request.key)}" if request.key else base_path or "/"
         query = encode_query(request.query)
         payload = self._payload_hash(request.body)
         unsigned = Unsigned(request.method, host, path, query, request.headers, payload)
@@ -155,7 +153,7 @@ class S3Transport:
 
     def _connections_to(self, host: str) -> Connections:
         given = self.settings
-        parts = urlsplit(f"{self._scheme}://{host}")
+        parts = urlsplit(f"{self._home.scheme}://{host}")
         timeouts_s = given.connect_timeout_ms / 1000, given.read_timeout_ms / 1000
         target = Target(parts.hostname or "", parts.port, self._tls, *timeouts_s)
         most_idle = max(given.upload_threads, given.publish_threads)
@@ -173,26 +171,25 @@ class S3Transport:
         if not body:
             return EMPTY_SHA256
         # Over TLS the transport already guards the bytes; over plain http only the signature does.
-        return UNSIGNED_PAYLOAD if self._scheme == "https" else hashlib.sha256(body).hexdigest()
+        return UNSIGNED_PAYLOAD if self._home.scheme == "https" else hashlib.sha256(body).hexdigest()
 
-    def _moved_to(self, reply: Reply) -> str:
-        """Host of a temporary redirect inside the same domain (a bucket just made), else ""."""
-        moved = urlsplit(reply.headers.get("location", ""))
-        domain = ".".join(self._host.split(".")[-2:])
-        same = moved.scheme == self._scheme and moved.netloc.endswith(f".{domain}")
-        return moved.netloc if same else ""
+    def _moved_to(self, reply: Reply) -> Address | None:
+        """Where Amazon sends requests for a bucket just made; one such step is taken for each request."""
+        if reply.status != FOLLOWED_STATUS:
+            return None
+        return redirected(self._home, self.settings.bucket, reply.headers.get("location", ""))
 
     def _gave_up(self, request: S3Request, failure: str, tries: int) -> UnavailableError:
         place, reason = self.attempted(request).place, failure.rstrip(".")
         return UnavailableError(
-            f"{request.operation} of {place} failed {tries} times, at last with {reason}, at {self._host}.",
+            f"{request.operation} of {place} failed {tries} times, at last with {reason}, at {self._home.host}.",
             code="s3.unavailable",
             suggestion="Run again when it answers; s3.part.retries and s3.retry.backoff.ms bound the tries.",
         )
 
     def _untrusted(self, error: Exception) -> AccessError:
         return AccessError(
-            f"No trusted TLS connection to {self._host}: {error}",
+            f"No trusted TLS connection to {self._home.host}: {error}",
             code="s3.tls",
             config_path="store.url",
             suggestion="Name the authority's certificates in AWS_CA_BUNDLE, or correct store.url.",

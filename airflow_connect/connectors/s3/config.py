@@ -16,7 +16,6 @@ from airflow_connect.api.near_names import did_you_mean, nearest
 from airflow_connect.api.plugins import PluginKind, built_in, load_class, resolve
 from airflow_connect.connectors.s3 import keys
 from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text
-from airflow_connect.connectors.s3.regions import known_regions
 from airflow_connect.connectors.storage import keys as storage
 from airflow_connect.connectors.storage.config import (
     FormatConfig,
@@ -25,6 +24,7 @@ from airflow_connect.connectors.storage.config import (
     RotationConfig,
     StorageConfig,
 )
+from airflow_connect.stores.s3_partitions import known_regions
 from airflow_connect.stores.s3_settings import S3Settings
 
 _S3_STORAGE = "io.confluent.connect.s3.storage.S3Storage"

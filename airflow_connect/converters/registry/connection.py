@@ -24,6 +24,7 @@ from airflow_connect.converters.registry.tls import tls_context
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _RETRIED = frozenset({408, 429})
 _SERVER_ERROR = 500
+_REDIRECTS = range(300, 400)
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
 
@@ -104,6 +105,7 @@ class RegistryConnection:
 
         Raises:
             AccessError: 401 or 403.
+            ConfigError: the base URL redirects elsewhere.
             UnavailableError: no base URL gave an answer in any attempt.
         """
         data = None if body is None else orjson.dumps(body)
@@ -169,6 +171,8 @@ def segment(text: str) -> str:
 
 def _accepted(response: urllib3.BaseHTTPResponse, url: str, access: str) -> Reply:
     reply = _reply(response)
+    if reply.status in _REDIRECTS:
+        raise _redirected(response, url, access)
     if reply.status not in (_UNAUTHORIZED, _FORBIDDEN):
         return reply
     if reply.status == _UNAUTHORIZED:
@@ -182,6 +186,20 @@ def _accepted(response: urllib3.BaseHTTPResponse, url: str, access: str) -> Repl
         f"The Schema Registry {url} does not permit to {access} (status 403): {reply.message}.",
         code="registry.permission",
         suggestion=f"Grant the registry's user the permission to {access}.",
+        config_path=settings.URL,
+    )
+
+
+def _redirected(response: urllib3.BaseHTTPResponse, url: str, access: str) -> ConfigError:
+    """No redirect is followed: credentials belong to the host that they were configured for, and to its scheme."""
+    parts = urlsplit(response.headers.get("Location", ""))
+    # What follows the host, or precedes it, may be secret.
+    target = f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
+    return ConfigError(
+        f"The Schema Registry {url} redirects{target} (status {response.status}), which is not followed because "
+        f"requests may carry credentials; it was asked to {access}.",
+        code="registry.redirect",
+        suggestion=f"Set {settings.URL} to the registry's own base URL.",
         config_path=settings.URL,
     )
 

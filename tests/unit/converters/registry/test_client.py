@@ -9,6 +9,7 @@ import pytest
 from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, DataError, SchemaError, UnavailableError
 from airflow_connect.converters.registry.client import AVRO, SchemaReference, SchemaRegistryClient, SchemaText
 from airflow_connect.converters.registry.settings import shared_keys
+from tests.support.s3_interceptor import Answer, S3Interceptor, times
 from tests.unit.converters.registry.registry_double import RegistryDouble
 
 SCHEMA = {"schema": '"string"'}
@@ -182,7 +183,7 @@ def test_client_incompatible_schema_says_what_the_registry_says() -> None:
     assert caught.value.code == "data.schema_incompatible"
 
 
-@pytest.mark.parametrize("answer", [(200, b"<html>login</html>"), (200, []), (302, {}), (404, b"no registry here")])
+@pytest.mark.parametrize("answer", [(200, b"<html>login</html>"), (200, []), (404, b"no registry here")])
 def test_client_answer_of_something_else_is_an_error(answer: tuple[int, object]) -> None:
     with RegistryDouble(answer) as registry:
         error = _failure(_client(registry.url))
@@ -227,3 +228,16 @@ def test_client_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("no_proxy", "")
         _client("http://registry.example:8081").schema(7)
         assert proxy.requests[0].path == "http://registry.example:8081/schemas/ids/7"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_client_redirect_is_not_followed_and_credentials_stay_with_their_host(status: int) -> None:
+    with RegistryDouble((200, SCHEMA)) as other:
+        away = Answer(status, headers={"location": f"{other.url}/schemas/ids/7?hidden={SECRET}"})
+        with S3Interceptor(times(9, away)) as registry:
+            error = _failure(_client(registry.url.replace("//", f"//me:{SECRET}@")))
+            assert len(registry.seen) == 1
+        assert other.requests == []
+    assert (error.code, error.config_path) == ("registry.redirect", "schema.registry.url")
+    assert f"redirects to {other.url} (status {status})" in error.message
+    assert SECRET not in str(error)

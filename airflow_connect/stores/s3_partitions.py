@@ -1,0 +1,59 @@
+"""Amazon's partitions, their regions and DNS suffixes, read from botocore's data.
+
+botocore itself is not imported: that costs 150 ms, and the configuration of every connector is checked against this.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Partition(NamedTuple):
+    """A separate part of AWS.
+
+    Attributes:
+        name: `aws`, `aws-cn`, ...
+        dns_suffixes: what its host names end with, without the leading dot; the second is that of dual stack.
+        regions: names of its regions, the pseudo-region of global services left out.
+    """
+
+    name: str
+    dns_suffixes: tuple[str, ...]
+    regions: frozenset[str]
+
+
+@cache
+def partitions() -> tuple[Partition, ...]:
+    """Every partition that the installed botocore knows; () when botocore or its data is missing."""
+    spec = find_spec("botocore")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        file = Path(folder) / "data" / "partitions.json"
+        if file.is_file():
+            return tuple(_partition(found) for found in json.loads(file.read_text("utf-8"))["partitions"])
+    return ()
+
+
+def known_regions() -> tuple[str, ...]:
+    """Names of all regions, sorted; () when botocore or its data is missing."""
+    return tuple(sorted(region for partition in partitions() for region in partition.regions))
+
+
+def partition_of_host(host: str) -> Partition | None:
+    """The partition whose host names end as `host` does; None for a host that is not Amazon's.
+
+    Partitions that share a suffix (`aws` and `aws-us-gov`) are told apart by the region in the name.
+    """
+    sharing = [each for each in partitions() if any(host.endswith(f".{suffix}") for suffix in each.dns_suffixes)]
+    labels = frozenset(host.split("."))
+    return next((each for each in sharing if each.regions & labels), sharing[0] if sharing else None)
+
+
+def _partition(found: dict[str, dict[str, str]]) -> Partition:
+    outputs = found["outputs"]
+    suffixes = (outputs["dnsSuffix"], outputs["dualStackDnsSuffix"])
+    regions = frozenset(region for region in found["regions"] if not region.endswith("-global"))
+    return Partition(str(found["id"]), suffixes, regions)
