@@ -94,10 +94,10 @@ class OrcWriter:
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        """Hand rows over."""
+        """Hand rows over; they may be slices of larger batches."""
         self._file.open = True
         try:
-            self._opened().write(table)
+            self._opened().write(_as_the_writer_needs_it(table))
         finally:
             self._file.open = False
 
@@ -116,3 +116,44 @@ class OrcWriter:
             file: Any = self._file
             self._writer = orc.ORCWriter(file, compression="ZLIB", stripe_size=self._stripe_bytes)
         return self._writer
+
+
+def _as_the_writer_needs_it(table: pa.Table) -> pa.Table:
+    """The same rows in arrays from which pyarrow's ORC writer makes the right file.
+
+    It gets the nulls of struct columns wrong in two ways (26.0.1, `NormalizeArray` of Arrow's ORC adapter). It reads
+    their bitmaps from the beginning of the buffer, also where an array is a slice: copies of the arrays begin at 0. And
+    it hands the nulls of a struct down to the fields only where all structs around it hold a null too; values behind
+    such a null then move up by one row. Here all fields of a null struct are null. Columns without structs are passed
+    on as they are.
+    """
+    for index, field in enumerate(table.schema):
+        if _has_struct(field.type):
+            chunks = [_nulls_handed_down(pa.concat_arrays([chunk])) for chunk in table.column(index).chunks]
+            column: Any = pa.chunked_array(chunks, None if chunks else field.type)
+            table = table.set_column(index, pa.field(field.name, column.type), column)
+    return table
+
+
+def _has_struct(kind: Any) -> bool:
+    if pa.types.is_map(kind):
+        return _has_struct(kind.key_type) or _has_struct(kind.item_type)
+    return pa.types.is_struct(kind) or (pa.types.is_list(kind) and _has_struct(kind.value_type))
+
+
+def _nulls_handed_down(array: Any) -> Any:
+    """An array with the same values in which all fields of null structs are null; ORC knows no required fields."""
+    made: Any
+    if not _has_struct(array.type):
+        return array
+    nulls = array.is_null() if array.null_count else None
+    if pa.types.is_struct(array.type):
+        parts = [_nulls_handed_down(part) for part in array.flatten()]
+        fields = [pa.field(old.name, part.type) for old, part in zip(array.type, parts, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)
+    if pa.types.is_map(array.type):
+        made = pa.MapArray
+        keys, items = _nulls_handed_down(array.keys), _nulls_handed_down(array.items)
+        return made.from_arrays(array.offsets, keys, items, mask=nulls)
+    made = pa.ListArray
+    return made.from_arrays(array.offsets, _nulls_handed_down(array.values), mask=nulls)

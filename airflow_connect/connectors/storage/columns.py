@@ -165,7 +165,7 @@ class ColumnPath:
         if schema not in self._encoders:
             if len(self._encoders) >= _SCHEMAS_KEPT:
                 self._encoders.clear()
-            self._encoders[schema] = _row_encoder(self._format, schema)
+            self._encoders[schema] = row_encoder(self._format, schema)
         encode = self._encoders[schema]
         return None if encode is None else encode(values)
 
@@ -177,7 +177,7 @@ def column_path(plan: StorageTaskPlan) -> ColumnPath | None:
     return ColumnPath(plan) if type(plan.value.format) in _FORMATS else None
 
 
-def _row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
+def row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
     """The quick form of a format for one schema; None where there is none, or where the format refuses the schema."""
     if isinstance(file_format, JsonFormat):
         return Lines if schema is None else _json_encoder(JsonColumnWriter(schema, file_format.options))

@@ -122,3 +122,17 @@ def test_plain_records_all_go_in_columns(config: dict[str, str]) -> None:
     columnar, in_columns = copy(config, _plain(3000), columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert (in_columns, len(columnar.files)) == (3000, 5)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["records", "columns"])
+@pytest.mark.parametrize("file_format", ["orc", "parquet"])
+def test_files_that_begin_inside_a_batch_have_the_nulls_of_their_own_rows(file_format: str, columnar: bool) -> None:
+    """Pyarrow's ORC writer ignores where a sliced struct column begins."""
+    inner: list[Any] = [{"n": 0}, None, {"n": 2}]
+    values = [avro_messages.message(1, {**ROW, "inner": value}) for value in inner]
+    config = {**avro_messages.CONVERTER, **FORMATS[file_format], **SINK, "flush.size": "1"}
+    records = [[KafkaRecord("t", 0, offset, None, value, NOW_MS) for offset, value in enumerate(values)]]
+    with avro_messages.known_schemas():
+        outcome, in_columns = copy(config, records, columnar=columnar)
+    assert (outcome.error, in_columns) == ("", len(values) if columnar else 0)
+    assert [content[1].split("[")[-1] for *_, content in outcome.files] == [f"{value!r}]]" for value in inner]
