@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ class Fault(Enum):
     DROP = "the connection is closed; the server never sees the request"
     LOSE_ANSWER = "the server does it, then the connection is closed without an answer"
     CUT_ANSWER = "the server does it, then half of the answer comes and the connection is closed"
+    DAMAGE = "the last byte of the body is changed on its way; the server gets the request and answers"
     NONE = "the request is passed on and answered; for rules that only delay, count or call"
 
 
@@ -106,28 +108,34 @@ class Rule:
 class S3FaultProxy(Running):
     """A running proxy; rules are tried in the order of `add`, the first that takes a request wins."""
 
-    def __init__(self, upstream_url: str) -> None:
+    def __init__(self, upstream_url: str, tls: ssl.SSLContext | None = None) -> None:
         """Bind to a free port; use `start`."""
+        self._scheme = "http" if tls is None else "https"
         upstream = urlsplit(upstream_url)
         self.upstream = (upstream.hostname or "127.0.0.1", upstream.port or 80)
         self.stopping = threading.Event()
         self._lock = threading.Lock()
         self._rules: list[Rule] = []
         self._seen: list[SeenRequest] = []
-        self._server = _Server(self)
+        self._server = _Server(self, tls)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @classmethod
-    def start(cls, upstream_url: str) -> Self:
-        """Start a proxy on a free port of 127.0.0.1 before the S3 server at `upstream_url`."""
-        proxy = cls(upstream_url)
+    def start(cls, upstream_url: str, tls: ssl.SSLContext | None = None) -> Self:
+        """Start a proxy on a free port of 127.0.0.1 before the S3 server at `upstream_url`.
+
+        Args:
+            upstream_url: an http address.
+            tls: serve https with these certificates, as a load balancer that ends TLS does.
+        """
+        proxy = cls(upstream_url, tls)
         proxy._thread.start()
         return proxy
 
     @property
     def endpoint_url(self) -> str:
-        """Return `http://127.0.0.1:<port>`."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        """Return `http://127.0.0.1:<port>`, or https."""
+        return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def add(self, rule: Rule) -> Rule:
         """Apply a rule from now on; returns it, so that `hits` can be looked at."""
@@ -171,10 +179,13 @@ class S3FaultProxy(Running):
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
-    def __init__(self, proxy: S3FaultProxy) -> None:
+    def __init__(self, proxy: S3FaultProxy, tls: ssl.SSLContext | None) -> None:
         self.proxy = proxy
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
+        if tls is not None:
+            # Not in `accept`: a client that does not finish its handshake would keep the others out.
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def process_request(self, request: socket.socket, client_address: tuple[str, int]) -> None:  # type: ignore[override]
         self._connections.add(request)
@@ -232,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _forward(self, fault: Fault) -> None:
         upstream = http.client.HTTPConnection(*self.server.proxy.upstream, timeout=UPSTREAM_TIMEOUT_S)
         with contextlib.closing(upstream):
-            self._send_upstream(upstream)
+            self._send_upstream(upstream, is_damaged=fault is Fault.DAMAGE)
             answer = upstream.getresponse()
             if fault is Fault.LOSE_ANSWER:
                 answer.read()
@@ -242,7 +253,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._send_answer(answer)
 
-    def _send_upstream(self, upstream: http.client.HTTPConnection) -> None:
+    def _send_upstream(self, upstream: http.client.HTTPConnection, *, is_damaged: bool) -> None:
         upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
             if name.lower() not in HOP_BY_HOP:
@@ -251,7 +262,8 @@ class _Handler(BaseHTTPRequestHandler):
         if is_chunked:
             upstream.putheader("Transfer-Encoding", "chunked")
         upstream.endheaders()
-        for chunk in self._request_body():
+        body = _damaged(self._request_body()) if is_damaged else self._request_body()
+        for chunk in body:
             upstream.send(b"%x\r\n%s\r\n" % (len(chunk), chunk) if is_chunked else chunk)
         if is_chunked:
             upstream.send(b"0\r\n\r\n")
@@ -291,6 +303,10 @@ class _Handler(BaseHTTPRequestHandler):
         is_chunked = bool(answer.chunked)
         if is_chunked:
             headers.append(("Transfer-Encoding", "chunked"))
+        elif answer.length is None:
+            # The end of the connection is the end of such a body (RFC 9112, 6.3).
+            self.close_connection = True
+            headers.append(("Connection", "close"))
         self._send_head(answer.status, answer.reason, headers)
         while chunk := answer.read(CHUNK_BYTES):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk) if is_chunked else chunk)
@@ -311,3 +327,14 @@ class _Handler(BaseHTTPRequestHandler):
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         self._send_head(answer.status, answer.reason, [*kept, ("Content-Length", str(len(body)))])
         self.wfile.write(body[: len(body) // 2])
+
+
+def _damaged(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes but for one bit of the last one."""
+    held = b""
+    for chunk in chunks:
+        if held:
+            yield held
+        held = chunk
+    if held:
+        yield held[:-1] + bytes([held[-1] ^ 1])

@@ -15,10 +15,11 @@ PRECONDITION_FAILED = "PreconditionFailed"
 NOT_IMPLEMENTED = "NotImplemented"
 
 RETRIABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 509})
+# The server computed another digest of the body than the request names.
+DAMAGE_CODES = frozenset({"BadDigest", "XAmzContentSHA256Mismatch"})
 # 400s that describe a request damaged or cut off on its way, and throttling under its several names.
-RETRIABLE_CODES = frozenset(
+RETRIABLE_CODES = DAMAGE_CODES | frozenset(
     {
-        "BadDigest",
         "IncompleteBody",
         "InternalError",
         "InternalFailure",
@@ -30,7 +31,6 @@ RETRIABLE_CODES = frozenset(
         "Throttling",
         "ThrottlingException",
         "TooManyRequests",
-        "XAmzContentSHA256Mismatch",
     }
 )
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "InvalidToken", "TokenRefreshRequired"})
@@ -108,6 +108,11 @@ class Refusal:
     def is_retriable(self) -> bool:
         """Whether the same request may succeed later."""
         return self.status in RETRIABLE_STATUSES or self.code in RETRIABLE_CODES
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether the body was changed on its way."""
+        return self.code in DAMAGE_CODES
 
     def __str__(self) -> str:
         """`403 AccessDenied: text (request id x)`."""

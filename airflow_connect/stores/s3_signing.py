@@ -16,8 +16,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 ALGORITHM = "AWS4-HMAC-SHA256"
-UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
-EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
+_EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 class Keys(NamedTuple):
@@ -41,7 +40,7 @@ class Unsigned:
         path: already percent-encoded path, `/` kept.
         query: sorted, percent-encoded `name=value` pairs joined by `&`, or "".
         headers: lower-case names; all of them are signed.
-        payload_hash: lower-case hex SHA-256 of the body, or UNSIGNED-PAYLOAD.
+        payload_hash: lower-case hex SHA-256 of the body; the server refuses another body.
     """
 
     method: str
@@ -50,6 +49,11 @@ class Unsigned:
     query: str
     headers: Mapping[str, str]
     payload_hash: str
+
+
+def payload_hash(body: bytes | bytearray | memoryview) -> str:
+    """What `Unsigned.payload_hash` holds for a body."""
+    return hashlib.sha256(body).hexdigest() if body else _EMPTY_SHA256
 
 
 def encode_path(key: str) -> str:

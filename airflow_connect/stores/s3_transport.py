@@ -5,7 +5,6 @@ Connection pool, retries, redirects. Knows nothing of multipart uploads.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import ssl
 import time
@@ -22,12 +21,11 @@ from airflow_connect.stores.s3_redirects import FOLLOWED_STATUS, Address, redire
 from airflow_connect.stores.s3_retry import RetryPolicy
 from airflow_connect.stores.s3_settings import S3Settings
 from airflow_connect.stores.s3_signing import (
-    EMPTY_SHA256,
-    UNSIGNED_PAYLOAD,
     Signer,
     Unsigned,
     encode_path,
     encode_query,
+    payload_hash,
 )
 
 USER_AGENT = "airflow-connect"
@@ -105,6 +103,7 @@ class S3Transport:
         """
         pauses = (policy or self.retry).pauses_s()
         address, tries = self._home, 0
+        refusal: Refusal | None
         while True:
             tries += 1
             try:
@@ -112,7 +111,7 @@ class S3Transport:
             except ssl.SSLCertVerificationError as error:
                 raise self._untrusted(error) from error
             except (http.client.HTTPException, OSError) as error:
-                failure = _described(error)
+                failure, refusal = _described(error), None
             else:
                 refusal = read_refusal(reply)
                 if address is self._home and (moved := self._moved_to(reply)):
@@ -123,7 +122,7 @@ class S3Transport:
                     return reply, refusal
             pause = next(pauses, None)
             if pause is None:
-                raise self._gave_up(request, failure, tries)
+                raise self._gave_up(request, failure, tries, is_damaged=refusal is not None and refusal.is_damage)
             self.repeated.add(request.operation)
             self._sleep(pause)
 
@@ -142,8 +141,8 @@ class S3Transport:
         base_path, host = address.base_path, address.host
         path = f"{base_path}/{encode_path(request.key)}" if request.key else base_path or "/"
         query = encode_query(request.query)
-        payload = self._payload_hash(request.body)
-        unsigned = Unsigned(request.method, host, path, query, request.headers, payload)
+        # Over TLS, too: TLS ends at proxies and load balancers, and says nothing of what happens behind them.
+        unsigned = Unsigned(request.method, host, path, query, request.headers, payload_hash(request.body))
         headers = self._signer.headers(unsigned, self._keys())
         headers["user-agent"] = USER_AGENT
         headers["content-length"] = str(len(request.body))
@@ -167,20 +166,22 @@ class S3Transport:
         # Two threads may get here at once; one pool wins, the other is dropped unused.
         return self._connections.setdefault(host, made)
 
-    def _payload_hash(self, body: Body) -> str:
-        if not body:
-            return EMPTY_SHA256
-        # Over TLS the transport already guards the bytes; over plain http only the signature does.
-        return UNSIGNED_PAYLOAD if self._home.scheme == "https" else hashlib.sha256(body).hexdigest()
-
     def _moved_to(self, reply: Reply) -> Address | None:
         """Where Amazon sends requests for a bucket just made; one such step is taken for each request."""
         if reply.status != FOLLOWED_STATUS:
             return None
         return redirected(self._home, self.settings.bucket, reply.headers.get("location", ""))
 
-    def _gave_up(self, request: S3Request, failure: str, tries: int) -> UnavailableError:
+    def _gave_up(self, request: S3Request, failure: str, tries: int, *, is_damaged: bool) -> UnavailableError:
         place, reason = self.attempted(request).place, failure.rstrip(".")
+        if is_damaged:
+            return UnavailableError(
+                f"{request.operation} of {place} failed {tries} times, because other bytes arrived at "
+                f"{self._home.host} than were sent: {reason}.",
+                code="s3.damaged",
+                suggestion="Nothing damaged was kept. Look for what changes data on its way: a proxy, a load balancer, "
+                "a network card or memory.",
+            )
         return UnavailableError(
             f"{request.operation} of {place} failed {tries} times, at last with {reason}, at {self._home.host}.",
             code="s3.unavailable",

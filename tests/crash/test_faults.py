@@ -69,6 +69,18 @@ def test_s3_that_fails_for_good_fails_the_run_and_the_next_one_completes_it(sink
     sink.assert_exactly_once(numbered(0, 30)[1])
 
 
+def test_parts_that_are_damaged_for_good_fail_the_run_and_the_next_one_completes_it(sink, proxy):
+    proxy.add(Rule(Fault.DAMAGE, "UploadPart", skip=4, times=None))
+
+    failed = sink.try_run()
+    visible = sink.identities()
+    proxy.clear()
+    sink.run()
+
+    assert (failed.error["code"], failed.error["retriable"], visible) == ("s3.damaged", True, {})
+    sink.assert_exactly_once(numbered(0, 30)[1])
+
+
 @pytest.fixture
 def own_kafka():
     """A broker that may be restarted."""

@@ -133,7 +133,8 @@ def _upload_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             SEND_DIGEST, Type.BOOLEAN, False,
-            "Whether every part is sent with its MD5 digest for the store to check.",
+            "Whether every part is also sent with its MD5 digest, as buckets with Object Lock demand. The SHA-256"
+            " digest of a part is always sent and verified by the store.",
             None, low, _S3,
         ),
         ConfigKey(

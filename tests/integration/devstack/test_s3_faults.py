@@ -114,6 +114,14 @@ def test_cut_answer_without_body_breaks_the_status_line(s3, proxy, client, bucke
     assert keys(s3, bucket) == ["k"]
 
 
+def test_damaged_body_is_refused_by_the_server_and_the_refusal_arrives(s3, proxy, client, bucket):
+    rule = proxy.add(Rule(Fault.DAMAGE, operation="PutObject"))
+    with pytest.raises(ClientError) as refused:
+        client.put_object(Bucket=bucket, Key="k", Body=b"x" * MIB)
+    assert refused.value.response["Error"]["Code"] in ("XAmzContentSHA256Mismatch", "BadDigest")
+    assert (rule.hits, keys(s3, bucket)) == (1, [])
+
+
 def test_delay_passes_the_request_on_later(s3, proxy, client, bucket):
     proxy.add(Rule(Fault.NONE, operation="PutObject", delay_s=0.4))
     started = time.monotonic()

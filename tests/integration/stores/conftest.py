@@ -66,7 +66,8 @@ def identity(key: str) -> FileIdentity:
     return FileIdentity(key, "t", 0, 0, "application/json")
 
 
-def _store(s3: S3Server, bucket: str, endpoint: str) -> Iterator[Store]:
+def store_at(s3: S3Server, bucket: str, endpoint: str) -> Iterator[Store]:
+    """The store on `bucket` at an address of the server, until the iterator goes on."""
     from dataclasses import replace
 
     stagers: list[S3Stager] = []
@@ -91,7 +92,7 @@ def _store(s3: S3Server, bucket: str, endpoint: str) -> Iterator[Store]:
 @pytest.fixture
 def store(s3: S3Server, bucket: str) -> Iterator[Store]:
     """The store on a new bucket."""
-    yield from _store(s3, bucket, s3.endpoint_url)
+    yield from store_at(s3, bucket, s3.endpoint_url)
 
 
 @pytest.fixture
@@ -104,4 +105,4 @@ def faults(s3: S3Server) -> Iterator[S3FaultProxy]:
 @pytest.fixture
 def faulty_store(s3: S3Server, bucket: str, faults: S3FaultProxy) -> Iterator[Store]:
     """The store on a new bucket behind `faults`; its boto3 client goes to the server itself."""
-    yield from _store(s3, bucket, faults.endpoint_url)
+    yield from store_at(s3, bucket, faults.endpoint_url)

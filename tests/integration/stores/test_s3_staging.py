@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import ConnectError, UnavailableError
+from airflow_connect.api.errors import UnavailableError
+from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy, SeenRequest
-from airflow_connect.stores.s3_requests import S3Requests
-from airflow_connect.stores.s3_transport import S3Transport
-from tests.integration.stores.conftest import PART_BYTES, Store, identity
+from tests.integration.stores.conftest import PART_BYTES, Store, identity, store_at
+from tests.support.certificates import self_signed, server_context
 
 pytestmark = pytest.mark.integration
+
+Damaging = tuple[Store, S3FaultProxy]
 
 
 def hold(arrived: threading.Event, released: threading.Event) -> Callable[[SeenRequest], None]:
@@ -175,8 +178,14 @@ def test_close_with_a_failing_part_fails_its_future_only(faulty_store: Store, fa
     assert futures["t/good"].result(30).key == "t/good"
 
 
-@pytest.mark.parametrize("operation", ["CreateMultipartUpload", "UploadPart"])
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.NONE], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    ("operation", "fault"),
+    [
+        *(("UploadPart", fault) for fault in Fault if fault is not Fault.NONE),
+        # This one has no body that could be damaged.
+        *(("CreateMultipartUpload", fault) for fault in Fault if fault not in (Fault.NONE, Fault.DAMAGE)),
+    ],
+)
 def test_stage_through_any_fault_is_whole(
     faulty_store: Store, faults: S3FaultProxy, operation: str, fault: Fault
 ) -> None:
@@ -201,17 +210,33 @@ def test_stage_create_whose_reply_was_lost_leaves_one_upload_for_the_sweep(
     assert faulty_store.objects() == {"t/k": b"bytes"}
 
 
-@pytest.mark.parametrize(("payload_hash", "accepted"), [("UNSIGNED-PAYLOAD", True), ("0" * 64, False)])
-def test_part_with_another_payload_hash_is_judged_by_the_server(
-    store: Store, monkeypatch: pytest.MonkeyPatch, payload_hash: str, accepted: bool
-) -> None:
-    # Over plain http we sign the payload, so that the server refuses bytes that changed on their way.
-    requests = S3Requests(S3Transport(store.settings))
-    upload_id = requests.create_upload("t/k", {}, {})
-    monkeypatch.setattr(S3Transport, "_payload_hash", lambda *_: payload_hash)
-    if accepted:
-        etag = requests.upload_part("t/k", upload_id, 1, bytearray(b"abc"))
-        assert etag == "900150983cd24fb0d6963f7d28e17f72"
-    else:
-        with pytest.raises(ConnectError, match="UploadPart"):
-            requests.upload_part("t/k", upload_id, 1, b"abc")
+@pytest.fixture
+def damaging_store(s3: S3Server, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Damaging]:
+    """The store over TLS that ends at a proxy, which changes bodies behind it when it is told to."""
+    certificate = self_signed(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
+    with S3FaultProxy.start(s3.endpoint_url, server_context(certificate)) as proxy:
+        for made in store_at(s3, bucket, proxy.endpoint_url):
+            yield made, proxy
+
+
+def test_part_damaged_behind_tls_is_refused_by_the_server_and_sent_again(damaging_store: Damaging) -> None:
+    store, proxy = damaging_store
+    rule = proxy.add(Rule(Fault.DAMAGE, "UploadPart", times=2))
+    data = os.urandom(2 * PART_BYTES + 5)
+    store.publisher().publish(store.stage("t/k", data=data), lambda _: None)
+    assert (rule.hits, store.read("t/k")) == (2, data)
+    assert len(proxy.seen("UploadPart")) == 3 + 2
+
+
+@pytest.mark.parametrize("send_digest", [False, True])
+def test_part_damaged_every_time_fails_with_what_happened(damaging_store: Damaging, send_digest: bool) -> None:
+    store, proxy = damaging_store
+    proxy.add(Rule(Fault.DAMAGE, "UploadPart", times=None))
+    with pytest.raises(UnavailableError) as caught:
+        store.stage("t/k", send_digest=send_digest)
+    assert caught.value.code == "s3.damaged"
+    assert "UploadPart of s3://" in caught.value.message
+    assert "failed 4 times, because other bytes arrived at 127.0.0.1" in caught.value.message
+    assert caught.value.retriable
+    assert store.objects() == {}

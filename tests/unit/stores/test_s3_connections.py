@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
+import hashlib
 import socket
-import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from airflow_connect.api.errors import AccessError
 from airflow_connect.stores.s3_connections import DirectConnections, Target
 from airflow_connect.stores.s3_requests import S3Requests
+from tests.support.certificates import self_signed, server_context
 from tests.support.s3_interceptor import Answer, S3Interceptor, error, times
 from tests.unit.stores.s3_clients import requests, transport
 
@@ -82,43 +78,20 @@ def test_exchange_refused_in_the_middle_of_a_large_body_reads_why() -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
     """A self-signed certificate for 127.0.0.1, with its key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(
-        pem, serialization.PrivateFormat.PKCS8, encryption_algorithm=serialization.NoEncryption()
-    )
-    path = tmp_path / "server.pem"
-    path.write_bytes(private + made.public_bytes(pem))
-    return path
+    return self_signed(tmp_path)
 
 
 def https_server(certificate: Path) -> S3Interceptor:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate)
-    return S3Interceptor(times(9, PART), tls=tls)
+    return S3Interceptor(times(9, PART), tls=server_context(certificate))
 
 
-def test_part_over_trusted_tls_is_not_hashed(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_part_over_trusted_tls_carries_its_digest(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
     with https_server(certificate) as server:
         client = requests(server.url)
         assert [client.upload_part("k", "u", number, b"x") for number in (1, 2)] == ["e1", "e1"]
         client.transport.close()
-    assert [seen.headers["x-amz-content-sha256"] for seen in server.seen] == ["UNSIGNED-PAYLOAD"] * 2
+    assert [seen.headers["x-amz-content-sha256"] for seen in server.seen] == [hashlib.sha256(b"x").hexdigest()] * 2
 
 
 def test_part_over_untrusted_tls_is_refused_at_once(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.stores.s3_signing import (
-    EMPTY_SHA256,
     Keys,
     Signer,
     Unsigned,
     encode_path,
     encode_query,
+    payload_hash,
 )
 
 HOST = "127.0.0.1:9000"
@@ -51,14 +51,14 @@ def test_headers_any_request_equals_botocore(
     key: str, query: dict[str, str], headers: dict[str, str], keys: Keys
 ) -> None:
     pairs = sorted(query.items())
-    unsigned = Unsigned("PUT", HOST, f"/b/{encode_path(key)}", encode_query(pairs), headers, EMPTY_SHA256)
+    unsigned = Unsigned("PUT", HOST, f"/b/{encode_path(key)}", encode_query(pairs), headers, payload_hash(b""))
     ours = Signer("r1").headers(unsigned, keys, NOW)
     assert ours["authorization"] == botocore_authorization(unsigned, pairs, keys)
 
 
 def test_headers_next_day_derives_a_new_key() -> None:
     signer = Signer("r1")
-    unsigned = Unsigned("GET", HOST, "/b", "", {}, EMPTY_SHA256)
+    unsigned = Unsigned("GET", HOST, "/b", "", {}, payload_hash(b""))
     first = signer.headers(unsigned, KEYS, NOW)["authorization"]
     later = datetime(2026, 11, 22, 1, 2, 3, tzinfo=UTC)
     second = signer.headers(unsigned, KEYS, later)["authorization"]
@@ -68,7 +68,7 @@ def test_headers_next_day_derives_a_new_key() -> None:
 
 def test_headers_other_keys_are_not_signed_with_cached_ones() -> None:
     signer = Signer("r1")
-    unsigned = Unsigned("GET", HOST, "/b", "", {}, EMPTY_SHA256)
+    unsigned = Unsigned("GET", HOST, "/b", "", {}, payload_hash(b""))
     signer.headers(unsigned, KEYS, NOW)
     renewed = KEYS._replace(secret_access_key="other")
     assert signer.headers(unsigned, renewed, NOW) == Signer("r1").headers(unsigned, renewed, NOW)
