@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import sys
 import tempfile
@@ -21,6 +22,10 @@ def take_streams(*, verbose: bool) -> tuple[TextIO, TextIO]:
     """
     sys.stdout.flush()
     sys.stderr.flush()
+    # Into a pipe or a file, print() would hold its text back until the process ends, behind what others wrote later.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
     out, err = _private(1, sys.stdout), _private(2, sys.stderr)
     if verbose:
         os.dup2(2, 1)
@@ -64,10 +69,13 @@ class NoiseFilter:
         atexit.register(self._finish)
 
     def _pass_on(self, source: int) -> None:
+        # Written to the descriptor: the text stream belongs to the main thread, and text streams are not thread-safe.
+        descriptor, encoding = self._err.fileno(), self._err.encoding
         with open(source, encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                self._err.write(self._hide(line))
-                self._err.flush()
+                rest = self._hide(line).encode(encoding, "replace")
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
 
     def _finish(self) -> None:
         """Give the descriptors back, so that the pipe can end, and wait for the last lines.

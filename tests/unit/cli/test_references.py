@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -108,9 +109,12 @@ os.write(1, b"the last words, without a line end")
 """
 
 
-def test_noise_of_everybody_passes_the_filter_of_a_verbose_command() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_noise_of_all_writers_passes_the_filter_of_a_verbose_command(unbuffered: str) -> None:
     code = NOISY.format(secret=SECRET)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
     # What is a result is names and counts: it is not searched.
     assert done.stdout == f"result: {SECRET}\n"
     assert sorted(done.stderr.splitlines()) == [
