@@ -44,6 +44,7 @@ demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S
 
 # In the order of their names the long files come first and the unit tests last, so that all processes end together.
 test: lint ## lint, then all tests on real servers, with 60 kill rounds
+	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(STAMP) ## the crash tests with 1,000 kill rounds of each kind, and large directories and fleets; takes hours

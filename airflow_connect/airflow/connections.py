@@ -72,7 +72,8 @@ def get_connection(conn_id: str) -> Connection:
         raise ConfigError(
             f"Airflow has no connection called {conn_id!r}.",
             code="airflow.connection_missing",
-            suggestion=f"Create it under Admin > Connections or set AIRFLOW_CONN_{conn_id.upper()}.",
+            suggestion=f"Create it under Admin > Connections or set AIRFLOW_CONN_{conn_id.upper()}. In a new"
+            " Airflow, run `airflow db migrate` first.",
         ) from error
     except ConnectionError as error:
         raise UnavailableError(f"Airflow did not answer when connection {conn_id!r} was read.") from error

@@ -68,6 +68,31 @@ class ConfigError(ConnectError):
     exit_code = EXIT_CONFIG_WRONG
 
 
+class MissingPackageError(ConfigError):
+    """A Python package of an extra is not installed; the suggestion names the extra. Use `missing_package`."""
+
+    code = "package.missing"
+
+
+def missing_package(
+    package: str, extra: str, *, purpose: str, where: str = "where the driver runs", config_path: str = ""
+) -> MissingPackageError:
+    """The error for a package that is not installed; the same sentence for every extra.
+
+    Args:
+        package: the distribution's name.
+        extra: the extra of airflow-connect that brings it.
+        purpose: what needs it, the beginning of a sentence.
+        where: which machines need it; "" when there is only this one.
+        config_path: the key that asks for it.
+    """
+    return MissingPackageError(
+        f"{purpose} needs the Python package {package}, which is not installed.",
+        suggestion=f'Run{f" this {where}" if where else ""}: pip install "airflow-connect[{extra}]"',
+        config_path=config_path,
+    )
+
+
 class RetriableError(ConnectError):
     """Something failed that may work in a moment. In `SinkTask.put` it brings the same records again."""
 

@@ -190,6 +190,12 @@ def _ask(
     except ConnectError as error:
         outcome.problems += [_with_key(use, error) for use in group]
         return
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        why = f"the config provider {name!r} needs the Python package {package}, which is not installed"
+        extra = 'pip install "airflow-connect[airflow]"' if package == AIRFLOW else f"install {package}"
+        outcome.problems += [_problem(use, why, f"On the machine where the run is started: {extra}") for use in group]
+        return
     except Exception as error:  # noqa: BLE001 (code of others; what its message holds is not known, so it is not shown)
         why = f"the config provider {name!r} failed with {type(error).__name__}"
         outcome.problems += [_problem(use, why, "Ask those who wrote the provider.") for use in group]

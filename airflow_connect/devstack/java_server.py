@@ -20,6 +20,7 @@ from airflow_connect.runtime.engine.java import find_java
 # the memory.
 START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 PORT_ATTEMPTS = 3
+PORT_TAKEN = "devstack.port_taken"
 
 
 class JavaServer(Running):
@@ -107,7 +108,8 @@ class JavaServer(Running):
                 try:
                     return self._launch()
                 except DevStackError as error:
-                    is_taken = "already in use" in log_tail(self.log_path) or "BindException" in error.message
+                    log = log_tail(self.log_path) + error.message
+                    is_taken = error.code == PORT_TAKEN or "already in use" in log or "BindException" in log
                     if not is_taken or attempt == PORT_ATTEMPTS - 1:
                         raise
                 self.ports = free_ports(self.port_count)
@@ -119,6 +121,13 @@ class JavaServer(Running):
 
     def _launch(self) -> None:
         java = find_java()
+        # Otherwise the answer of another program on the port would pass for that of this server.
+        if taken := [port for port in self.ports if answers(port)]:
+            raise DevStackError(
+                f"{self.name} cannot start: another program listens on port {taken[0]} of 127.0.0.1.",
+                code=PORT_TAKEN,
+                suggestion="End that program, or start the server on other ports.",
+            )
         jars = self._class_path()
         flags = self._flags()
         archive = ClassDataArchive(java, jars, flags)

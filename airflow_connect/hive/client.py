@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
+from airflow_connect.api.errors import AccessError, ConnectError, UnavailableError, missing_package
 from airflow_connect.hive.settings import Address, MetastoreSettings
 
 _CASCADE = {"CASCADE": "true"}
@@ -36,7 +36,7 @@ class MetastoreClient:
         """Connects to nothing yet.
 
         Raises:
-            ConfigError: the package `pymetastore` is not installed.
+            MissingPackageError: the package `pymetastore` is not installed.
         """
         _load_thrift()
         self._settings = settings
@@ -210,15 +210,12 @@ def _load_thrift() -> tuple[Any, Any]:
     """The generated service and types of the metastore.
 
     Raises:
-        ConfigError: the package is not installed.
+        MissingPackageError: the package is not installed.
     """
     try:
         from pymetastore.hive_metastore import ThriftHiveMetastore, ttypes
     except ImportError as error:
-        raise ConfigError(
-            "hive.integration=true needs the Python package pymetastore, which is not installed here.",
-            code="hive.package",
-            suggestion="Install airflow-connect[hdfs] where the driver runs.",
-            config_path="hive.integration",
+        raise missing_package(
+            "pymetastore", "hdfs", purpose="hive.integration=true", config_path="hive.integration"
         ) from error
     return ThriftHiveMetastore, ttypes

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from airflow_connect.api.errors import ConfigError, ConnectError, UnavailableError
+from airflow_connect.api.errors import ConnectError, UnavailableError, missing_package
 from airflow_connect.stores.hdfs_answers import AnsweringClient, AnsweringWriter
 from airflow_connect.stores.hdfs_errors import GONE, NO_ANSWER, Refusal, away, error_for, read_refusal
 from airflow_connect.stores.hdfs_settings import CLIENT_PROPERTIES, HdfsSettings
@@ -57,7 +57,8 @@ class NativeConnection:
         """See `Connection`.
 
         Raises:
-            ConfigError: the package is missing, or the configuration of Hadoop.
+            MissingPackageError: hdfs-native is not installed.
+            ConfigError: the configuration of Hadoop is missing.
         """
         with self._lock:
             if self._client is None:
@@ -293,11 +294,12 @@ def _new_client(settings: HdfsSettings) -> AnsweringClient:
     try:
         from hdfs_native import Client
     except ImportError as error:
-        raise ConfigError(
-            "The package hdfs-native, which speaks to HDFS, is not installed.",
-            code="hdfs.client",
+        raise missing_package(
+            "hdfs-native",
+            "hdfs",
+            purpose="HDFS",
+            where="where the driver and the executors run",
             config_path="store.url",
-            suggestion="Install airflow-connect[hdfs] where the driver runs and on the executors.",
         ) from error
     settings.check_conf_dir()
     # It writes a warning with Java's stack for every refusal, also for those that are an answer.

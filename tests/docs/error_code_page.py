@@ -37,6 +37,7 @@ AREAS = {
     "layout": "Names of directories and objects",
     "local": "Directories: the local sink",
     "offset": "Offsets",
+    "package": "Python packages that extras bring",
     "plugin": "Plugins",
     "publish": "Publishing",
     "registry": "The Schema Registry",

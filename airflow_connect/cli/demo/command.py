@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.errors import missing_package
 from airflow_connect.api.run import RunReport
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import Outcome
@@ -72,11 +72,7 @@ def run(arguments: Namespace, terminal: Terminal) -> Outcome:
 def _check_installation() -> None:
     missing = [name for name in ("airflow", "pyspark", "boto3") if find_spec(name) is None]
     if missing:
-        raise ConfigError(
-            f"The demo needs Python packages that are not installed: {', '.join(missing)}.",
-            code="demo.not_installed",
-            suggestion='Install them with: pip install "airflow-connect[demo]"',
-        )
+        raise missing_package(" and ".join(missing), "demo", purpose="The demo", where="")
 
 
 def _dag_run(airflow: AirflowProcess, title: str, terminal: Terminal) -> tuple[RunReport, float]:

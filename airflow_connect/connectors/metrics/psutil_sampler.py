@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
 
-from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.errors import DataError, missing_package
 from airflow_connect.connectors.metrics.sampler import SAMPLER_CLASS, Sample
 
 CPU_INTERVAL_S = 0.1
@@ -54,11 +54,12 @@ def _psutil() -> ModuleType:
     try:
         return import_module("psutil")
     except ImportError as error:
-        raise ConfigError(
-            "psutil is not installed, which measures the host that a task runs on.",
+        raise missing_package(
+            "psutil",
+            "metrics",
+            purpose="The sampler of host metrics",
+            where="where the driver and the executors run",
             config_path=SAMPLER_CLASS,
-            suggestion="Install airflow-connect[metrics] where the executors run, or set sampler.class to another"
-            " sampler.",
         ) from error
 
 

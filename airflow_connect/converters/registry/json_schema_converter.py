@@ -10,7 +10,7 @@ import orjson
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import CaseInsensitiveValidString
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.errors import DataError, missing_package
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.json_reader import needs_exact_numbers
 from airflow_connect.converters.json_schema_mapping.from_connect import schema_from_connect
@@ -187,9 +187,11 @@ def _import_jsonschema() -> Any:
     try:
         import jsonschema
     except ImportError as error:
-        raise ConfigError(
-            f"{FAIL_INVALID}=true needs the Python package jsonschema, which cannot be imported: {error}.",
-            suggestion="Install airflow-connect[json-schema] where the driver and the executors run.",
+        raise missing_package(
+            "jsonschema",
+            "json-schema",
+            purpose=f"{FAIL_INVALID}=true",
+            where="where the driver and the executors run",
             config_path=FAIL_INVALID,
         ) from error
     return jsonschema

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_connect.api.errors import TaskFailedError
+from airflow_connect.api.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
 from airflow_connect.runtime.engine.java import find_java
@@ -96,9 +96,7 @@ def spark_home() -> Path:
         return Path(os.environ["SPARK_HOME"])
     found = importlib.util.find_spec("pyspark")
     if found is None or found.origin is None:
-        raise TaskFailedError(
-            "pyspark is not installed.", suggestion="Install airflow-connect[spark] where the driver runs."
-        )
+        raise missing_package("pyspark", "spark", purpose="Copying with Spark")
     return Path(found.origin).parent
 
 

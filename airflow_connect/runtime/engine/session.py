@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import TaskFailedError
+from airflow_connect.api.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.gateway import Gateway, start_gateway
 from airflow_connect.runtime.engine.java import java_home
 
@@ -51,8 +51,15 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
 
     Args:
         settings: `spark.*`; they win over the defaults here.
+
+    Raises:
+        MissingPackageError: pyspark is not installed.
+        TaskFailedError: Spark did not start.
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise missing_package("pyspark", "spark", purpose="Copying with Spark") from error
 
     remote = settings.get("spark.remote", "")
     if remote:

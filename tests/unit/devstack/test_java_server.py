@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import tempfile
 
@@ -44,3 +45,15 @@ def test_start_that_fails_later_keeps_the_log_that_the_error_names(temporary_fol
     (folder,) = temporary_folder.iterdir()
     assert str(folder / "server.log") in failed.value.message
     assert (folder / "server.log").stat().st_size > 0
+
+
+def test_port_of_another_program_is_never_taken_for_the_server(temporary_folder, monkeypatch):
+    """That program accepts connections, as the server would."""
+    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name: [])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setattr(java_server, "free_ports", lambda count: [port] * count)
+        with pytest.raises(DevStackError, match=f"another program listens on port {port}") as failed:
+            KafkaBroker.start()
+    assert failed.value.code == "devstack.port_taken"
+    assert list(temporary_folder.iterdir()) == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError
+from airflow_connect.api.errors import AccessError, ConfigError, UnavailableError, missing_package
 from airflow_connect.connectors.file_source.places.place import FoundFile, GoneError
 from airflow_connect.stores.hdfs_answers import AnsweringClient
 
@@ -27,15 +27,18 @@ class HdfsPlace:
             conf_dir: folder with core-site.xml and hdfs-site.xml; "" follows HADOOP_CONF_DIR.
 
         Raises:
-            ConfigError: the client is not installed, or does not take the address.
+            MissingPackageError: the client is not installed.
+            ConfigError: the client does not accept the address.
         """
         try:
             from hdfs_native import Client
         except ImportError as error:
-            raise ConfigError(
-                f"Files at {root} need the package hdfs-native, which is not installed.",
+            raise missing_package(
+                "hdfs-native",
+                "hdfs",
+                purpose=f"Reading files at {root}",
+                where="where the driver and the executors run",
                 config_path="file",
-                suggestion="Install airflow-connect[hdfs] where the driver and the executors run.",
             ) from error
         self._root = root
         try:

@@ -267,7 +267,7 @@ def test_mount_that_went_away_has_no_numbers() -> None:
 def test_missing_psutil_is_told_with_the_extra_that_brings_it() -> None:
     with (
         patch.dict(sys.modules, {"psutil": None}),
-        pytest.raises(ConfigError, match="psutil is not installed") as caught,
+        pytest.raises(ConfigError, match="Python package psutil, which is not installed") as caught,
     ):
         open_sampler({"topic": "t"})
     assert "airflow-connect[metrics]" in caught.value.suggestion
