@@ -108,11 +108,6 @@ class SinkConnectorConfig:
     ignored: tuple[IgnoredKey, ...] = ()
     unknown: tuple[UnknownKey, ...] = ()
 
-    @property
-    def consumer_group(self) -> str:
-        """Group that holds the offsets: `connect-<name>`, or `consumer.override.group.id` as in Connect."""
-        return self.consumer_override.get("group.id", f"connect-{self.name}")
-
     @classmethod
     def from_config(cls, raw: Mapping[str, Any], definition: ConfigDef | None = None) -> SinkConnectorConfig:
         """Check and type a connector's configuration.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_connect.api import connector_keys, plugins
+from airflow_connect.api.client_layers import consumer_group
 from airflow_connect.api.config import ConfigDef
 from airflow_connect.api.config_values import coerce_json
 from airflow_connect.api.connector_config import ConverterConfig, SinkConnectorConfig, effective_converter
@@ -24,8 +25,6 @@ class ResolvedConfig:
     Attributes:
         connector, worker: the two typed configurations.
         key_converter, value_converter, header_converter: the connector's, else the worker's.
-        consumer, producer, admin: settings of each kind of Kafka client by Java's or librdkafka's names: the
-            worker's for all clients, then the worker's for this kind, then the connector's overrides.
         consumer_group: group that holds the connector's offsets.
         transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors.
         notes: sentences about keys that are ignored or unknown, without values.
@@ -36,9 +35,6 @@ class ResolvedConfig:
     key_converter: ConverterConfig
     value_converter: ConverterConfig
     header_converter: ConverterConfig
-    consumer: Mapping[str, str] = field(repr=False)
-    producer: Mapping[str, str] = field(repr=False)
-    admin: Mapping[str, str] = field(repr=False)
     consumer_group: str = ""
     transactional_id: str = ""
     notes: tuple[str, ...] = ()
@@ -101,24 +97,24 @@ def load_connector_config(
     """
     connector = SinkConnectorConfig.from_config(raw, definition or connector_definition(raw))
     worker = WorkerConfig.from_properties(worker_raw)
-    check_overrides(connector, worker)
+    group = consumer_group(worker_raw, raw, connector.name)
+    check_overrides(connector, worker, group)
     return ResolvedConfig(
         connector=connector,
         worker=worker,
         key_converter=_converter(connector_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
         value_converter=_converter(connector_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
         header_converter=connector.header_converter or worker.header_converter,
-        consumer={**worker.client_settings, **worker.consumer_settings, **connector.consumer_override},
-        producer={**worker.client_settings, **worker.producer_settings, **connector.producer_override},
-        admin={**worker.client_settings, **worker.admin_settings, **connector.admin_override},
-        consumer_group=connector.consumer_group,
+        consumer_group=group,
         transactional_id=f"{worker.group_id}-{connector.name}",
         notes=_notes(connector, worker),
     )
 
 
-def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> None:
-    """Hold the connector's client overrides against the worker's policy and group (KIP-458).
+def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig, group: str) -> None:
+    """Hold the connector's client overrides against the worker's policy, and its consumer group against the worker's.
+
+    Source: KIP-458; DistributedHerder of Kafka Connect.
 
     Raises:
         ConfigError: with Connect's texts.
@@ -129,9 +125,9 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig) -> Non
         (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
     )
     worker.override_policy.check((prefix, name) for prefix, settings in overridden for name in settings)
-    if connector.consumer_group == worker.group_id:
+    if group == worker.group_id:
         raise ConfigError(
-            f"Consumer group {connector.consumer_group} conflicts with Connect worker group {worker.group_id}.",
+            f"Consumer group {group} conflicts with Connect worker group {worker.group_id}.",
             suggestion="Give the connector another name or another consumer.override.group.id, or the worker another"
             " group.id.",
             config_path="consumer.override.group.id",

@@ -19,7 +19,7 @@ from airflow_connect.api.config import (
 )
 from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidList
 from airflow_connect.api.config_values import coerce_config, invalid
-from airflow_connect.api.connector_config import ConverterConfig, converter_of, with_prefix
+from airflow_connect.api.connector_config import ConverterConfig, converter_of
 from airflow_connect.api.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
 from airflow_connect.api.source_worker_keys import SourceWorkerConfig, source_worker_keys
 
@@ -32,7 +32,6 @@ DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
-_NO_CLIENT_SETTING = ("spark.", "runs.storage.", "config.providers", "confluent.", *CLIENT_PREFIXES)
 _NOT_KEPT = "Runs do not keep it: what a run did is in the runs topic."
 _TOPIC_SETTINGS = "A topic that exists keeps its settings; a new one gets the broker's, and is compacted."
 _NO_SERVICE = "A run is no service: nothing listens, joins a worker group or is reconfigured while it runs."
@@ -174,11 +173,6 @@ class WorkerConfig:
         group_id: prefix of transactional ids.
         key_converter, value_converter: None when the worker sets none: every connector must then.
         header_converter: SimpleHeaderConverter unless set.
-        client_settings: settings of all Kafka clients, by Java's or librdkafka's names, bootstrap.servers
-            included. Unlike in Connect they reach the clients of connectors too, so that security is written
-            once.
-        consumer_settings, producer_settings, admin_settings: additions for one kind of client, without
-            prefix.
         runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
         override_policy: which client settings a connector may override.
         spark: `spark.*`, with the prefix.
@@ -192,10 +186,6 @@ class WorkerConfig:
     key_converter: ConverterConfig | None
     value_converter: ConverterConfig | None
     header_converter: ConverterConfig
-    client_settings: Mapping[str, str] = field(repr=False)
-    consumer_settings: Mapping[str, str] = field(repr=False)
-    producer_settings: Mapping[str, str] = field(repr=False)
-    admin_settings: Mapping[str, str] = field(repr=False)
     runs_topic: str
     runs_replication_factor: int
     runs_partitions: int
@@ -225,10 +215,6 @@ class WorkerConfig:
             key_converter=converter_of(text, parsed, connector_keys.KEY_CONVERTER),
             value_converter=converter_of(text, parsed, connector_keys.VALUE_CONVERTER),
             header_converter=header,
-            client_settings=_client_settings(definition, text, ",".join(parsed[BOOTSTRAP_SERVERS])),
-            consumer_settings=with_prefix(text, "consumer."),
-            producer_settings=with_prefix(text, "producer."),
-            admin_settings=with_prefix(text, "admin."),
             runs_topic=parsed[RUNS_TOPIC],
             runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
             runs_partitions=parsed[RUNS_PARTITIONS],
@@ -239,20 +225,6 @@ class WorkerConfig:
             ignored=tuple(definition.ignored_keys(text)),
             unknown=_misspelt(definition, text),
         )
-
-
-def _client_settings(definition: ConfigDef, raw: Mapping[str, str], bootstrap: str) -> dict[str, str]:
-    """Everything that is not Connect's or ours: in a worker file that is settings of Kafka clients."""
-    ignored = {key.name for key in definition.ignored_keys(raw)}
-    settings = {
-        name: value
-        for name, value in raw.items()
-        if name not in definition.keys
-        and name not in ignored
-        and not name.startswith(_NO_CLIENT_SETTING)
-        and ".converter" not in name
-    }
-    return {**settings, BOOTSTRAP_SERVERS: bootstrap}
 
 
 def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey, ...]:

@@ -1,14 +1,10 @@
-"""Kafka's Java client keys -> librdkafka settings, layer by layer, as Kafka Connect stacks them.
+"""Kafka's Java client keys -> librdkafka settings: what every client of a run is built with.
 
-Layers, later ones win: the worker's connection keys (`bootstrap.servers`, `security.*`, `ssl.*`, `sasl.*`,
-...), the worker's `consumer.` / `producer.` / `admin.` keys, the connector's `consumer.override.` /
-`producer.override.` / `admin.override.` keys (allowed by `connector.client.config.override.policy`). One
-difference from Kafka Connect, which does not hand the first layer's security keys on to the clients of
-connectors: here they are inherited, so a worker file that repeats them under each prefix means the same,
-and one that does not just works.
+Planner, readers, producers and admin clients all ask here, for sinks and for sources, so that a plan cannot rest on
+another value than the client that carries it out. Which keys reach a client, and which wins: api/client_layers.py.
 
-librdkafka's own names are accepted in every layer (Airflow's Kafka connection holds them). Keys that exist
-only in Java are dropped and named in `ClientConfig.ignored`.
+librdkafka's own names are accepted in every layer (Airflow's Kafka connection holds them). Keys that exist only in Java
+are dropped and named in `ClientConfig.ignored`.
 """
 
 from __future__ import annotations
@@ -18,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_connect.api.client_layers import ADMIN, CONSUMER, PRODUCER, Layer, client_layers, is_connection_key
+from airflow_connect.api.config import IgnoredKey
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.override_policy import OverridePolicy
 from airflow_connect.kafka.java_security import apply_sasl, apply_ssl
@@ -28,11 +26,14 @@ _SECRET = re.compile(
     r"password|secret|jaas|credential|token(?!\.endpoint)|key\.pem|keystore\.key|sasl\.oauthbearer\.config",
     re.I,
 )
-_CONNECTION = re.compile(
-    r"(bootstrap\.servers|metadata\.broker\.list|client\.(id|dns\.lookup|rack)|(security|ssl|sasl|socket|broker)\..+"
-    r"|enable\.(ssl\.certificate\.verification|sasl\..+)|(request|metadata)\.(timeout|max\.age)\.ms"
-    r"|(reconnect|retry)\.backoff(\.max)?\.ms|connections\.max\.idle\.ms|(send|receive)\.buffer\.bytes|debug)"
-)
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+EARLIEST, LATEST, NO_RESET = "earliest", "latest", "error"
+_RESETS: Mapping[str, str] = {
+    # Java's names and librdkafka's: three meanings.
+    "earliest": EARLIEST, "smallest": EARLIEST, "beginning": EARLIEST,
+    "latest": LATEST, "largest": LATEST, "end": LATEST,
+    "none": NO_RESET, "error": NO_RESET,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +48,40 @@ class ClientConfig:
     settings: dict[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
+    @property
+    def isolation_level(self) -> str:
+        """`read_committed` or `read_uncommitted`, of a consumer."""
+        return str(self.settings["isolation.level"])
 
-def consumer_config(worker: Mapping[str, str], connector: Mapping[str, str]) -> ClientConfig:
+    @property
+    def auto_offset_reset(self) -> str:
+        """`earliest`, `latest` or `none`, of a consumer: where a partition begins that never had an offset."""
+        reset = str(self.settings["auto.offset.reset"])
+        return "none" if reset == NO_RESET else reset
+
+
+def consumer_config(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> ClientConfig:
     """Settings of a sink's consumer: group `connect-<name>`, read_committed, earliest, no auto commit.
 
     Read_committed is this project's default (Kafka Connect's is read_uncommitted): exactly-once would
     otherwise copy records of aborted transactions.
     """
-    defaults = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    defaults = {"isolation.level": READ_COMMITTED, "auto.offset.reset": EARLIEST}
     if connector.get("name"):
         defaults["group.id"] = f"connect-{connector['name']}"
-    config = _translate(defaults, _layers(worker, connector, "consumer"))
+    config = _translate(defaults, _layers(worker, connector, CONSUMER))
     config.settings["enable.auto.commit"] = False
     return config
 
 
-def producer_config(worker: Mapping[str, str], connector: Mapping[str, str]) -> ClientConfig:
+def producer_config(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> ClientConfig:
     """Settings of a producer; acks=all unless configured."""
-    return _translate({"acks": "all"}, _layers(worker, connector, "producer"))
+    return _translate({"acks": "all"}, _layers(worker, connector, PRODUCER))
 
 
-def admin_config(worker: Mapping[str, str], connector: Mapping[str, str]) -> ClientConfig:
+def admin_config(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> ClientConfig:
     """Settings of an admin client."""
-    return _translate({}, _layers(worker, connector, "admin"))
+    return _translate({}, _layers(worker, connector, ADMIN))
 
 
 def redact(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,22 +94,27 @@ def _masked(key: str, value: Any) -> Any:
     return MASK if _SECRET.search(key) and value not in ("", None) and not is_reference else value
 
 
-def _layers(worker: Mapping[str, str], connector: Mapping[str, str], kind: str) -> list[tuple[str, dict[str, Any]]]:
-    """(prefix, keys without it), weakest first."""
-    overrides = _with_prefix(connector, f"{kind}.override.")
-    OverridePolicy.of_worker(worker).check((f"{kind}.override.", name) for name in sorted(overrides))
+def _layers(worker: Mapping[str, Any], connector: Mapping[str, Any], kind: str) -> list[Layer]:
+    layers = client_layers(worker, connector, kind)
+    overrides = layers[-1]
+    OverridePolicy.of_worker(worker).check((overrides.prefix, name) for name in sorted(overrides.settings))
+    return layers
+
+
+def keys_without_prefix(worker: Mapping[str, Any]) -> list[IgnoredKey]:
+    """Client settings of a worker that reach no connector, because no prefix says whose they are."""
+    reason = (
+        "Without a prefix it is a setting of the worker's own clients, as in Kafka Connect: connectors do not get it."
+        " Write consumer.{0} or producer.{0}."
+    )
     return [
-        ("", {key: value for key, value in worker.items() if _CONNECTION.fullmatch(key)}),
-        (f"{kind}.", _with_prefix(worker, f"{kind}.")),
-        (f"{kind}.override.", overrides),
+        IgnoredKey(name, reason.format(name))
+        for name in worker
+        if (name in NAMES or name in _RENAMED) and not is_connection_key(name) and name not in _OF_WORKERS
     ]
 
 
-def _with_prefix(config: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-
-
-def _translate(defaults: Mapping[str, Any], layers: Iterable[tuple[str, Mapping[str, Any]]]) -> ClientConfig:
+def _translate(defaults: Mapping[str, Any], layers: Iterable[Layer]) -> ClientConfig:
     merged: dict[str, Any] = dict(defaults)
     origin: dict[str, str] = {}
     for prefix, keys in layers:
@@ -134,9 +151,9 @@ def _translated(merged: Mapping[str, Any], origin: Mapping[str, str]) -> ClientC
 
 def _apply(key: str, value: Any, settings: dict[str, Any]) -> bool:
     """Put one key into `settings`; False: librdkafka has nothing like it."""
-    if value is None or key in _OURS:
-        return key in _OURS
-    text = str(value).lower() if isinstance(value, bool) else str(value).strip()
+    if key in _OURS:
+        return True
+    text = str(value)
     rule = _RENAMED.get(key)
     if rule is not None:
         name, convert = rule
@@ -178,11 +195,28 @@ def _message_timeout(key: str, text: str) -> int:
 
 
 def _reset(key: str, text: str) -> str:
-    if text in ("earliest", "latest", "smallest", "largest", "beginning", "end", "error"):
-        return text
-    if text == "none":
-        return "error"
-    raise ConfigError(f"{key}={text} is not supported.", suggestion="Use earliest, latest or none.", config_path=key)
+    found = _RESETS.get(text.lower())
+    if found is None:
+        raise ConfigError(
+            f"{key}={text} is not supported.", suggestion="Use earliest, latest or none.", config_path=key
+        )
+    return found
+
+
+def _group(key: str, text: str) -> str:
+    if not text:
+        raise ConfigError(f"{key} is empty.", suggestion="Name a group, or leave the key out.", config_path=key)
+    return text
+
+
+def _isolation(key: str, text: str) -> str:
+    if text.lower() not in (READ_COMMITTED, READ_UNCOMMITTED):
+        raise ConfigError(
+            f"{key}={text} is not supported.",
+            suggestion=f"Use {READ_COMMITTED} or {READ_UNCOMMITTED}.",
+            config_path=key,
+        )
+    return text.lower()
 
 
 def _endpoint_check(_key: str, text: str) -> str:
@@ -198,6 +232,8 @@ _RENAMED: Mapping[str, _Rule] = {
     "receive.buffer.bytes": ("socket.receive.buffer.bytes", _buffer),
     "fetch.max.wait.ms": ("fetch.wait.max.ms", _number),
     "auto.offset.reset": ("auto.offset.reset", _reset),
+    "isolation.level": ("isolation.level", _isolation),
+    "group.id": ("group.id", _group),
     "buffer.memory": ("queue.buffering.max.kbytes", _kilobytes),
     "max.request.size": ("message.max.bytes", _number),
     "delivery.timeout.ms": ("message.timeout.ms", _message_timeout),
@@ -225,3 +261,5 @@ for _one, _other in _PAIRS:
     _SYNONYMS[_other] = (*_SYNONYMS.get(_other, ()), _one)
 _OURS = frozenset({"enable.auto.commit", "transactional.id"})
 """Decided by the run, whatever is configured; Kafka Connect overrides them in the same way."""
+_OF_WORKERS = frozenset({"group.id", "session.timeout.ms", "heartbeat.interval.ms"})
+"""Keys of a worker that a client has too: they have a meaning, or an explanation, of their own."""

@@ -17,9 +17,10 @@ from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec  # type: ign
 
 from airflow_connect.api.errors import UnavailableError
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.kafka import client_config
 from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, kafka_error, translate, wait
 
-READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+READ_COMMITTED, READ_UNCOMMITTED = client_config.READ_COMMITTED, client_config.READ_UNCOMMITTED
 LEADER_TIMEOUT_S = 15.0
 """How long a partition may be without a leader: a broker restarts, a topic is new."""
 UNKNOWN_TIMEOUT_S = 2.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_connect.api.config_references import ResolvedReferences
@@ -12,12 +13,14 @@ from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.resolved_config import ResolvedConfig
 from airflow_connect.api.source_config import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up, resolve_references
+from airflow_connect.kafka import client_config
 from airflow_connect.runtime.driver import findings as found
 
 if TYPE_CHECKING:
     from typing import Self
 
     from airflow_connect.api.config import ConfigDef
+    from airflow_connect.kafka.client_config import ClientConfig
     from airflow_connect.runtime.spec import RunSpec
 
 Resolved = TypeVar("Resolved", ResolvedConfig, ResolvedSourceConfig)
@@ -102,7 +105,35 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
         """`spark.*` of the worker."""
         return self.resolved.worker.spark
 
+    @cached_property
+    def consumer(self) -> ClientConfig:
+        """What consumers of the run are built with; the plan rests on the same values.
+
+        Raises:
+            ConfigError: a client setting is wrong.
+        """
+        return client_config.consumer_config(self.worker, self.resolved.connector.raw)
+
+    @cached_property
+    def producer(self) -> ClientConfig:
+        """What producers of the run are built with.
+
+        Raises:
+            ConfigError: a client setting is wrong.
+        """
+        return client_config.producer_config(self.worker, self.resolved.connector.raw)
+
+    @cached_property
+    def admin(self) -> ClientConfig:
+        """What admin clients of the run are built with.
+
+        Raises:
+            ConfigError: a client setting is wrong.
+        """
+        return client_config.admin_config(self.worker, self.resolved.connector.raw)
+
     @property
     def ignored_keys(self) -> list[str]:
         """Names of given keys that have no meaning here."""
-        return [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
+        own = [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
+        return own + [key.name for key in client_config.keys_without_prefix(self.worker)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_connect.kafka import client_config
-from airflow_connect.kafka.clients import admin_client
+from airflow_connect.api.client_layers import CONSUMER, PRODUCER
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.kafka.clients import API_TIMEOUT_S, admin_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,20 +15,15 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.kafka_journal import KafkaJournal
     from airflow_connect.kafka.clients import Admin
     from airflow_connect.kafka.consumer_group import GroupMetadata
+    from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 
 
 class ClusterSession:
     """Clients of one run; a context manager. Those that write are opened by the sessions of sinks and of sources."""
 
-    def __init__(self, worker: Mapping[str, Any], connector: Mapping[str, str]) -> None:
-        """Opens nothing; `with` does.
-
-        Args:
-            worker: the worker's configuration, references resolved.
-            connector: the connector's.
-        """
-        self._worker = {key: str(value) for key, value in worker.items()}
-        self._connector = connector
+    def __init__(self, configuration: CheckedConfiguration[Any]) -> None:
+        """Opens nothing; `with` does."""
+        self._clients = configuration
         self._admin: Admin | None = None
         self._journal: KafkaJournal | None = None
         self._group: GroupMetadata | None = None
@@ -38,8 +34,27 @@ class ClusterSession:
         Raises:
             UnavailableError, AccessError, ConfigError: the cluster cannot be used.
         """
-        self._admin = admin_client(client_config.admin_config(self._worker, self._connector).settings)
+        self._admin = admin_client(self._clients.admin.settings)
+        for kind in (CONSUMER, PRODUCER):
+            self._ensure_same_cluster(kind)
         return self
+
+    def _ensure_same_cluster(self, kind: str) -> None:
+        """A plan of one cluster's offsets cannot be copied from another; records and state share a transaction."""
+        own: Mapping[str, Any] = getattr(self._clients, kind).settings
+        servers, known = own.get("bootstrap.servers"), self.admin.settings.get("bootstrap.servers")
+        if servers in (None, known):
+            return
+        there = admin_client(own)
+        # The same cluster may have several listeners.
+        if there.cluster_id(API_TIMEOUT_S) != self.admin.cluster_id(API_TIMEOUT_S):
+            raise ConfigError(
+                f"The {kind} and the admin client reach different Kafka clusters: {servers} and {known}.",
+                suggestion="A run has its plan, its records and its state in one cluster. Set bootstrap.servers alike"
+                f" for all clients, e.g. admin.override.bootstrap.servers={servers} beside"
+                f" {kind}.override.bootstrap.servers.",
+                config_path=f"{kind}.override.bootstrap.servers",
+            )
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

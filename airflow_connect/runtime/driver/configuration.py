@@ -170,7 +170,7 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
         """What decides about offsets."""
         connector = self.resolved.connector
         return Policy(
-            auto_offset_reset=self.resolved.consumer.get("auto.offset.reset", "earliest"),
+            auto_offset_reset=self.consumer.auto_offset_reset,
             out_of_range=connector.offsets_out_of_range,
             limits=RunLimits(
                 max_records=connector.run_max_records,

@@ -88,14 +88,13 @@ def replay(configuration: RunConfiguration, request: ReplayRequest) -> Replayed:
         UnavailableError, AccessError: Kafka. What was replayed before is remembered.
     """
     _refuse_doubles(configuration, request)
-    connector = configuration.resolved.connector.raw
-    admin = admin_client(client_config.admin_config(_worker(configuration), connector).settings)
+    admin = admin_client(configuration.admin.settings)
     if request.to:
         topics.resolve_topics(admin, [request.to], None)
     if request.dry_run:
         return _Replay(configuration, request, admin, None).run()
-    settings = client_config.producer_config(_worker(configuration), connector).settings
-    writer = TransactionalWriter(settings, f"{configuration.resolved.transactional_id}-dlq-replay")
+    transactional_id = f"{configuration.resolved.transactional_id}-dlq-replay"
+    writer = TransactionalWriter(configuration.producer.settings, transactional_id)
     try:
         consumer_group.ensure_no_live_members(admin, group_of(configuration))
         writer.fence()  # Before the position is read: an older replay cannot move it any more.
@@ -127,11 +126,7 @@ def group_of(configuration: RunConfiguration) -> str:
 
 def queue_reader_settings(configuration: RunConfiguration) -> dict[str, Any]:
     """Settings of a consumer that reads the queue."""
-    return client_config.consumer_config(_worker(configuration), configuration.resolved.connector.raw).settings
-
-
-def _worker(configuration: RunConfiguration) -> dict[str, str]:
-    return {key: str(value) for key, value in configuration.worker.items()}
+    return configuration.consumer.settings
 
 
 def _refuse_doubles(configuration: RunConfiguration, request: ReplayRequest) -> None:
@@ -140,8 +135,8 @@ def _refuse_doubles(configuration: RunConfiguration, request: ReplayRequest) -> 
             f"{request.to} is the dead letter queue itself: its letters would be replayed again and again.",
             suggestion="Name another topic in --to, or leave it out.",
         )
-    isolation = configuration.resolved.consumer.get("isolation.level", "read_committed")
-    if not request.to and isolation != "read_committed":
+    isolation = configuration.consumer.isolation_level
+    if not request.to and isolation != client_config.READ_COMMITTED:
         raise ConfigError(
             f"Connector {configuration.name} reads with isolation.level={isolation}: it would copy what a replay "
             "that fails has written, and copy it again after the next replay.",

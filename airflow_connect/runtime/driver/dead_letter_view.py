@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.kafka import client_config, dead_letters
+from airflow_connect.kafka import dead_letters
 from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.dead_letters import DeadLetter, LetterFilter
 from airflow_connect.runtime.driver.dead_letter_replay import queue_of, queue_reader_settings
@@ -52,8 +52,7 @@ def find_letters(
         UnavailableError, AccessError: Kafka.
     """
     queue = queue_of(configuration)
-    worker = {key: str(value) for key, value in configuration.worker.items()}
-    admin = admin_client(client_config.admin_config(worker, configuration.resolved.connector.raw).settings)
+    admin = admin_client(configuration.admin.settings)
     ranges = dead_letters.find_ranges(admin, queue)
     matching = 0
     kept: deque[DeadLetter] = deque(maxlen=limit)

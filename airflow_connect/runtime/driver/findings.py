@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.resolved_config import connector_definition
+from airflow_connect.kafka import client_config
 
 if TYPE_CHECKING:
     from airflow_connect.api.config import ConfigDef, ConfigValue, UnknownKey
@@ -67,6 +68,7 @@ def of_resolved(
     for config in (resolved.connector, resolved.worker):
         found += [remark(key.name, key.reason, "ignored") for key in config.ignored]
         found += [unknown(key) for key in config.unknown]
+    found += [remark(key.name, key.reason, "ignored") for key in client_config.keys_without_prefix(worker)]
     return found
 
 

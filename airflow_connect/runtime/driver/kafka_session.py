@@ -8,7 +8,7 @@ from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, view_of
-from airflow_connect.kafka import client_config, consumer_group, dead_letter_queue, runs_topic, topics, watermarks
+from airflow_connect.kafka import consumer_group, dead_letter_queue, runs_topic, topics, watermarks
 from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
@@ -25,24 +25,21 @@ class KafkaSession(ClusterSession):
 
     def __init__(self, configuration: RunConfiguration) -> None:
         """Opens nothing; `with` does."""
-        super().__init__(configuration.worker, configuration.resolved.connector.raw)
+        super().__init__(configuration)
         self._config = configuration.resolved
 
     @property
     def journal(self) -> Journal:
         """The connector's journal; made on first use, because it creates the runs topic."""
         if self._journal is None:
-            worker, producer = (
-                self._config.worker,
-                client_config.producer_config(self._worker, self._connector).settings,
-            )
+            worker, producer = self._config.worker, self._clients.producer.settings
             topic = runs_topic.ensure(
                 self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor
             )
             self._group = consumer_group.group_metadata(self._config.consumer_group, producer)
             clients = JournalClients(
                 admin=self.admin,
-                reader_settings=client_config.consumer_config(self._worker, self._connector).settings,
+                reader_settings=self._clients.consumer.settings,
                 writer=TransactionalWriter(producer, self._config.transactional_id),
                 topic=topic,
                 group=self._group,
@@ -56,9 +53,8 @@ class KafkaSession(ClusterSession):
         topic = runs_topic.find(self.admin, worker.runs_topic)
         if topic is None:
             return JournalView()
-        settings = client_config.consumer_config(self._worker, self._connector).settings
         name = self._config.connector.name
-        return view_of(name, runs_topic.read(self.admin, settings, topic, name))
+        return view_of(name, runs_topic.read(self.admin, self._clients.consumer.settings, topic, name))
 
     def refuse_live_workers(self) -> None:
         """Refuse to go on while somebody else runs the connector (invariant 9).
@@ -104,10 +100,9 @@ class KafkaSession(ClusterSession):
         """
         found = self._topics()
         tps = [TopicPartition(name, p) for name, info in sorted(found.items()) for p in range(info.partitions)]
-        isolation = self._config.consumer.get("isolation.level", watermarks.READ_COMMITTED)
         # Asked for first: what is below a high watermark and not below the stable end that is seen later is open.
         written = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
-        end = watermarks.latest_offsets(self.admin, tps, isolation)
+        end = watermarks.latest_offsets(self.admin, tps, self._clients.consumer.isolation_level)
         committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
         beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
         first_later: dict[TopicPartition, int] = {}

@@ -39,10 +39,9 @@ def offline_problems(
         except ConfigError as error:
             yield _of_converter(key, error)
     told = set()
-    text = {key: str(value) for key, value in worker.items()}
     for settings in (client_config.consumer_config, client_config.producer_config, client_config.admin_config):
         try:
-            settings(text, resolved.connector.raw)
+            settings(worker, resolved.connector.raw)
         except ConfigError as error:
             # What all clients share is wrong in all of them.
             if error.config_path not in told:

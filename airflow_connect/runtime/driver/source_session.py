@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.errors import NotStoppedError
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
 from airflow_connect.kafka import (
-    client_config,
     compacted_topics,
     config_topic,
     consumer_group,
@@ -37,7 +36,7 @@ class SourceSession(ClusterSession):
 
     def __init__(self, configuration: SourceConfiguration) -> None:
         """Opens nothing; `with` does."""
-        super().__init__(configuration.worker, configuration.resolved.connector.raw)
+        super().__init__(configuration)
         self._config = configuration.resolved
         self._writer: TransactionalWriter | None = None
         self._partitions: dict[str, int] = {}
@@ -172,7 +171,7 @@ class SourceSession(ClusterSession):
         ]
 
     def _producer_settings(self) -> dict[str, Any]:
-        return client_config.producer_config(self._worker, self._connector).settings
+        return self._clients.producer.settings
 
     def _reader_settings(self) -> dict[str, Any]:
-        return client_config.consumer_config(self._worker, self._connector).settings
+        return self._clients.consumer.settings

@@ -73,7 +73,7 @@ class _Work:
     task: int
     attempt: int
     config: ResolvedSourceConfig
-    worker: Mapping[str, str] = field(repr=False)
+    worker: Mapping[str, Any] = field(repr=False)
     started: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -81,8 +81,7 @@ class _Work:
         if settings.source is None:
             raise TypeError("A task of a source needs the settings of a source.")
         config = load_source_config(settings.connector, settings.worker)
-        worker = {key: str(value) for key, value in settings.worker.items()}
-        return cls(settings, settings.source, task, attempt, config, worker)
+        return cls(settings, settings.source, task, attempt, config, settings.worker)
 
     def run(self) -> TaskReport:
         connector = self.config.connector

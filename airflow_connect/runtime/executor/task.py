@@ -78,7 +78,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
     open_task = load_role(config.connector.connector, "task_role")
     sink: SinkWriter | None = None
     progress = ProgressSender(settings.progress, plan.task, attempt)
-    consumer = consumer_config({k: str(v) for k, v in settings.worker.items()}, config.connector.raw)
+    consumer = consumer_config(settings.worker, config.connector.raw)
     reader = RangeReader(consumer.settings, list(plan.ranges))
     try:
         sink = open_task(replace(context, check_each=way.check_each), plan.ranges)

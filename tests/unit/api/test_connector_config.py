@@ -26,7 +26,6 @@ def test_from_config_minimal_has_connects_defaults() -> None:
     assert (config.flush_on_end, config.delivery_guarantee, config.offsets_out_of_range) == (True, "exactly_once", "")
     assert (config.run_max_records, config.run_max_bytes, config.run_max_seconds) == (0, 0, 0)
     assert config.run_until_timestamp_ms is None
-    assert config.consumer_group == "connect-meetups"
     assert (config.ignored, config.unknown) == ((), ())
 
 
@@ -58,7 +57,7 @@ def test_from_config_every_key_reaches_its_attribute() -> None:
     assert config.value_converter.settings == {"schemas.enable": "false", "converter.type": "value"}
     assert config.header_converter.settings == {"converter.type": "header"}
     assert config.header_converter.plugin.path.endswith(":StringConverter")
-    assert (config.consumer_group, config.producer_override) == ("g", {"linger.ms": "5"})
+    assert (config.consumer_override, config.producer_override) == ({"group.id": "g"}, {"linger.ms": "5"})
     assert (config.consumer_override, config.admin_override) == ({"group.id": "g"}, {"retries": "2"})
     assert pickle.loads(pickle.dumps(config)) == config
 

@@ -31,14 +31,10 @@ def test_load_converters_connectors_win_and_do_not_inherit_settings() -> None:
     assert resolved.header_converter.plugin.path.endswith(":SimpleHeaderConverter")
 
 
-def test_load_client_settings_are_layered() -> None:
-    resolved = load({"consumer.override.client.rack": "own", "producer.override.acks": "all"})
-    assert resolved.consumer == {"bootstrap.servers": "b:1", "security.protocol": "SSL", "client.rack": "own"}
-    assert resolved.producer == {
-        "bootstrap.servers": "b:1", "security.protocol": "SSL", "linger.ms": "1", "acks": "all",
-    }  # fmt: skip
-    assert resolved.admin == {"bootstrap.servers": "b:1", "security.protocol": "SSL"}
+def test_load_names_of_group_and_transactional_id_are_kafka_connects() -> None:
+    resolved = load()
     assert (resolved.consumer_group, resolved.transactional_id) == ("connect-m", "airflow-connect-m")
+    assert load({"consumer.override.group.id": "own"}, {"consumer.group.id": "w"}).consumer_group == "own"
 
 
 def test_load_no_converter_anywhere_says_what_to_set() -> None:

@@ -30,7 +30,6 @@ def test_from_properties_minimal_has_defaults() -> None:
     assert worker.header_converter.settings == {"converter.type": "header"}
     assert (worker.runs_topic, worker.runs_replication_factor, worker.runs_partitions) == ("connect-runs", 3, 5)
     assert worker.override_policy.name == "All"
-    assert worker.client_settings == {"bootstrap.servers": "b1:9092,b2:9092"}
 
 
 def test_from_properties_sample_file_of_kafka_is_accepted_and_its_rest_reported() -> None:
@@ -38,7 +37,6 @@ def test_from_properties_sample_file_of_kafka_is_accepted_and_its_rest_reported(
     assert worker.group_id == "connect-cluster"
     assert worker.value_converter is not None
     assert worker.value_converter.settings == {"schemas.enable": "true", "converter.type": "value"}
-    assert worker.client_settings == {"bootstrap.servers": "localhost:9092"}
     kept = {"bootstrap.servers", "group.id"} | {k for k in CONNECT_DISTRIBUTED if ".converter" in k}
     kept |= {k for k in CONNECT_DISTRIBUTED if k.startswith(("offset.", "config.storage."))}
     assert (worker.sources.offsets_topic, worker.sources.offsets_replication_factor) == ("connect-offsets", 1)
@@ -57,23 +55,15 @@ def test_from_properties_minimal_sources_are_copied_exactly_once() -> None:
         WorkerConfig.from_properties({**MINIMAL, "exactly.once.source.support": "on"})
 
 
-def test_from_properties_settings_go_to_their_clients() -> None:
+def test_from_properties_settings_of_spark_providers_and_policy_are_typed() -> None:
     worker = WorkerConfig.from_properties(
         {
-            **MINIMAL, "security.protocol": "SASL_SSL", "sasl.password": "geheim", "ssl.ca.location": "/ca",
-            "debug": "all", "consumer.fetch.min.bytes": 5, "producer.linger.ms": 1, "admin.retries": 2,
-            "spark.master": "local[2]",
+            **MINIMAL, "sasl.password": "geheim", "spark.master": "local[2]",
             "config.providers": "file",
             "config.providers.file.class": "x",
             "connector.client.config.override.policy": "none",
         }
     )  # fmt: skip
-    assert worker.client_settings == {
-        "bootstrap.servers": "b1:9092,b2:9092", "security.protocol": "SASL_SSL", "sasl.password": "geheim",
-        "ssl.ca.location": "/ca", "debug": "all",
-    }  # fmt: skip
-    assert worker.consumer_settings == {"fetch.min.bytes": "5"}
-    assert (worker.producer_settings, worker.admin_settings) == ({"linger.ms": "1"}, {"retries": "2"})
     assert worker.spark == {"spark.master": "local[2]"}
     assert worker.config_providers == {"config.providers": "file", "config.providers.file.class": "x"}
     assert worker.override_policy.name == "None"
