@@ -6,7 +6,7 @@ is required there has the name here that its sample files give it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ OFFSET_FLUSH_INTERVAL_MS = "offset.flush.interval.ms"
 EXACTLY_ONCE_SOURCES = "exactly.once.source.support"
 TOPIC_CREATION_ENABLE = "topic.creation.enable"
 
+BROKER_DEFAULT = -1
+CONNECT_REPLICATION_FACTOR = 3
+"""Kafka Connect's default for the topics of its distributed workers."""
 DISABLED, PREPARING, ENABLED = "disabled", "preparing", "enabled"
 _GROUP = "Sources"
 
@@ -53,15 +56,22 @@ class SourceWorkerConfig:
     creates_topics: bool
 
     @classmethod
-    def from_parsed(cls, parsed: Mapping[str, Any]) -> SourceWorkerConfig:
-        """From the typed values of `source_worker_keys`."""
+    def from_parsed(cls, parsed: Mapping[str, Any], given: Collection[str]) -> SourceWorkerConfig:
+        """From the typed values of `source_worker_keys`; `given`: keys that the worker has."""
+
+        def factor(key: str, topic: str) -> int:
+            if parsed[key] is not None:
+                return int(parsed[key])
+            # Whoever names the topic has a distributed worker of Kafka Connect, or wants what it would make.
+            return CONNECT_REPLICATION_FACTOR if topic in given else BROKER_DEFAULT
+
         return cls(
             offsets_topic=parsed[OFFSETS_TOPIC],
             offsets_partitions=parsed[OFFSETS_PARTITIONS],
-            offsets_replication_factor=parsed[OFFSETS_REPLICATION_FACTOR],
+            offsets_replication_factor=factor(OFFSETS_REPLICATION_FACTOR, OFFSETS_TOPIC),
             offsets_file=parsed[OFFSETS_FILE] or "",
             config_topic=parsed[CONFIG_TOPIC],
-            config_replication_factor=parsed[CONFIG_REPLICATION_FACTOR],
+            config_replication_factor=factor(CONFIG_REPLICATION_FACTOR, CONFIG_TOPIC),
             offset_flush_interval_ms=parsed[OFFSET_FLUSH_INTERVAL_MS],
             exactly_once=parsed[EXACTLY_ONCE_SOURCES] != DISABLED,
             creates_topics=parsed[TOPIC_CREATION_ENABLE],
@@ -71,7 +81,9 @@ class SourceWorkerConfig:
 def source_worker_keys() -> list[ConfigKey]:
     """Definitions of the keys."""
     low, medium = Importance.LOW, Importance.MEDIUM
-    factor = Lambda(_check_count, "Positive number, or -1 to use the broker's default")
+    count = Lambda(_check_count, "Positive number, or -1 to use the broker's default")
+    factor = Lambda(_check_factor, "Positive number, or -1 to use the broker's default")
+    unset = "Not set: 3, as in Kafka Connect, where {} is set, else -1."
     return [
         ConfigKey(
             OFFSETS_TOPIC, Type.STRING, "connect-offsets",
@@ -81,11 +93,12 @@ def source_worker_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             OFFSETS_PARTITIONS, Type.INT, 25, "Number of partitions for creating the offsets topic.",
-            factor, low, _GROUP,
+            count, low, _GROUP,
         ),
         ConfigKey(
-            OFFSETS_REPLICATION_FACTOR, Type.SHORT, 3,
-            "Replication factor for creating the offsets topic; -1 uses the broker's default.",
+            OFFSETS_REPLICATION_FACTOR, Type.SHORT, None,
+            f"Replication factor for creating the offsets topic; -1 uses the broker's default."
+            f" {unset.format(OFFSETS_TOPIC)}",
             factor, low, _GROUP,
         ),
         ConfigKey(
@@ -102,8 +115,9 @@ def source_worker_keys() -> list[ConfigKey]:
             NonEmptyString(), medium, _GROUP,
         ),
         ConfigKey(
-            CONFIG_REPLICATION_FACTOR, Type.SHORT, 3,
-            "Replication factor for creating the config topic; -1 uses the broker's default.",
+            CONFIG_REPLICATION_FACTOR, Type.SHORT, None,
+            f"Replication factor for creating the config topic; -1 uses the broker's default."
+            f" {unset.format(CONFIG_TOPIC)}",
             factor, low, _GROUP,
         ),
         ConfigKey(
@@ -129,6 +143,11 @@ def source_worker_keys() -> list[ConfigKey]:
 def _check_count(name: str, value: Any) -> None:
     if value is None or (value < 1 and value != -1):
         raise invalid(name, value, "Value must be positive, or -1 to use the broker's default")
+
+
+def _check_factor(name: str, value: Any) -> None:
+    if value is not None:
+        _check_count(name, value)
 
 
 def _check_support(name: str, value: Any) -> None:

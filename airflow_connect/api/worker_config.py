@@ -21,7 +21,7 @@ from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidL
 from airflow_connect.api.config_values import coerce_config, invalid
 from airflow_connect.api.connector_config import ConverterConfig, converter_of
 from airflow_connect.api.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
-from airflow_connect.api.source_worker_keys import SourceWorkerConfig, source_worker_keys
+from airflow_connect.api.source_worker_keys import BROKER_DEFAULT, SourceWorkerConfig, source_worker_keys
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 GROUP_ID = "group.id"
@@ -107,8 +107,8 @@ def _runs_keys() -> list[ConfigKey]:
             NonEmptyString(), Importance.HIGH, "Runs",
         ),
         ConfigKey(
-            RUNS_REPLICATION_FACTOR, Type.SHORT, 3,
-            "Replication factor for creating the runs topic; -1 uses the broker's default.",
+            RUNS_REPLICATION_FACTOR, Type.SHORT, BROKER_DEFAULT,
+            "Replication factor for creating the runs topic; -1 uses the broker's default, default.replication.factor.",
             Lambda(_check_replication, "Positive number, or -1 to use the broker's default"),
             Importance.LOW, "Runs",
         ),
@@ -221,7 +221,7 @@ class WorkerConfig:
             override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
             spark={name: value for name, value in text.items() if name.startswith("spark.")},
             config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
-            sources=SourceWorkerConfig.from_parsed(parsed),
+            sources=SourceWorkerConfig.from_parsed(parsed, text),
             ignored=tuple(definition.ignored_keys(text)),
             unknown=_misspelt(definition, text),
         )

@@ -353,11 +353,7 @@ def _translate_rest(code: int, text: str, inner: KafkaError, doing: str) -> Conn
             suggestion="Raise max.message.bytes of the topic and producer.override.max.request.size.",
         )
     if code in _BAD_CONFIG:
-        few = code == KafkaError.INVALID_REPLICATION_FACTOR
-        hint = "Set runs.storage.replication.factor to the number of brokers, or to -1 for their default."
-        key = "runs.storage.replication.factor" if few else ""
-        message = f"Kafka refused a setting while {doing}: {text}."
-        return ConfigError(message, code="kafka.config", suggestion=hint if few else "", config_path=key)
+        return ConfigError(f"Kafka refused a setting while {doing}: {text}.", code="kafka.config")
     if code == KafkaError.UNSUPPORTED_VERSION or code == KafkaError._UNSUPPORTED_FEATURE:
         return ConfigError(
             f"The Kafka cluster is too old while {doing}: {text}.",

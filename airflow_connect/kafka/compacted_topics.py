@@ -68,7 +68,14 @@ def ensure(admin: Admin, wanted: CompactedTopic) -> int:
     configs = admin.describe_configs([resource], request_timeout=API_TIMEOUT_S)[resource]
     found = partition_count(admin, wanted.name)
     if found is None:
-        create(admin, wanted.name, wanted.partitions, wanted.replication_factor, {"cleanup.policy": "compact"})
+        create(
+            admin,
+            wanted.name,
+            wanted.partitions,
+            wanted.replication_factor,
+            {"cleanup.policy": "compact"},
+            config_path=wanted.config_path.removesuffix("topic") + "replication.factor",
+        )
         return wait_until_visible(admin, wanted.name)
     _check_policy(configs, wanted)
     return found

@@ -28,7 +28,7 @@ def test_from_properties_minimal_has_defaults() -> None:
     assert (worker.key_converter, worker.value_converter) == (None, None)
     assert worker.header_converter.plugin.path.endswith(":SimpleHeaderConverter")
     assert worker.header_converter.settings == {"converter.type": "header"}
-    assert (worker.runs_topic, worker.runs_replication_factor, worker.runs_partitions) == ("connect-runs", 3, 5)
+    assert (worker.runs_topic, worker.runs_replication_factor, worker.runs_partitions) == ("connect-runs", -1, 5)
     assert worker.override_policy.name == "All"
 
 
@@ -48,7 +48,11 @@ def test_from_properties_sample_file_of_kafka_is_accepted_and_its_rest_reported(
 def test_from_properties_minimal_sources_are_copied_exactly_once() -> None:
     sources = WorkerConfig.from_properties(MINIMAL).sources
     assert (sources.exactly_once, sources.creates_topics, sources.offsets_file) == (True, True, "")
-    assert (sources.offsets_partitions, sources.offsets_replication_factor) == (25, 3)
+    assert (sources.offsets_partitions, sources.offsets_replication_factor) == (25, -1)
+    # As in Kafka Connect where the file is one of its distributed workers.
+    named = {"offset.storage.topic": "o", "config.storage.topic": "c", "config.storage.replication.factor": "2"}
+    distributed = WorkerConfig.from_properties({**MINIMAL, **named}).sources
+    assert (distributed.offsets_replication_factor, distributed.config_replication_factor) == (3, 2)
     disabled = WorkerConfig.from_properties({**MINIMAL, "exactly.once.source.support": "disabled"})
     assert not disabled.sources.exactly_once
     with pytest.raises(ConfigError, match="must be one of: disabled, preparing, enabled"):
