@@ -12,13 +12,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from airflow_connect.devstack.java_server import JavaServer
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.process import log_tail
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.kafka_data import TopicProducer, create_topic
+from tests.support.searching import choose_seed, load_profile, repeat_command
 
 if TYPE_CHECKING:
     from airflow_connect.devstack.hdfs import HdfsCluster
@@ -29,22 +29,35 @@ MakeTopic = Callable[..., str]
 # Tests start a thousand processes; each would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The same examples every time, so that a failure belongs to the change at hand; `make soak` looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("searching", derandomize=False, deadline=None)
-settings.load_profile("searching" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "repeatable")
+load_profile()
 
 
 _shared_servers: list[JavaServer] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed before Hypothesis asks for it."""
+    choose_seed(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the seed of the property tests."""
+    return f"property tests: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say with a failure which of the shared servers is gone, and why: every test after that fails as well."""
+    """Say with a failure how to repeat its search, and which of the shared servers is gone, and why.
+
+    Every test after the end of a server fails as well.
+    """
     report = yield
     if report.failed:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            report.sections.append(("the same examples again", repeat_command(item.config, item.nodeid)))
         gone = [server for server in _shared_servers if not server.is_running]
         report.sections += [(f"{server.name} has ended by itself", log_tail(server.log_path)) for server in gone]
     return report

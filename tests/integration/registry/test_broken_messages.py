@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.errors import DataError
 from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
 from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
+from tests.support.searching import examples
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry
@@ -71,7 +72,7 @@ def test_any_bytes_as_protobuf_are_a_value_or_a_data_error(
     converter = _converter(ProtobufConverter, schema_registry)
     outcomes = set()
 
-    @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(PIECES, max_size=6).map(b"".join))
     def check(data: bytes) -> None:
         try:
@@ -90,7 +91,7 @@ def test_any_json_is_a_value_or_a_data_error(schema_registry: Registry, unique_n
     converters[1].configure({"schema.registry.url": schema_registry.url, "json.fail.invalid.schema": "true"})
     outcomes = set()
 
-    @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
     @given(VALUES.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=12))
     def check(data: bytes) -> None:
         for converter in converters:

@@ -22,6 +22,7 @@ from airflow_connect.connectors.storage.opening import open_task_plan
 from airflow_connect.connectors.storage.sink_task import StorageSinkTask
 from tests.integration.s3_sink.fake_store import MemoryStager
 from tests.integration.s3_sink.slow_writer import Row, SlowWriter, expected_keys, slow_compact_copy
+from tests.support.searching import examples
 
 HOUR_MS = 3_600_000
 START_MS = 1_700_000_000_000 // HOUR_MS * HOUR_MS
@@ -138,7 +139,7 @@ def logs(draw: st.DrawFn) -> list[Row]:
     max_open=st.sampled_from([-1, 1, 2]),
     cuts=st.lists(st.integers(1, 80), max_size=6),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_runs_that_leave_unfilled_files_give_the_objects_of_one_long_running_sink(
     rows: list[Row], flush_size: int, interval: int, change_rotates: bool, max_open: int, cuts: list[int]
 ) -> None:
@@ -164,7 +165,7 @@ def test_runs_that_leave_unfilled_files_give_the_objects_of_one_long_running_sin
     mode=st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]),
     cuts=st.lists(st.integers(1, 80), max_size=4),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_schema_changes_end_files_where_a_long_running_sink_ends_them(
     rows: list[Row], flush_size: int, mode: str, cuts: list[int]
 ) -> None:
@@ -185,7 +186,7 @@ def test_schema_changes_end_files_where_a_long_running_sink_ends_them(
     mode=st.sampled_from(["NONE", "BACKWARD", "FORWARD", "FULL"]),
     cuts=st.lists(st.integers(1, 80), max_size=3),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_compact_files_are_piles_that_each_run_cuts(
     rows: list[Row], flush_size: int, mode: str, cuts: list[int]
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.json_converter import JsonConverter
+from tests.support.searching import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(['"', "\\", "\x7f", "\n", "😀"])
 KINDS: dict[Type, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -50,7 +51,7 @@ def structs(draw: st.DrawFn) -> tuple[Schema, pa.Array]:
     return schema, pa.StructArray.from_arrays(columns, names).slice(draw(st.integers(0, count - 1)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(structs(), st.sampled_from(["true", "false"]))
 def test_structs_of_scalars_are_the_same_text(found: tuple[Schema, pa.Array], envelope: str):
     schema, values = found

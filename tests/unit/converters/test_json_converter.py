@@ -13,6 +13,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.json_converter import JsonConverter, plain_json
 from tests.support.ids import shown
+from tests.support.searching import examples
 
 RSVP = s.struct(
     ("id", s.INT64),
@@ -111,7 +112,7 @@ payloads = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(leaf_schemas, min_size=1, max_size=3).map(
         lambda f: {"type": "struct", "fields": [{**x, "field": "abc"[i]} for i, x in enumerate(f)]}

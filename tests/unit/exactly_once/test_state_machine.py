@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from airflow_connect.api.errors import FencedError, PublishConflictError, StagedFileLostError, UnavailableError
 from airflow_connect.api.offsets import TopicPartition
+from tests.support.searching import examples
 from tests.unit.exactly_once.model import (
     CRASH,
     CRASH_AFTER,
@@ -163,7 +164,7 @@ class CommitProtocol(RuleBasedStateMachine):
 
 
 CommitProtocol.TestCase.settings = settings(
-    max_examples=300,
+    max_examples=examples(300),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

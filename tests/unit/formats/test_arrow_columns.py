@@ -14,6 +14,7 @@ from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.formats.arrow_columns import file_columns
 from airflow_connect.formats.arrow_schema import ArrowMapping
 from airflow_connect.formats.parquet import ValueColumns
+from tests.support.searching import examples
 from tests.unit.formats.connect_columns import column, has_map
 from tests.unit.formats.connect_values import schema_and_values, struct_schemas
 
@@ -29,7 +30,7 @@ def _expected(schema: Schema, values: list[Any]) -> pa.RecordBatch:
     return ValueColumns(schema, columns, MAPPING.transform(schema), "ParquetFormat").batch(values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(schema_and_values(struct_schemas))
 def test_columns_of_any_schema_equal_those_of_values(drawn: tuple[Schema, list[Any]]) -> None:
     schema, values = drawn

@@ -19,6 +19,7 @@ from airflow_connect.api.errors import ConfigError, DataError, SchemaError
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.formats.avro import BLOCK_BYTES, AvroFormat
 from airflow_connect.formats.format import Format
+from tests.support.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values
 
 EVENT = s.struct(
@@ -72,7 +73,7 @@ def raw_logical_types(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("raw_logical_types")
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(schema_and_values(), st.sampled_from(["null", "deflate", "bzip2"]), st.booleans())
 def test_avro_file_of_any_schema_reads_back_equal(
     made: tuple[Schema, list[Any]], codec: str, connect_meta_data: bool

@@ -19,6 +19,7 @@ from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.formats.avro import BLOCK_BYTES, AvroFormat, RecordWriter
 from airflow_connect.formats.avro_columns import record_writer, varints
+from tests.support.searching import examples
 from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import Sink, schema_and_values
 
@@ -48,7 +49,7 @@ def _has_odd_part(schema: Schema) -> bool:
     return schema.type in (Type.MAP, Type.ARRAY) or any(map(_has_odd_part, parts))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(schema_and_values())
 def test_records_of_any_schema_are_those_of_values(drawn: tuple[Schema, list[Any]]) -> None:
     schema, values = drawn
@@ -66,7 +67,7 @@ def test_records_of_any_schema_are_those_of_values(drawn: tuple[Schema, list[Any
     assert b"".join(encoded.to_pylist()) == b"".join(data for _, data in reference.encode(values))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, -1, 63, 64, -64, -65, 2**63 - 1, -(2**63)])))
 def test_numbers_are_written_as_fastavro_writes_them(numbers: list[int]) -> None:
     expected = []

@@ -16,6 +16,7 @@ from airflow_connect.api.errors import ConfigError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.formats.compression import PIECE_BYTES, GzipStream, compress_whole
 from airflow_connect.formats.spill import SpillArea
+from tests.support.searching import examples
 from tests.unit.formats.connect_values import Sink
 
 LEVELS = range(-1, 10)
@@ -72,7 +73,7 @@ def test_gzip_unknown_level_is_a_config_error(level: int) -> None:
     assert raised.value.config_path == "s3.compression.level"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(
     st.lists(st.tuples(st.integers(0, 2 * PIECE_BYTES + 9), st.booleans()), max_size=8),
     st.sampled_from([-1, 0, 6]),

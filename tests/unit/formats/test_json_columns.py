@@ -14,6 +14,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.json_writer import WriterOptions, value_writer
 from airflow_connect.formats.json_columns import JsonColumnWriter
+from tests.support.searching import examples
 from tests.unit.formats.connect_columns import column, has_map
 from tests.unit.formats.connect_values import schema_and_values
 
@@ -31,7 +32,7 @@ def _expected(schema: Schema, values: list[Any], options: WriterOptions = BASE64
     return [(write(value) + "\n").encode() for value in values]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(schema_and_values(), st.booleans())
 def test_lines_of_any_schema_without_maps_equal_those_of_values(drawn: tuple[Schema, list[Any]], numeric: bool) -> None:
     schema, values = drawn
@@ -44,19 +45,19 @@ def test_lines_of_any_schema_without_maps_equal_those_of_values(drawn: tuple[Sch
     assert _lines(schema, values, options) == _expected(schema, values, options)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.floats() | st.floats(1e-4, 1e8) | st.integers(-(10**8), 10**8).map(float), max_size=20))
 def test_doubles_are_spelled_as_java_spells_them(values: list[float]) -> None:
     assert _lines(s.FLOAT64, values) == _expected(s.FLOAT64, values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(st.floats(width=32) | st.floats(0.0009765625, 2.0**24, width=32), max_size=20))
 def test_floats_are_spelled_as_java_spells_them(values: list[float]) -> None:
     assert _lines(s.FLOAT32, values) == _expected(s.FLOAT32, values)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=("Cs",))) | st.sampled_from(['"', "a\\", "\x7f"])))
 def test_texts_with_and_without_escapes_equal_those_of_values(values: list[str | None]) -> None:
     assert _lines(s.OPTIONAL_STRING, values) == _expected(s.OPTIONAL_STRING, values)

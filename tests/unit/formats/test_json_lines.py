@@ -16,6 +16,7 @@ from airflow_connect.converters.json_converter import JsonConverter
 from airflow_connect.converters.json_documents import schemaless_lines, to_json_lines
 from airflow_connect.formats.json_lines import JsonFormat
 from tests.support.ids import shown
+from tests.support.searching import examples
 
 
 class Sink:
@@ -208,7 +209,7 @@ messages = (
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.lists(messages, max_size=8))
 def test_to_json_lines_equals_converter_then_format(batch: list[bytes]) -> None:
     try:

@@ -16,6 +16,7 @@ from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema
 from airflow_connect.formats.format import Format, check_value
 from airflow_connect.formats.orc import OrcFormat
+from tests.support.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 
 EVENT = s.struct(
@@ -69,7 +70,7 @@ def test_every_type_is_read_back_as_hive_would_see_it():
     assert orc.ORCFile(pa.BufferReader(data)).compression == "ZLIB"
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(schema_and_values(struct_schemas))
 def test_any_values_make_as_many_rows(case):
     schema, values = case

@@ -18,6 +18,7 @@ from airflow_connect.api.errors import ConfigError, DataError, SchemaError, Unav
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.parquet import ParquetFormat
+from tests.support.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 
 EVENT = s.struct(("id", s.INT64), ("city", s.OPTIONAL_STRING), ("at", s.timestamp()), ("ok", s.BOOLEAN))
@@ -72,7 +73,7 @@ def _expected(schema: Schema, value: Any) -> Any:
     return value
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(schema_and_values(struct_schemas))
 def test_parquet_file_of_any_struct_reads_back_equal(made: tuple[Schema, list[Any]]) -> None:
     schema, values = made

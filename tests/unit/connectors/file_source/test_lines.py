@@ -15,6 +15,7 @@ from airflow_connect.connectors.file_source.content import open_content
 from airflow_connect.connectors.file_source.line_reader import LineReader, LineRules
 from airflow_connect.connectors.file_source.lines import LineFormat, find_line_ends, line_texts
 from airflow_connect.connectors.file_source.places.local import LocalPlace
+from tests.support.searching import examples
 from tests.unit.connectors.file_source.source_runs import file_source
 
 PIECES = st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc", "é".encode(), "😀".encode(), b"\xff", b"\xe2\x82", b" "])
@@ -52,7 +53,7 @@ def test_lines_are_those_of_a_plain_split(data: bytes, block: int, any_terminato
 @pytest.mark.parametrize(
     "encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "latin-1", "cp1252", "shift_jis", "gb18030"]
 )
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from(["a", "é" * 3, "\n", "\r", "\r\n", "x y", "Ċ", "ऊ"]), max_size=30).map("".join))
 def test_other_encodings_split_where_the_text_does(encoding: str, text: str) -> None:
     data = text.encode(encoding, "ignore")
@@ -83,7 +84,7 @@ def test_every_position_behind_a_line_is_one_to_go_on_from(data: bytes) -> None:
         assert line_texts(data[position:][: rest.consumed], rest, form).to_pylist() == texts[index + 1 :]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(BYTES, st.integers(1, 4), st.integers(1, 6))
 def test_run_that_dies_after_any_batch_loses_and_repeats_nothing(data: bytes, batch: int, dies_after: int) -> None:
     from tests.unit.connectors.file_source.source_runs import KilledError
@@ -101,7 +102,7 @@ def test_run_that_dies_after_any_batch_loses_and_repeats_nothing(data: bytes, ba
         assert source.values == expected(data + b"\n")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.sampled_from([b"line", b"\n", b"\r\n", b"\r", "é".encode()]), max_size=60).map(b"".join),
     st.integers(1, 40),

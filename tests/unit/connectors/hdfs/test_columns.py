@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
 from airflow_connect.runtime.executor import sink_loop
+from tests.support.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import HDFS, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_column_configurations import (
@@ -41,7 +42,7 @@ NO_UTF8 = st.just(b"\xff{")
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_configuration_stages_the_same_files_on_both_paths(file_format: str, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(VALUES)))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.api.resolved_config import load_connector_config
+from tests.support.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_columns import HOURLY, JSON_LINES
@@ -36,7 +37,7 @@ def directory(key: str) -> str:
     return key.rpartition("/")[0]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     hours=st.lists(st.integers(0, 9), min_size=1, max_size=300),
     flush_size=st.sampled_from([-1, 1, 2, 7, 50, 1000]),
@@ -78,7 +79,7 @@ VERSIONS = {1: avro_messages.message(1, VALUE), 2: avro_messages.message(2, {**V
 
 
 @pytest.mark.parametrize("mode", ["NONE", "BACKWARD", "FORWARD", "FULL"])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     given=st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 2])), min_size=1, max_size=150),
     flush_size=st.sampled_from([1, 5, 1000]),

@@ -14,6 +14,7 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.opening import open_layout
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
+from tests.support.searching import examples
 from tests.unit.connectors.storage.staging import NOW_MS, copy
 from tests.unit.connectors.storage.test_columns import HOURLY, JSON_LINES, ODD
 
@@ -61,7 +62,7 @@ def batches(draw: st.DrawFn) -> list[list[KafkaRecord]]:
     return found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_both_paths_find_the_same_times_and_the_same_late_records(data: st.DataObject) -> None:
     config = {**COMPLETE, **data.draw(CONFIGS), **data.draw(LATE)}

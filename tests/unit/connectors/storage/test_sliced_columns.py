@@ -31,6 +31,7 @@ from airflow_connect.formats.orc import OrcFormat
 from airflow_connect.formats.parquet import ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
 from airflow_connect.formats.string_lines import StringFormat
+from tests.support.searching import examples
 from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 
@@ -216,7 +217,7 @@ def test_columns_of_other_types_are_refused(file_format: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["orc", "parquet"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(drawn=schema_and_values(struct_schemas), data=st.data())
 def test_slices_of_any_schema_are_read_back(name: str, drawn: tuple[Schema, list[Any]], data: st.DataObject) -> None:
     file_format, read = FORMATS[name]

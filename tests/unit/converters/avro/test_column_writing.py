@@ -14,6 +14,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.registry.avro_converter import AvroConverter
 from tests.support.columns import arrow_type, struct_records, to_columns, values_of
+from tests.support.searching import examples
 from tests.unit.converters.registry.registry_double import RegistryDouble
 
 SCALARS = (
@@ -56,7 +57,7 @@ def plain_structs(draw: st.DrawFn, depth: int = 2) -> Schema:
     return schemas.struct(*fields)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data(), plain_structs())
 def test_structs_are_the_same_bytes(registry: RegistryDouble, data: st.DataObject, schema: Schema) -> None:
     values = data.draw(st.lists(values_of(schema), min_size=1, max_size=6))
@@ -70,7 +71,7 @@ def test_structs_are_the_same_bytes(registry: RegistryDouble, data: st.DataObjec
     assert written.to_pylist() == one_by_one(avro, schema, values[first:])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(struct_records(), st.sampled_from(["true", "false"]))
 def test_what_is_written_of_any_schema_is_the_same(registry: RegistryDouble, records: list[Any], ignores: str) -> None:
     avro = converter(registry, ignore_default_for_nullables=ignores)

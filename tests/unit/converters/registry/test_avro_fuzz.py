@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.errors import DataError
 from airflow_connect.converters.registry.avro_converter import AvroConverter
+from tests.support.searching import examples
 from tests.unit.converters.avro.avro_schemas import Made, encoded, records
 from tests.unit.converters.registry.registry_double import RegistryDouble
 
@@ -71,7 +72,7 @@ def test_to_connect_good_message_is_its_value(converter: AvroConverter) -> None:
     assert str(found["money"]) == "0.07"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.data())
 def test_both_forms_random_schemas_give_equal_schemas_and_values(data: st.DataObject) -> None:
     avro_type, values = data.draw(records(Made(columnar=False)))

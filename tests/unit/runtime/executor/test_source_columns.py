@@ -38,6 +38,7 @@ from airflow_connect.transforms.predicates import TopicNameMatches
 from airflow_connect.transforms.regex_router import RegexRouter
 from airflow_connect.transforms.replace_field import ReplaceField
 from airflow_connect.transforms.timestamp_converter import TimestampConverter
+from tests.support.searching import examples
 
 STRING = Schema(Type.STRING)
 
@@ -187,7 +188,7 @@ CHAINS: dict[str, Callable[[], list[Stage]]] = {
 
 
 @pytest.mark.parametrize("name", CHAINS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(ROWS, st.sampled_from([None, 1_700_000_000_123]))
 def test_transformed_columns_are_what_each_record_gives(
     name: str, rows: list[dict[str, Any]], now_ms: int | None

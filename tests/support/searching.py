@@ -1,0 +1,75 @@
+"""Property tests search with a seed of their own for every day, and repeat what they found with that seed.
+
+One day's runs are equal, in all processes, so that a failure can be looked at again; the next day looks elsewhere. The
+seed stands in pytest's header and beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES
+multiplies the examples of every property test.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import shlex
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants, constants_from_module
+
+EXAMPLES = "AIRFLOW_CONNECT_EXAMPLES"
+SOAK = "AIRFLOW_CONNECT_SOAK"
+_FACTOR = int(os.environ.get(EXAMPLES, "1"))
+_PACKAGE = Path(__file__).parents[2] / "airflow_connect"
+
+
+def examples(count: int) -> int:
+    """`max_examples` of a test that has `count` in `make test`."""
+    return count * _FACTOR
+
+
+def load_profile() -> None:
+    """Settings of all property tests."""
+    settings.register_profile(
+        "seeded",
+        max_examples=examples(100),
+        # The seed is all that decides, not what an earlier run has left on the disk, nor how busy the machine is.
+        derandomize=False,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
+    settings.load_profile("seeded")
+    # Hypothesis tries constants of the modules that are loaded by then, so that a test alone would see other examples
+    # than within its session.
+    providers._get_local_constants = _constants_of_the_package
+
+
+@cache
+def _constants_of_the_package() -> Constants:
+    found = Constants()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        module = ModuleType(path.stem)
+        module.__file__ = str(path)
+        found |= constants_from_module(module)
+    return providers._local_constants | found  # which sorts them
+
+
+def choose_seed(config: pytest.Config) -> None:
+    """Set the seed of a session, unless the command line has; pytest-xdist hands it on to its workers."""
+    if config.option.hypothesis_seed is None:
+        today = dt.datetime.now(dt.UTC).date()
+        seed = random.randrange(10**9) if os.environ.get(SOAK) else int(f"{today:%Y%m%d}")
+        config.option.hypothesis_seed = str(seed)
+
+
+def repeat_command(config: pytest.Config, nodeid: str) -> str:
+    """The command that runs one test with the examples of this session."""
+    variables = "".join(f"{name}={os.environ[name]} " for name in (EXAMPLES, SOAK) if os.environ.get(name))
+    return (
+        f"{variables}.venv/bin/python -m pytest {shlex.quote(nodeid)} --hypothesis-seed={config.option.hypothesis_seed}"
+    )
