@@ -66,7 +66,7 @@ class Published:
         """
         if not self.conflicts:
             return self.outcomes
-        first = self.conflicts[0]
+        first = min(self.conflicts, key=lambda error: error.message)  # Not by chance: they come from many threads.
         if len(self.conflicts) == 1:
             raise first
         raise PublishConflictError(

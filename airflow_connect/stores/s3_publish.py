@@ -5,7 +5,10 @@ Failure stories that the order of checks answers:
    published.
 2. A lifecycle rule aborted the upload. Complete says NoSuchUpload and HEAD finds nothing: lost, to be copied
    again.
-3. Somebody else wrote the key. 412, and HEAD shows a stranger: a conflict for people; nothing is overwritten.
+3. Another program wrote the key. 412, and HEAD shows a foreign object: a conflict for people; nothing is overwritten.
+   Where `behavior.on.foreign.objects=replace` says so, Complete is repeated with `If-Match` and the ETag that HEAD
+   showed: 412 now means that the object has changed since, and its writer lives: a conflict. A lost reply is 1, for
+   our object has another ETag. An object that carries `connect-file-id` is one of ours and never replaced.
 4. A run that was thought dead publishes again, late. As 1: the same bytes stay where they are.
 MinIO answers 404 to a repeated Complete, Amazon 200 for a while, s3proxy 200: all three end in the same
 outcome.
@@ -27,7 +30,7 @@ from airflow_connect.stores.s3_errors import (
     Refusal,
     error_for,
 )
-from airflow_connect.stores.s3_etag import FILE_ID, is_same_object, parts_of
+from airflow_connect.stores.s3_etag import FILE_ID, OFFSETS, RUN_ID, is_same_object, parts_of
 from airflow_connect.stores.s3_preflight import check_bucket
 from airflow_connect.stores.s3_requests import PUBLISH_RETRIES, ObjectFacts, S3Requests
 from airflow_connect.stores.s3_settings import S3Settings
@@ -35,6 +38,17 @@ from airflow_connect.stores.s3_transport import S3Transport
 from airflow_connect.stores.store import LeftOver, Outcome
 
 log = logging.getLogger(__name__)
+
+FOREIGN_OBJECTS = "behavior.on.foreign.objects"
+_TAKE_OVER = (
+    "If a Kafka Connect worker wrote it and was killed before it committed the offsets, run once with "
+    f"{FOREIGN_OBJECTS}=replace: the object is overwritten with the same records. Else move it away and run again."
+)
+_TWO_OF_OURS = (
+    "Nothing replaces it. Two connectors write to the same names, or offsets were set back: move the object away, or "
+    "give this connector another topics.dir, and run again."
+)
+_STILL_ALIVE = "Stop the program that writes it, a Kafka Connect worker perhaps, and run again."
 
 LOOKS_BEFORE_LOST = 3
 """Where another publisher is just completing the same upload, it can be gone before its object can be seen."""
@@ -57,11 +71,18 @@ class S3Publisher:
         self._requests = S3Requests(self._transport)
         # Some look-alikes do not know If-None-Match on Complete; one 501 is enough to stop asking.
         self._server_checks_absence = settings.conditional_writes
+        self.replaced: list[str] = []
+        """Keys under which a foreign object was replaced."""
 
     @property
     def may_have_twins(self) -> bool:
         """Whether the preflight's upload may have been made twice."""
         return self._requests.may_have_twins
+
+    @property
+    def replaces_foreign(self) -> bool:
+        """Whether foreign objects may be replaced."""
+        return self._settings.replace_foreign
 
     def preflight(self) -> None:
         """Check address, credentials, bucket, region and permissions, with four requests.
@@ -106,6 +127,10 @@ class S3Publisher:
                     seen.add(identity)
                     yield LeftOver(upload.key, {"upload_id": upload.upload_id}, upload.started_ms)
 
+    def keys_below(self, prefix: str) -> list[str]:
+        """Keys of all objects whose keys begin with `prefix`."""
+        return [found.key for found in self._requests.list_objects(prefix)]
+
     def mark(self, keys: Sequence[str]) -> None:
         """Put an empty object under each key, in parallel."""
         with ThreadPoolExecutor(self._settings.publish_threads, thread_name_prefix="s3-mark") as pool:
@@ -121,9 +146,12 @@ class S3Publisher:
             return self._publish_after_look(file)
         pauses = self._transport.retry.at_least(PUBLISH_RETRIES).pauses_s()
         looks = 0
+        replacing = "" if self._settings.conditional_writes else None
         while True:
-            refusal = self._complete(file, only_if_absent=self._settings.conditional_writes)
+            refusal = self._complete(file, replacing)
             if refusal is None:
+                if replacing:
+                    self._note_replaced(file)
                 return Outcome.PUBLISHED
             if refusal.status == 501 or refusal.code == NOT_IMPLEMENTED:
                 self._server_checks_absence = False
@@ -132,11 +160,15 @@ class S3Publisher:
             # 409: another Complete of this key is under way. 412 without an object: it was deleted since.
             if not is_gone and not _is_decided_by_others(refusal):
                 raise error_for(refusal, self._requests.completing(file.key))
-            if self._is_already_there(file):
+            standing = self._standing(file, replacing or "")
+            if standing is None:
                 return Outcome.ALREADY_PUBLISHED
-            looks += 1
-            if is_gone and looks == LOOKS_BEFORE_LOST:
+            # Where nothing stands any more, 404 said that the object to be replaced has gone, and not the upload.
+            looks += is_gone and not (replacing and not standing)
+            if looks == LOOKS_BEFORE_LOST:
                 return Outcome.LOST
+            if replacing is not None:
+                replacing = standing
             pause = next(pauses, None)
             if pause is None:
                 raise UnavailableError(f"{self._place(file.key)} could not be published: {refusal}.", code="s3.busy")
@@ -145,36 +177,50 @@ class S3Publisher:
     def _publish_after_look(self, file: StagedFile) -> Outcome:
         """For servers without conditional writes.
 
-        The look and the write are two steps, which fencing makes safe.
+        The look and the write are two steps, which fencing makes safe among runs. A foreign object that another
+        program writes between them is overwritten.
         """
-        if self._is_already_there(file):
+        standing = self._standing(file)
+        if standing is None:
             return Outcome.ALREADY_PUBLISHED
-        refusal = self._complete(file, only_if_absent=False)
+        refusal = self._complete(file, None)
         if refusal is None:
+            if standing:
+                self._note_replaced(file)
             return Outcome.PUBLISHED
         if not _is_upload_gone(refusal):
             raise error_for(refusal, self._requests.completing(file.key))
-        return Outcome.ALREADY_PUBLISHED if self._is_already_there(file) else Outcome.LOST
+        return Outcome.ALREADY_PUBLISHED if self._standing(file) is None else Outcome.LOST
 
-    def _complete(self, file: StagedFile, *, only_if_absent: bool) -> Refusal | None:
+    def _complete(self, file: StagedFile, replacing: str | None) -> Refusal | None:
         upload_id = str(file.token["upload_id"])
-        return self._requests.complete_upload(file.key, upload_id, parts_of(file), only_if_absent=only_if_absent)
+        return self._requests.complete_upload(file.key, upload_id, parts_of(file), replacing=replacing)
 
-    def _is_already_there(self, file: StagedFile) -> bool:
-        """Whether the object is published; False when the key is free.
+    def _standing(self, file: StagedFile, seen: str = "") -> str | None:
+        """What stands under a file's key: None: the file itself; "": nothing; else the ETag of what may be replaced.
+
+        Args:
+            file: what is to be published.
+            seen: ETag of a foreign object that an earlier look found; another one now is being written.
 
         Raises:
-            PublishConflictError: the key holds another object.
+            PublishConflictError: the key holds an object that must stay.
         """
         found = self._requests.head_object(file.key)
         if found is None:
-            return False
-        if not is_same_object(file, found):
-            raise self._conflict(file, found)
-        if found.metadata.get(FILE_ID) != file.token["file_id"]:
-            # Equal bytes by another upload: ours would stay for ever.
-            self._requests.abort_upload(file.key, str(file.token["upload_id"]))
-        return True
+            return ""
+        if is_same_object(file, found):
+            if found.metadata.get(FILE_ID) != file.token["file_id"]:
+                # Equal bytes by another upload: ours would stay for ever.
+                self._requests.abort_upload(file.key, str(file.token["upload_id"]))
+            return None
+        if FILE_ID in found.metadata or not self._settings.replace_foreign or seen not in ("", found.etag):
+            raise self._conflict(file, found, seen)
+        return found.etag
+
+    def _note_replaced(self, file: StagedFile) -> None:
+        log.warning("The foreign object %s was replaced (behavior.on.foreign.objects=replace).", self._place(file.key))
+        self.replaced.append(file.key)
 
     def _tag(self, files: Sequence[StagedFile], outcomes: dict[str, Outcome]) -> None:
         """Tags as Confluent's sink sets them; `endOffset` is the last offset inside, inclusive."""
@@ -202,16 +248,19 @@ class S3Publisher:
         if failures:
             log.warning("%d of %d objects have no tags: %s", len(failures), len(visible), failures[0])
 
-    def _conflict(self, file: StagedFile, found: ObjectFacts) -> PublishConflictError:
-        offsets = f"{file.topic}-{file.partition}[{file.start}, {file.end})"
-        way_out = "Move that object away and run again"
-        if self._settings.conditional_writes:
-            way_out += ", or set enable.conditional.writes=false to overwrite as Confluent's connector does"
+    def _conflict(self, file: StagedFile, found: ObjectFacts, seen: str) -> PublishConflictError:
+        whose, way_out, key = "an object of another program", _TAKE_OVER, FOREIGN_OBJECTS
+        if FILE_ID in found.metadata:
+            of_run = f"run {found.metadata.get(RUN_ID, '?')}, offsets {found.metadata.get(OFFSETS, '?')}"
+            whose, way_out, key = f"another object of airflow_connect ({of_run})", _TWO_OF_OURS, ""
+        elif self._settings.replace_foreign:
+            whose, way_out = "an object of another program that is being written right now", _STILL_ALIVE
+        changed = f"; it had ETag {seen} a moment ago" if seen else ""
         return PublishConflictError(
-            f"{self._place(file.key)} holds another object ({found.size_bytes} bytes, ETag {found.etag}) "
-            f"than the one staged for {offsets} ({file.size_bytes} bytes).",
-            suggestion=f"{way_out}.",
-            config_path="enable.conditional.writes" if self._settings.conditional_writes else "",
+            f"{self._place(file.key)} holds {whose} ({found.size_bytes} bytes, ETag {found.etag}{changed}) where "
+            f"{file.topic}-{file.partition}[{file.start}, {file.end}) is to be published ({file.size_bytes} bytes).",
+            suggestion=way_out,
+            config_path=key,
         )
 
     def _place(self, key: str) -> str:

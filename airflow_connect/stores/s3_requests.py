@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
 from airflow_connect.stores.s3_errors import (
@@ -22,6 +23,7 @@ from airflow_connect.stores.s3_errors import (
     UnreadableReplyError,
     error_for,
     parse_xml,
+    read_refusal,
 )
 from airflow_connect.stores.s3_transport import Body, S3Request, S3Transport
 
@@ -30,7 +32,8 @@ PUBLISH_RETRIES = 8
 
 METADATA_PREFIX = "x-amz-meta-"
 _PUT = ("s3:PutObject",)
-_LOOK = ("s3:GetObject", "s3:ListBucket")
+_LIST = ("s3:ListBucket",)
+_LOOK = ("s3:GetObject", *_LIST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,16 @@ class OpenUpload:
     key: str
     upload_id: str
     started_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedObject:
+    """What a listing says about an object."""
+
+    key: str
+    size_bytes: int
+    modified_ms: int
+    etag: str
 
 
 class S3Requests:
@@ -109,13 +122,15 @@ class S3Requests:
         return self._ok(request).etag
 
     def complete_upload(
-        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, only_if_absent: bool
+        self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], *, replacing: str | None
     ) -> Refusal | None:
         """CompleteMultipartUpload: make the object visible; returns what S3 refused with, or None.
 
         Args:
             parts: numbers and ETags, ascending.
-            only_if_absent: `If-None-Match: *`, atomically refused with 412 when the key exists.
+            replacing: what may stand under the key, refused atomically with 412 when something else does: "" nothing
+                (`If-None-Match: *`), an ETag the object that has it (`If-Match`; 404 NoSuchKey when there is none),
+                None anything.
         """
         listed = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{escape(etag)}&quot;</ETag></Part>"
@@ -123,7 +138,9 @@ class S3Requests:
         )
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
         headers = {"content-type": "application/xml", **self._customer_key}
-        if only_if_absent:
+        if replacing:
+            headers["if-match"] = f'"{replacing}"'
+        elif replacing is not None:
             headers["if-none-match"] = "*"
         query = (("uploadId", upload_id),)
         lacking = _without("ETag")
@@ -198,6 +215,33 @@ class S3Requests:
                 return
             position = following
 
+    def list_objects(self, prefix: str, delimiter: str = "") -> Iterator[ListedObject]:
+        """ListObjectsV2 under a key prefix, page by page.
+
+        With a delimiter only keys that have none after the prefix.
+        """
+        token = ""
+        while True:
+            query = [("list-type", "2"), ("prefix", prefix), ("encoding-type", "url")]
+            query += [("delimiter", delimiter)] if delimiter else []
+            query += [("continuation-token", token)] if token else []
+            request = S3Request("ListObjectsV2", "GET", _LIST, query=tuple(query), incomplete=_no_listing)
+            page = parse_xml(self._ok(request).body)
+            is_encoded = page.findtext("EncodingType") == "url"
+            for item in page.iter("Contents"):
+                key = item.findtext("Key", "")
+                yield ListedObject(
+                    unquote_plus(key) if is_encoded else key,
+                    int(item.findtext("Size", "0")),
+                    _epoch_ms(item.findtext("LastModified", "")),
+                    item.findtext("ETag", "").strip('"'),
+                )
+            following = page.findtext("NextContinuationToken") or ""
+            # A server that repeats a token would be asked for ever.
+            if page.findtext("IsTruncated") != "true" or following in ("", token):
+                return
+            token = following
+
     def _ok(self, request: S3Request) -> Reply:
         reply, refusal = self.transport.send(request)
         if refusal is not None:
@@ -236,6 +280,15 @@ def _without(tag: str) -> Callable[[Reply], str]:
             return f"that cannot be read: {error}"
 
     return lacking
+
+
+def _no_listing(reply: Reply) -> str:
+    if read_refusal(reply) is not None:
+        return ""
+    try:
+        return "" if parse_xml(reply.body).tag == "ListBucketResult" else "that is no listing"
+    except UnreadableReplyError as error:
+        return f"that cannot be read: {error}"
 
 
 def _without_etag(reply: Reply) -> str:

@@ -95,6 +95,8 @@ class S3Settings:
             `NO_PROXY`).
         send_digest: `s3.send.digest`: Content-MD5 with every part.
         conditional_writes: `enable.conditional.writes`: never replace an object that is already there.
+        replace_foreign: `behavior.on.foreign.objects` is `replace`: an object that no connector of this package wrote
+            may be replaced.
         credentials: who signs.
         connect_timeout_ms, read_timeout_ms: of one try of one request.
         upload_threads: requests in flight for one stager.
@@ -122,6 +124,7 @@ class S3Settings:
     proxy_password: str = field(default="", repr=False)
     send_digest: bool = False
     conditional_writes: bool = True
+    replace_foreign: bool = False
     credentials: S3Credentials = field(default_factory=S3Credentials)
     connect_timeout_ms: int = 10_000
     read_timeout_ms: int = 60_000

@@ -37,7 +37,7 @@ _STORE_KEYS = (
     keys.BUCKET, keys.REGION, keys.STORE_URL, keys.PATH_STYLE, keys.WAN_MODE, keys.PART_SIZE, keys.SSE_NAME,
     keys.SSE_CUSTOMER_KEY, keys.ACL, keys.CREDENTIALS_CLASS, keys.EXTRA_TAGS, keys.PROXY_URL, keys.PROXY_USER,
     keys.PROXY_PASSWORD, keys.PART_RETRIES, keys.RETRY_BACKOFF_MS, keys.SSE_KMS_KEY_ID, keys.TAGGING,
-    keys.ON_TAGGING_ERROR, keys.SEND_DIGEST, keys.CONDITIONAL_WRITES,
+    keys.ON_TAGGING_ERROR, keys.SEND_DIGEST, keys.CONDITIONAL_WRITES, keys.FOREIGN_OBJECTS,
 )  # fmt: skip
 
 
@@ -140,6 +140,7 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
         proxy_password=proxy_password,
         send_digest=parsed[keys.SEND_DIGEST],
         conditional_writes=parsed[keys.CONDITIONAL_WRITES],
+        replace_foreign=parsed[keys.FOREIGN_OBJECTS].lower() == "replace",
         credentials=_provider(parsed).credentials(parsed, aws),
     )
 

@@ -49,6 +49,7 @@ PROXY_URL, PROXY_USER, PROXY_PASSWORD = "s3.proxy.url", "s3.proxy.user", "s3.pro
 EXPECT_CONTINUE = "s3.http.send.expect.continue"
 SEND_DIGEST = "s3.send.digest"
 CONDITIONAL_WRITES = "enable.conditional.writes"
+FOREIGN_OBJECTS = "behavior.on.foreign.objects"
 MAX_FILES_SCAN = "max.files.scan.limit"
 ELASTIC_BUFFER, ELASTIC_BUFFER_CAPACITY = "s3.elastic.buffer.enable", "s3.elastic.buffer.init.capacity"
 MAX_WRITE_DURATION_MS = "max.write.duration.ms"
@@ -139,9 +140,17 @@ def _upload_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             CONDITIONAL_WRITES, Type.BOOLEAN, True,
-            "Whether an object is published only where none is yet. An object of somebody else under the"
-            " same key fails the run instead of being replaced.",
+            "Whether an object is published only where none is yet. Another object under the same key then fails"
+            " the run, unless behavior.on.foreign.objects says otherwise; with false, any object is overwritten.",
             None, medium, _S3,
+        ),
+        ConfigKey(
+            FOREIGN_OBJECTS, Type.STRING, "fail",
+            "What happens to an object that another program wrote under the key of an object of ours, such as a Kafka"
+            " Connect worker that was killed after an upload and before it committed the offsets: `fail` fails the run,"
+            " `replace` overwrites it. Objects that this sink wrote are never replaced. Set it for the run that takes"
+            " over, and remove it then.",
+            EnumString("fail", "replace"), low, _S3,
         ),
     ]  # fmt: skip
 

@@ -24,8 +24,11 @@ from airflow_connect.stores.store import FilePublisher, Store
 class AfterPublish(Protocol):
     """A step that follows publishing, such as partitions of a table; one small class each."""
 
-    def __call__(self, run: PublishedRun, publisher: FilePublisher) -> None:
+    def __call__(self, run: PublishedRun, publisher: FilePublisher) -> Sequence[str] | None:
         """Do it; idempotent. Every file of `run` is visible, its offsets are not committed.
+
+        Returns:
+            notes for people, if there are any.
 
         Raises:
             ConnectError: it did not work; the next run calls again.
@@ -106,7 +109,6 @@ class StorageSinkDriver:
         """Every run begins without a schema."""
         return None
 
-    def published(self, run: PublishedRun, publisher: FilePublisher) -> None:
+    def published(self, run: PublishedRun, publisher: FilePublisher) -> Sequence[str]:
         """Each step that follows publishing, in order."""
-        for step in self._after_publish:
-            step(run, publisher)
+        return [note for step in self._after_publish for note in step(run, publisher) or ()]

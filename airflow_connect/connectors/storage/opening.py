@@ -77,7 +77,16 @@ def open_layout(
         is_compact=rotation.is_compact,
         keeps_schema=rotation.keeps_schema,
     )
-    names = NameSettings(
+    return StorageLayout(partitioner, settings, open_names(layout), late)
+
+
+def open_names(layout: LayoutConfig) -> NameSettings:
+    """The grammar of object names.
+
+    Raises:
+        ConfigError: a delimiter or directory that names cannot have.
+    """
+    return NameSettings(
         topics_dir=layout.topics_dir,
         directory_delimiter="/" if layout.in_file_system else layout.directory_delim,
         file_delimiter=layout.file_delim,
@@ -85,7 +94,6 @@ def open_layout(
         hold_end=layout.in_file_system,
         topic_pattern=layout.topic_pattern if layout.in_file_system else None,
     )
-    return StorageLayout(partitioner, settings, names, late)
 
 
 def open_late_records(

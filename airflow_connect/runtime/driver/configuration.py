@@ -81,7 +81,7 @@ class SinkDriver(Protocol):
             ConnectError: the store refused, or did not answer; or a file cannot be read.
         """
 
-    def published(self, run: PublishedRun, publisher: Publisher) -> None:
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str] | None:
         """Do what has to follow publishing: called when every file of a manifest is visible, before its commit.
 
         Also for a manifest that is recovered, on the driver role of that run's own configuration. Idempotent: a crash
@@ -90,6 +90,9 @@ class SinkDriver(Protocol):
         Args:
             run: what is visible.
             publisher: the one that published; open, and closed by its owner.
+
+        Returns:
+            notes for people, if there are any.
 
         Raises:
             ConnectError: it did not work. Offsets stay where they are, and the next run publishes and calls again.

@@ -128,6 +128,7 @@ class SinkRun(RunInProgress):
         self._config = configuration
         self._publisher: Publisher | None = None
         self._recovered = ""
+        self._store_notes: tuple[str, ...] = ()  # Of the manifest that was published last.
         self._swept = 0
         self._suspects: tuple[LeftoverPattern, ...] = ()
         self._staged: list[StagedFile] = []
@@ -215,7 +216,8 @@ class SinkRun(RunInProgress):
         self._publish(kafka.journal, manifest)
         refuse_when_stopping()
         kafka.refuse_live_workers()
-        report = replace(self._report("done", manifest, run_id=manifest.run_id), complete=manifest.complete)
+        report = self._report("done", manifest, run_id=manifest.run_id, notes=self._store_notes)
+        report = replace(report, complete=manifest.complete)
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state)
         self._recovered = manifest.run_id
@@ -373,7 +375,9 @@ class SinkRun(RunInProgress):
             there, publisher = self._store_of(manifest)
             published = commits.publish(manifest, publisher, journal, self._recopy, show)
             seen = PublishedRun(manifest.run_id, manifest.created_ms, published.files, manifest.complete)
-            there.published(seen, publisher)
+            self._store_notes = tuple(there.published(seen, publisher) or ())
+            for note in self._store_notes:
+                self._warn(note)
             reached(crash_points.PUBLISHED)
 
     def _commit(
@@ -392,7 +396,7 @@ class SinkRun(RunInProgress):
         with self._phase("commit"):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
-            notes = (*plan.notes, *(manifest.time.notes if manifest.time else ()))
+            notes = (*plan.notes, *(manifest.time.notes if manifest.time else ()), *self._store_notes)
             report = self._report("done" if reports else "empty", manifest, reports=reports, notes=notes)
             closed = replace(
                 state,

@@ -162,7 +162,7 @@ def test_tagging_that_a_store_refuses_is_ignored_or_fails_as_told(make_topic, pr
     assert list(contents(failing).values()) == [[1], [1]]
 
 
-def test_object_of_somebody_else_is_kept_or_replaced_as_told(make_topic, produce, make_sink):
+def test_foreign_object_is_kept_or_replaced_as_told(make_topic, produce, make_sink):
     topic = make_topic()
     produce(topic, [(0, None, "1")])
     sink = make_sink(topic)

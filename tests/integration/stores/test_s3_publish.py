@@ -78,13 +78,53 @@ def test_publish_aborted_upload_is_lost_and_the_others_are_not(store: Store) -> 
 def test_publish_over_a_foreign_object_keeps_it(store: Store) -> None:
     store.direct.put_object(Bucket=store.settings.bucket, Key="t/a", Body=b"foreign")
     files = store.stage("t/a", "t/b")
-    with pytest.raises(PublishConflictError, match=r"s3://.*/t/a holds another object"):
+    with pytest.raises(PublishConflictError, match=r"s3://.*/t/a holds an object of another"):
         store.publisher().publish(files, lambda _: None)
     assert store.objects() == {"t/a": b"foreign", "t/b": b"bytes"}
     # As the message says: move it away, and the same manifest goes through.
     store.direct.delete_object(Bucket=store.settings.bucket, Key="t/a")
     store.publisher().publish(files, lambda _: None)
     assert store.objects() == {"t/a": b"bytes", "t/b": b"bytes"}
+
+
+def put_foreign(store: Store, key: str = "t/a", body: bytes = b"foreign") -> None:
+    store.direct.put_object(Bucket=store.settings.bucket, Key=key, Body=body)
+
+
+def test_replace_overwrites_foreign_objects_and_keeps_ours(store: Store) -> None:
+    put_foreign(store)
+    earlier = store.stage("t/b", data=b"of an earlier run")
+    store.publisher().publish(earlier, lambda _: None)
+    files = store.stage("t/a", "t/b", "t/c")
+    publisher = store.publisher(replace_foreign=True)
+    with pytest.raises(PublishConflictError, match="t/b holds another object of airflow_connect"):
+        publisher.publish(files, lambda _: None)
+    assert store.objects() == {"t/a": b"bytes", "t/b": b"of an earlier run", "t/c": b"bytes"}
+    assert publisher.replaced == ["t/a"]
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.NONE], ids=lambda f: f.name)
+def test_replace_through_any_fault_is_done_once(faulty_store: Store, faults: S3FaultProxy, fault: Fault) -> None:
+    put_foreign(faulty_store)
+    files = faulty_store.stage("t/a")
+    rule = faults.add(Rule(fault, "CompleteMultipartUpload", skip=1, times=2))
+    outcomes = faulty_store.publisher(replace_foreign=True).publish(files, lambda _: None)
+    assert rule.hits == 2
+    assert set(outcomes.values()) <= set(VISIBLE)
+    assert (faulty_store.objects(), faulty_store.uploads()) == ({"t/a": b"bytes"}, [])
+
+
+def test_replace_never_takes_what_appears_after_the_look(faulty_store: Store, faults: S3FaultProxy) -> None:
+    put_foreign(faulty_store)
+    files = faulty_store.stage("t/a")
+    late = Rule(Fault.NONE, "CompleteMultipartUpload", skip=1, on_hit=lambda _: put_foreign(faulty_store, body=b"new"))
+    faults.add(late)
+    with pytest.raises(PublishConflictError, match="is being written right now"):
+        faulty_store.publisher(replace_foreign=True).publish(files, lambda _: None)
+    assert (late.hits, faulty_store.objects()) == (1, {"t/a": b"new"})
+    # When its writer has stopped, the same manifest goes through.
+    faulty_store.publisher(replace_foreign=True).publish(files, lambda _: None)
+    assert faulty_store.objects() == {"t/a": b"bytes"}
 
 
 def test_publish_unconditional_overwrites_a_foreign_object(store: Store) -> None:

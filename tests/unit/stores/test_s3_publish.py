@@ -13,14 +13,14 @@ from airflow_connect.stores.s3_errors import Reply
 from airflow_connect.stores.s3_etag import multipart_etag
 from airflow_connect.stores.s3_publish import S3Publisher
 from airflow_connect.stores.store import LeftOver, Outcome
-from tests.support.s3_interceptor import Answer, Rule, S3Interceptor, error, times
+from tests.support.s3_interceptor import Answer, Dropped, Rule, S3Interceptor, error, times
 from tests.unit.stores.s3_clients import settings, staged, transport
 
 DONE = Answer(200, b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>")
 OURS = Answer(200, headers={"etag": '"kms"', "content-length": "10", "x-amz-meta-connect-file-id": "f-t/k"})
 SAME_ETAG = multipart_etag([etag for _, etag in staged().token["parts"]])
 SAME_BYTES = Answer(200, headers={"etag": f'"{SAME_ETAG}"', "content-length": "10"})
-STRANGER = Answer(200, headers={"etag": '"other"', "content-length": "10"})
+FOREIGN = Answer(200, headers={"etag": '"other"', "content-length": "10"})
 ABSENT = Answer(404)
 PRECONDITION = error(412, "PreconditionFailed")
 GONE = error(404, "NoSuchUpload")
@@ -55,19 +55,77 @@ def test_publish_one_answer_gives_outcome(complete: Answer, head: Answer, expect
 
 
 @pytest.mark.parametrize("answer", [PRECONDITION, GONE, error(409, "ConditionalRequestConflict")])
-def test_publish_over_a_stranger_names_the_key_and_both_ways_out(answer: Answer) -> None:
+@pytest.mark.parametrize("conditional", [True, False])
+def test_publish_over_a_foreign_object_names_the_key_and_the_setting(answer: Answer, conditional: bool) -> None:
+    if not conditional and answer is not GONE:
+        answer = GONE  # Without conditions nothing else asks for a look.
     with pytest.raises(PublishConflictError) as caught:
-        outcome(times(9, answer, method="POST"), times(9, STRANGER, method="HEAD"))
+        outcome(times(9, answer, method="POST"), times(9, FOREIGN, method="HEAD"), conditional_writes=conditional)
     text = str(caught.value)
-    assert "s3://bucket/t/k" in text and "t-0[0, 10)" in text
-    assert "Move that object away" in text and "enable.conditional.writes=false" in text
+    assert "s3://bucket/t/k holds an object of another program" in text and "t-0[0, 10)" in text
+    assert "run once with behavior.on.foreign.objects=replace" in text and "move it away" in text
+    assert caught.value.config_path == "behavior.on.foreign.objects"
 
 
-def test_publish_unconditional_over_a_stranger_does_not_suggest_what_is_set_already() -> None:
+def replaced(*rules: Rule, **changes: Any) -> tuple[Outcome, list[str], list[tuple[str | None, str | None]]]:
+    """Outcome of publishing one file where foreign objects are replaced, what was, and each Complete's conditions."""
+    with S3Interceptor(*rules) as server:
+        made = publisher(server, replace_foreign=True, **changes)
+        found = made.publish([staged()], lambda _: None)
+    headers = [seen.headers for seen in server.seen if seen.method == "POST"]
+    return found["t/k"], made.replaced, [(each.get("if-none-match"), each.get("if-match")) for each in headers]
+
+
+def test_replace_overwrites_only_the_object_that_was_looked_at() -> None:
+    rules = [times(1, PRECONDITION), times(1, FOREIGN), times(1, DONE)]
+    assert replaced(*rules) == (Outcome.PUBLISHED, ["t/k"], [("*", None), (None, '"other"')])
+
+
+def test_replace_whose_answer_was_lost_finds_its_own_object() -> None:
+    rules = [times(1, PRECONDITION), times(1, FOREIGN), times(1, Dropped), times(1, PRECONDITION), times(1, OURS)]
+    conditions = [("*", None), (None, '"other"'), (None, '"other"')]
+    assert replaced(*rules) == (Outcome.ALREADY_PUBLISHED, [], conditions)
+
+
+@pytest.mark.parametrize("gone", [error(404, "NoSuchKey"), PRECONDITION])
+def test_replace_of_an_object_that_has_gone_publishes_where_nothing_stands(gone: Answer) -> None:
+    rules = [times(1, PRECONDITION), times(1, FOREIGN), times(1, gone), times(1, ABSENT), times(1, DONE)]
+    assert replaced(*rules) == (Outcome.PUBLISHED, [], [("*", None), (None, '"other"'), ("*", None)])
+
+
+def test_replace_upload_gone_is_lost_while_the_foreign_object_stands() -> None:
+    rules = [times(1, PRECONDITION), times(9, FOREIGN, method="HEAD"), times(9, GONE, method="POST")]
+    assert replaced(*rules)[:2] == (Outcome.LOST, [])
+
+
+def test_replace_object_that_changes_between_look_and_write_stays() -> None:
+    newer = Answer(200, headers={"etag": '"newer"', "content-length": "11"})
+    rules = [times(1, PRECONDITION), times(1, FOREIGN), times(1, PRECONDITION), times(9, newer)]
     with pytest.raises(PublishConflictError) as caught:
-        outcome(times(9, GONE, method="POST"), times(9, STRANGER, method="HEAD"), conditional_writes=False)
-    assert "Move that object away" in str(caught.value)
-    assert "enable.conditional.writes" not in str(caught.value)
+        replaced(*rules)
+    assert "is being written right now (11 bytes, ETag newer; it had ETag other a moment ago)" in str(caught.value)
+    assert "Stop the program that writes it" in str(caught.value)
+
+
+@pytest.mark.parametrize("replace_foreign", [True, False])
+def test_object_of_another_run_of_ours_is_never_replaced(replace_foreign: bool) -> None:
+    metadata = {"connect-file-id": "f-of-another", "connect-run-id": "r7", "connect-offsets": "0-9"}
+    headers = {
+        "etag": '"o"',
+        "content-length": "9",
+        **{f"x-amz-meta-{name}": value for name, value in metadata.items()},
+    }
+    with S3Interceptor(times(1, PRECONDITION), times(9, Answer(200, headers=headers))) as server:
+        with pytest.raises(PublishConflictError) as caught:
+            publisher(server, replace_foreign=replace_foreign).publish([staged()], lambda _: None)
+        assert [seen.method for seen in server.seen] == ["POST", "HEAD"]
+    assert "another object of airflow_connect (run r7, offsets 0-9)" in str(caught.value)
+    assert "Nothing replaces it." in str(caught.value) and caught.value.config_path == ""
+
+
+def test_replace_at_a_server_without_conditions_looks_and_overwrites() -> None:
+    rules = [times(1, error(501, "NotImplemented")), times(1, FOREIGN), times(1, DONE)]
+    assert replaced(*rules) == (Outcome.PUBLISHED, ["t/k"], [("*", None), (None, None)])
 
 
 def test_publish_upload_gone_is_looked_for_again_before_it_is_lost() -> None:
@@ -141,7 +199,7 @@ def test_publish_same_bytes_by_another_upload_discards_ours() -> None:
 
 
 def test_publish_conflict_of_one_publishes_the_others_and_counts() -> None:
-    stranger = times(9, STRANGER, method="HEAD")
+    stranger = times(9, FOREIGN, method="HEAD")
     done: list[int] = []
     with S3Interceptor(times(2, PRECONDITION, method="POST"), stranger, times(9, DONE)) as server:
         files = [staged(name) for name in ("a", "b", "c")]

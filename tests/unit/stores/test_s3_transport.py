@@ -129,7 +129,7 @@ def test_customer_key_goes_with_create_part_complete_and_head() -> None:
     with S3Interceptor(*(times(1, answer) for answer in answers)) as server:
         client = requests(server.url, sse_name="AES256", sse_customer_key=SECRETS[3])
         client.upload_part("k", client.create_upload("k", {}, {}), 1, b"x")
-        client.complete_upload("k", "u1", [(1, "e1")], only_if_absent=False)
+        client.complete_upload("k", "u1", [(1, "e1")], replacing=None)
         client.head_object("k")
     name = "x-amz-server-side-encryption-customer-"
     keys = {seen.headers[f"{name}key"] for seen in server.seen}

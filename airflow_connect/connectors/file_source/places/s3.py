@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
-from urllib.parse import unquote_plus
 
 from airflow_connect.connectors.file_source.places.place import FoundFile, GoneError
-from airflow_connect.stores.s3_errors import (
-    NO_SUCH_BUCKET,
-    Reply,
-    UnreadableReplyError,
-    error_for,
-    parse_xml,
-    read_refusal,
-)
+from airflow_connect.stores.s3_errors import NO_SUCH_BUCKET, Reply, error_for
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_settings import S3Settings
 from airflow_connect.stores.s3_transport import S3Request, S3Transport
 
 SCHEME = "s3://"
-_LIST, _GET = ("s3:ListBucket",), ("s3:GetObject",)
+_GET = ("s3:GetObject",)
 
 
 class S3Place:
@@ -58,30 +49,8 @@ class S3Place:
         self._transport.close()
 
     def _listed(self, prefix: str, delimiter: str = "") -> Iterator[FoundFile]:
-        token = ""
-        while True:
-            query = [("list-type", "2"), ("prefix", prefix), ("encoding-type", "url")]
-            query += [("delimiter", delimiter)] if delimiter else []
-            query += [("continuation-token", token)] if token else []
-            request = S3Request("ListObjectsV2", "GET", _LIST, query=tuple(query), incomplete=_no_listing)
-            reply, refusal = self._transport.send(request)
-            if refusal is not None:
-                raise error_for(refusal, self._transport.attempted(request))
-            page = parse_xml(reply.body)
-            is_encoded = page.findtext("EncodingType") == "url"
-            for item in page.iter("Contents"):
-                key = item.findtext("Key", "")
-                yield FoundFile(
-                    self._root + (unquote_plus(key) if is_encoded else key),
-                    int(item.findtext("Size", "0")),
-                    _epoch_ms(item.findtext("LastModified", "")),
-                    item.findtext("ETag", "").strip('"'),
-                )
-            following = page.findtext("NextContinuationToken") or ""
-            # A server that repeats a token would be asked for ever.
-            if page.findtext("IsTruncated") != "true" or following in ("", token):
-                return
-            token = following
+        for found in self._requests.list_objects(prefix, delimiter):
+            yield FoundFile(self._root + found.key, found.size_bytes, found.modified_ms, found.etag)
 
 
 class S3Bytes:
@@ -115,16 +84,3 @@ class S3Bytes:
 
     def close(self) -> None:
         """Connections belong to the place."""
-
-
-def _no_listing(reply: Reply) -> str:
-    if read_refusal(reply) is not None:
-        return ""
-    try:
-        return "" if parse_xml(reply.body).tag == "ListBucketResult" else "that is no listing"
-    except UnreadableReplyError as error:
-        return f"that cannot be read: {error}"
-
-
-def _epoch_ms(text: str) -> int:
-    return int(datetime.fromisoformat(text).timestamp() * 1000) if text else 0
