@@ -6,7 +6,6 @@ Names, types, defaults, validators, importance, groups and messages of Connect's
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,6 +29,7 @@ from airflow_connect.api.config_validators import (
 )
 from airflow_connect.api.config_values import InvalidValueError, invalid
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.compiled import check_java_pattern, compile_java_pattern
 from airflow_connect.api.plugins import PluginKind, resolve
 from airflow_connect.api.points_in_time import parse_timestamp_ms
 
@@ -211,7 +211,7 @@ def _topic_keys() -> list[ConfigKey]:
             TOPICS_REGEX, Type.STRING, "",
             "Regular expression that the whole name of a topic must match for the topic to be copied."
             " Topics are looked up at the start of every run.",
-            Lambda(_check_regex, "valid regex"), high, _COMMON, order=4, width=Width.LONG,
+            Lambda(check_java_pattern, "valid regex"), high, _COMMON, order=4, width=Width.LONG,
             display_name="Topics regex",
         ),
     ]  # fmt: skip
@@ -326,13 +326,6 @@ def _check_connector(name: str, value: Any) -> None:
         raise InvalidValueError(text) from None
 
 
-def _check_regex(name: str, value: Any) -> None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise invalid(name, value, f"Invalid regex: {error}") from None
-
-
 def _check_positive_or_none(name: str, value: Any) -> None:
     if value is not None:
         Range(1).check(name, value)
@@ -373,7 +366,7 @@ def _dead_letters_are_not_consumed(parsed: Mapping[str, Any]) -> Iterable[Proble
             " consumed by the connector",
             suggestion,
         )
-    if regex and re.fullmatch(regex, queue):
+    if regex and compile_java_pattern(regex).fullmatch(queue):
         yield Problem(
             TOPICS_REGEX,
             f"The DLQ topic '{queue}' may not be matched by the regex for the topics"

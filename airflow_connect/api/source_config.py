@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from airflow_connect.api.connector_config import (
     effective_converter,
     with_prefix,
 )
+from airflow_connect.api.java_patterns.compiled import compile_java_pattern
 from airflow_connect.api.transform_config import TransformConfig, transforms_of
 from airflow_connect.api.transform_keys import with_chain
 from airflow_connect.api.worker_config import WorkerConfig
@@ -29,7 +29,7 @@ class TopicGroup:
 
     Attributes:
         name: `default`, or as listed in `topic.creation.groups`.
-        include, exclude: patterns for the whole name; `default` takes every topic.
+        include, exclude: Java patterns for the whole name; `default` takes every topic.
         partitions, replication_factor: -1: the broker's default.
         settings: topic settings, e.g. `cleanup.policy`.
     """
@@ -43,9 +43,11 @@ class TopicGroup:
 
     def takes(self, topic: str) -> bool:
         """Whether `topic` is created as this group says."""
-        return any(re.fullmatch(p, topic) for p in self.include) and not any(
-            re.fullmatch(p, topic) for p in self.exclude
-        )
+        return _is_matched(topic, self.include) and not _is_matched(topic, self.exclude)
+
+
+def _is_matched(topic: str, patterns: tuple[str, ...]) -> bool:
+    return any(compile_java_pattern(pattern).fullmatch(topic) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)

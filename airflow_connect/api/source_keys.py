@@ -6,7 +6,6 @@ KIP-158, KIP-618). Documentation texts are ours.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +13,8 @@ from airflow_connect.api import connector_keys as keys
 from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Problem, Type, Width
 from airflow_connect.api.config_validators import CaseInsensitiveValidString, Lambda, Range, ValidList
 from airflow_connect.api.config_values import invalid
+from airflow_connect.api.java_patterns.compiled import compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 
 EXACTLY_ONCE_SUPPORT = "exactly.once.support"
 TRANSACTION_BOUNDARY = "transaction.boundary"
@@ -222,8 +223,8 @@ def _check_count(name: str, value: Any) -> None:
 def _check_patterns(name: str, value: Any) -> None:
     for pattern in value or ():
         try:
-            re.compile(pattern)
-        except re.error as error:
+            compile_java_pattern(pattern)
+        except PatternError as error:
             raise invalid(name, value, f"Invalid regex: {error}") from None
 
 

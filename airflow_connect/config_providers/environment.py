@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping
 
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 
 ALLOWLIST_PATTERN = "allowlist.pattern"
 
@@ -14,14 +15,14 @@ ALLOWLIST_PATTERN = "allowlist.pattern"
 class EnvVarConfigProvider:
     """org.apache.kafka.common.config.provider.EnvVarConfigProvider. Setting: `allowlist.pattern`.
 
-    The pattern is a regular expression that the whole name of a variable must match; without it every variable of the
-    process that starts the run can be read.
+    The pattern is a Java regular expression that the whole name of a variable must match; without it every variable of
+    the process that starts the run can be read.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         """Read from `environment`."""
         self._environment = environment
-        self._pattern: re.Pattern[str] | None = None
+        self._pattern: JavaPattern | None = None
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Take `allowlist.pattern`.
@@ -31,8 +32,8 @@ class EnvVarConfigProvider:
         """
         given = settings.get(ALLOWLIST_PATTERN)
         try:
-            self._pattern = None if given is None else re.compile(given)
-        except re.error as error:
+            self._pattern = None if given is None else compile_java_pattern(given)
+        except PatternError as error:
             raise ConfigError(
                 f"The {ALLOWLIST_PATTERN} {given!r} is no regular expression: {error}.",
                 config_path=ALLOWLIST_PATTERN,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +10,8 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 
 from airflow_connect.api.errors import AccessError, ConfigError
+from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, names, translate, wait_all
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -76,38 +77,17 @@ def _missing(wanted: Sequence[str], existing: Sequence[str]) -> ConfigError:
     )
 
 
-# Java has them and Python's re does not, or reads them differently.
-_JAVA_ONLY = {
-    r"\\p\{|\\P\{": "Unicode and POSIX classes (\\p{...})",
-    r"&&": "intersections of character classes (&&)",
-    r"\\[QE]": "quoting (\\Q...\\E)",
-    r"\[[^\]\\]*\[": "nested character classes",
-    r"\\[hHvVRXGzZ]": "the escapes \\h \\v \\R \\X \\G \\z \\Z",
-}
-
-
-def java_pattern(regex: str) -> re.Pattern[str]:
+def java_pattern(regex: str) -> JavaPattern:
     """Compile a `topics.regex` for `fullmatch`.
 
-    Topic names are ASCII letters, digits, `.`, `_` and `-`, so most differences between the two languages
-    cannot show; the ones that could are refused rather than guessed.
-
     Raises:
-        ConfigError: broken, or a construct that only Java has.
+        ConfigError: Java refuses it, or it is not supported here.
     """
-    for construct, meaning in _JAVA_ONLY.items():
-        if re.search(r"(?<!\\)(?:\\\\)*(?:" + construct + ")", regex):
-            raise ConfigError(
-                f"topics.regex={regex} uses {meaning}, which are not supported here.",
-                suggestion="Topic names hold only A-Z a-z 0-9 . _ and -: plain character classes do.",
-                config_path="topics.regex",
-            )
-    # Java's named groups are (?<name>...), Python's (?P<name>...); look-behinds (?<= (?<! are the same in
-    # both.
-    python = re.sub(r"(?<!\\)\(\?<(?=[A-Za-z])", "(?P<", regex)
     try:
-        return re.compile(python, re.ASCII)
-    except re.error as error:
+        return compile_java_pattern(regex)
+    except PatternError as error:
         raise ConfigError(
-            f"topics.regex={regex} is not a regular expression: {error}.", config_path="topics.regex"
+            f"topics.regex={regex} is not a regular expression: {error}.",
+            config_path="topics.regex",
+            suggestion="Write it in the syntax of java.util.regex.Pattern.",
         ) from error

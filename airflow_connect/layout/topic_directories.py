@@ -12,7 +12,8 @@ from functools import lru_cache
 
 from airflow_connect.api.config_values import shortened
 from airflow_connect.api.errors import ConfigError
-from airflow_connect.transforms.java_regex import compile_java_regex
+from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 
 PATTERN_KEY = "topic.capture.groups.regex"
 
@@ -99,11 +100,10 @@ def directory_of(template: str, pattern: str, topic: str) -> str:
     return _GROUP.sub(lambda number: found[int(number[1])] or "", directory)
 
 
-@lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str) -> JavaPattern:
     try:
-        return compile_java_regex(pattern)
-    except re.error as error:
+        return compile_java_pattern(pattern)
+    except PatternError as error:
         raise ConfigError(
             f"{PATTERN_KEY} is an invalid regex pattern: {error}.",
             config_path=PATTERN_KEY,

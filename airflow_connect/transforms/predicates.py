@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import Composite, Lambda, NonEmptyString
+from airflow_connect.api.java_patterns.compiled import check_java_pattern, compile_java_pattern
 from airflow_connect.api.transform import Predicate
-from airflow_connect.transforms.java_regex import check_regex, compile_java_regex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,13 +63,14 @@ class TopicNameMatches(Predicate):
     config_def = ConfigDef().define(
         ConfigKey(
             PATTERN, Type.STRING, documentation="Java regular expression that the whole name of a topic must match.",
-            validator=Composite(NonEmptyString(), Lambda(check_regex, "valid regex")), importance=Importance.MEDIUM,
+            validator=Composite(NonEmptyString(), Lambda(check_java_pattern, "valid regex")),
+            importance=Importance.MEDIUM,
         )
     )  # fmt: skip
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Compile the pattern."""
-        self._pattern = compile_java_regex(self.config_def.parse(config)[PATTERN])
+        self._pattern = compile_java_pattern(self.config_def.parse(config)[PATTERN])
 
     def test(self, record: ConnectRecord) -> bool:
         """The whole name."""

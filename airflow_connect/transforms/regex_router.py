@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import Lambda
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.compiled import Replacement, check_java_pattern, compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.transforms.java_regex import Replacement, check_regex, compile_java_regex
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -25,7 +25,7 @@ class RegexRouter(Transformation):
     config_def = ConfigDef().define(
         ConfigKey(
             REGEX, Type.STRING, documentation="Java regular expression that the whole name of a topic must match.",
-            validator=Lambda(check_regex, "valid regex"), importance=Importance.HIGH,
+            validator=Lambda(check_java_pattern, "valid regex"), importance=Importance.HIGH,
         ),
         ConfigKey(
             REPLACEMENT, Type.STRING,
@@ -41,11 +41,11 @@ class RegexRouter(Transformation):
             ConfigError: the expression is wrong, or the replacement names a group that it does not have.
         """
         parsed = self.config_def.parse(config)
-        self._pattern = compile_java_regex(parsed[REGEX])
+        self._pattern = compile_java_pattern(parsed[REGEX])
         self._topics: dict[str, str] = {}
         try:
             self._replacement = Replacement(parsed[REPLACEMENT], self._pattern)
-        except re.error as error:
+        except PatternError as error:
             raise ConfigError(
                 f"Invalid value {parsed[REPLACEMENT]} for configuration {REPLACEMENT}: {error}.",
                 suggestion=f"Name groups of {REGEX} only; write \\$ for a dollar sign.",

@@ -8,9 +8,11 @@ expression is, so both ways are tried with some of the first lines. They find th
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.java_patterns.compiled import JavaPattern
+from airflow_connect.connectors.file_source.re2_patterns import re2_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,12 +24,12 @@ _Searches = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 class ColumnSearch:
-    """Finds the groups of one pattern; it has groups with names only."""
+    """Finds the groups of one pattern that `common_groups` allows."""
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
+    def __init__(self, pattern: JavaPattern) -> None:
         """Nothing is tried before the first lines come."""
-        whole = (pattern.pattern, tuple(pattern.groupindex))
-        self._ways: list[_Searches] = [(whole,)]
+        names = tuple(pattern.names)
+        self._ways: list[_Searches] = [((re2_text(pattern.root, names), names),)]
         divided = few_groups_each(pattern)
         if len(divided) > 1:
             self._ways.append(divided)
@@ -42,20 +44,11 @@ class ColumnSearch:
         return _found(lines, self._ways[0])
 
 
-def few_groups_each(pattern: re.Pattern[str]) -> _Searches:
+def few_groups_each(pattern: JavaPattern) -> _Searches:
     """The same expression several times, each with a few of its groups and the others without a name."""
-    names = tuple(pattern.groupindex)
-    parts = []
-    for start in range(0, len(names), _GROUPS_AT_ONCE):
-        kept, expression = names[start : start + _GROUPS_AT_ONCE], pattern.pattern
-        for name in names:
-            opening = f"(?P<{name}>"
-            if expression.count(opening) != 1:
-                return ((pattern.pattern, names),)  # it also stands for itself somewhere
-            if name not in kept:
-                expression = expression.replace(opening, "(?:")
-        parts.append((expression, kept))
-    return tuple(parts)
+    names = tuple(pattern.names)
+    parts = [names[start : start + _GROUPS_AT_ONCE] for start in range(0, len(names), _GROUPS_AT_ONCE)]
+    return tuple((re2_text(pattern.root, kept), kept) for kept in parts)
 
 
 def _seconds(lines: Any, searches: _Searches) -> float:

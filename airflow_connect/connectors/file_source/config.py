@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any
 
 from airflow_connect.api.config import ConfigDef, Problem
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.connectors.file_source import keys
 from airflow_connect.connectors.file_source.content import NONE
@@ -80,8 +80,8 @@ class FileSourceConfig:
 
     file: str | None
     files: tuple[str, ...]
-    exclude: re.Pattern[str] | None
-    regex: re.Pattern[str] | None
+    exclude: JavaPattern | None
+    regex: JavaPattern | None
     recursive: bool
     topic: str
     dead_letter_topic: str
@@ -110,12 +110,12 @@ class FileSourceConfig:
             ConfigError: names every wrong key.
         """
         parsed = config_def().parse(raw)
-        exclude = parsed[keys.FILES_EXCLUDE]
+        exclude, regex = parsed[keys.FILES_EXCLUDE], parsed[keys.FILES_REGEX]
         return cls(
             file=parsed[keys.FILE] or None,
             files=tuple(parsed[keys.FILES]),
-            exclude=re.compile(exclude) if exclude else None,
-            regex=re.compile(parsed[keys.FILES_REGEX]) if parsed[keys.FILES_REGEX] else None,
+            exclude=compile_java_pattern(exclude, python_names=True) if exclude else None,
+            regex=compile_java_pattern(regex, python_names=True) if regex else None,
             recursive=parsed[keys.FILES_RECURSIVE],
             topic=parsed[keys.TOPIC],
             dead_letter_topic=parsed[keys.DEAD_LETTER_TOPIC],
@@ -187,7 +187,7 @@ def _multiline(parsed: Mapping[str, Any]) -> MultilineRules | None:
     if not parsed[keys.MULTILINE_PATTERN]:
         return None
     return MultilineRules(
-        pattern=re.compile(parsed[keys.MULTILINE_PATTERN], re.ASCII),
+        pattern=compile_java_pattern(parsed[keys.MULTILINE_PATTERN], python_names=True),
         negate=parsed[keys.MULTILINE_NEGATE],
         joins_next=parsed[keys.MULTILINE_WHAT] == "next",
         max_lines=parsed[keys.MULTILINE_MAX_LINES],

@@ -6,11 +6,11 @@ neighbour a line belongs to. An event that would be too large is divided where t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_connect.api.java_patterns.compiled import JavaPattern
 from airflow_connect.connectors.file_source.line_reader import Block, LineReader
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class MultilineRules(NamedTuple):
         max_lines, max_bytes: bounds of an event, bytes in UTF-8.
     """
 
-    pattern: re.Pattern[str]
+    pattern: JavaPattern
     negate: bool = False
     joins_next: bool = False
     max_lines: int = 500

@@ -29,7 +29,7 @@ class Group(NamedTuple):
 
 
 class Expanded(NamedTuple):
-    """An expression of Python's `re`, and its groups in order."""
+    """A Java pattern with names as in Python, and its groups in order."""
 
     expression: str
     groups: tuple[Group, ...]
@@ -56,7 +56,7 @@ def expand(pattern: str, definitions: str = "") -> Expanded:
     groups: list[Group] = []
 
     def captured(field: str, kind: str) -> str:
-        # A field may be filled in several places, and `re` wants every name once.
+        # A field may be filled in several places, and Java wants every name once.
         group = f"g{len(groups)}"
         groups.append(Group(group, field, kind))
         return f"(?P<{group}>"

@@ -6,13 +6,14 @@ types, defaults, validators, importance. Every other key is optional; without th
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import Lambda, NonEmptyString, OneOf, Range
 from airflow_connect.api.config_values import invalid
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.compiled import compile_java_pattern
+from airflow_connect.api.java_patterns.nodes import PatternError
 from airflow_connect.connectors.file_source.content import AUTO, GZIP, NONE, ZSTD
 from airflow_connect.connectors.file_source.lines import LineFormat
 from airflow_connect.connectors.s3 import keys as s3_keys
@@ -87,12 +88,12 @@ def _which_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             FILES_EXCLUDE, Type.STRING, "",
-            "Regular expression; files in whose path it is found are left out.",
+            "Java regular expression; files in whose path it is found are left out.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(
             FILES_REGEX, Type.STRING, "",
-            "Regular expression that the whole path of a file has to match, of those that `files` names: for what"
+            "Java regular expression that the whole path of a file has to match, of those that `files` names: for what"
             " wildcards cannot say.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
@@ -196,8 +197,8 @@ def _multiline_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             MULTILINE_PATTERN, Type.STRING, "",
-            "Regular expression for events of several lines, such as stack traces: lines in which it is found belong to"
-            " a neighbour. Blank: every line is an event.",
+            "Java regular expression for events of several lines, such as stack traces: lines in which it is found"
+            " belong to a neighbour. Blank: every line is an event.",
             Lambda(_check_regex, "regular expression"), medium, _LINES,
         ),
         ConfigKey(
@@ -225,8 +226,8 @@ def _pattern_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             REGEX, Type.STRING, "",
-            "Regular expression that is searched in each line; its named groups, `(?P<name>...)`, are the fields of the"
-            " record. `\\d`, `\\w`, `\\s` mean ASCII.",
+            "Java regular expression that is searched in each line; its named groups, `(?<name>...)`, are the fields of"
+            " the record. Python's `(?P<name>...)` and underscores in names are allowed too.",
             Lambda(_check_regex, "regular expression"), medium, _PATTERN,
         ),
         ConfigKey(
@@ -272,8 +273,8 @@ def _check_regex(name: str, value: Any) -> None:
     if not value:
         return
     try:
-        re.compile(value)
-    except re.error as error:
+        compile_java_pattern(value, python_names=True)
+    except PatternError as error:
         raise invalid(name, value, f"It is no regular expression: {error}") from error
 
 

@@ -20,14 +20,19 @@ from airflow_connect.kafka.topics import java_pattern
         (r"[\w.-]+", "A_1.b-c", True),
         (r"\[x", "[x", True),
         ("x++", "xx", True),
+        ("(?iu)orders-.*", "ORDERS-1", True),
+        ("[a-z&&[^b]]+", "acd", True),
+        ("[a-z&&[^b]]+", "abc", False),
+        (r"\Qa.b\E", "a.b", True),
+        (r"\p{Alpha}+", "abc", True),
     ],
 )
 def test_java_pattern_matches_whole_names_as_java_does(regex: str, name: str, matches: bool) -> None:
     assert bool(java_pattern(regex).fullmatch(name)) is matches
 
 
-@pytest.mark.parametrize("regex", [r"\p{Alpha}+", "[a-z&&[^b]]", r"\Qa.b\E", "[a[bc]]", r"a\h", "(", "*"])
-def test_java_pattern_of_what_only_java_has_is_refused_by_name(regex: str) -> None:
+@pytest.mark.parametrize("regex", [r"\b{g}x", "(?c)a", "(", "*", "{", "a{4294967296}"])
+def test_java_pattern_that_is_refused_is_named(regex: str) -> None:
     with pytest.raises(ConfigError) as caught:
         java_pattern(regex)
     assert caught.value.config_path == "topics.regex"

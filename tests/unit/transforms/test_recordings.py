@@ -37,7 +37,6 @@ DIFFERENCES: dict[int, str] = {
     695: WIDTH,
     1171: "numbers are written as by Java 19 and later; Java 17 gives this float a digit more than it needs",
     2197: "of two members that get one name the renamed one stays, not the one that Java's hash order puts last",
-    2398: "Python's regular expressions know no intersections of character classes",
 }
 
 # Where only the words of the message differ: ids of the recordings -> what ours says.
@@ -71,8 +70,8 @@ WORDS: dict[int, str] = {
     # Connect reads the pattern only when the first record with a timestamp comes.
     718: "Illegal pattern character 'Q' in the date pattern QQQ.",
     # The reason is in the words of Python's own regular expressions.
-    2396: "Invalid value ( for configuration regex: Invalid regex: missing ), unterminated subpattern at position 0.",
-    769: "Invalid value [ for configuration pattern: Invalid regex: unterminated character set at position 0.",
+    2396: "Invalid value ( for configuration regex: Invalid regex: Unclosed group near index 1 of (.",
+    769: "Invalid value [ for configuration pattern: Invalid regex: Unclosed character class near index 0 of [.",
 }
 
 

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.java_patterns.compiled import compile_java_pattern
 from airflow_connect.api.schema import Type
 from airflow_connect.connectors.file_source.column_search import ColumnSearch, few_groups_each
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.grok import expand, shipped_patterns
 from airflow_connect.connectors.file_source.pattern_source import PatternSource
+from airflow_connect.connectors.file_source.re2_patterns import re2_text
 from tests.unit.connectors.file_source.source_runs import file_source
 
 ACCESS = (
@@ -67,7 +69,7 @@ def test_shipped_pattern_matches_all_of_its_samples(name: str, text: str) -> Non
 
 @pytest.mark.parametrize("name", list(shipped_patterns()))
 def test_every_shipped_pattern_can_be_compiled(name: str) -> None:
-    assert re.compile(expand(f"%{{{name}}}").expression, re.ASCII)
+    assert compile_java_pattern(expand(f"%{{{name}}}").expression, python_names=True)
 
 
 def test_syslog_line() -> None:
@@ -98,7 +100,7 @@ def test_wrong_pattern_is_refused_with_a_sentence(arguments: dict[str, Any], mes
 def test_own_definitions_and_alternatives_of_one_field() -> None:
     found = pattern("^(?:id=%{NUM:id:int}|name=%{WORD:id})$", definitions="NUM [0-9]+")
     assert found.schema.field("id") is not None and len(found.schema.fields) == 1
-    assert found.optional is None  # two groups for one field are for `re` alone
+    assert found.optional is None  # two groups for one field are for the search of single lines
     with pytest.raises(ValueError, match="field id is 'x', which is no int64"):
         found.value("name=x")
     assert found.value("id=7") == {"id": 7}
@@ -119,7 +121,7 @@ REGEXES = [
 @pytest.mark.parametrize(("regex", "types"), REGEXES)
 @given(
     st.lists(
-        st.lists(st.sampled_from("ab cdx=01.9-+é \t\v"), max_size=12).map("".join), min_size=1, max_size=6
+        st.lists(st.sampled_from("ab cdx=01.9-+é \t\v\r\n\x85\u2028"), max_size=12).map("".join), min_size=1, max_size=6
     )
 )  # fmt: skip
 def test_columns_are_what_each_line_alone_gives(regex: str, types: tuple[str, ...], lines: list[str]) -> None:
@@ -150,23 +152,24 @@ MANY_GROUPS = (
     st.lists(st.sampled_from(["a b [c] d 1", "a  [] d 12 x", "a a [c] d 1 xy", "aaab", "abcde", "ab(e>"]), min_size=1)
 )
 def test_groups_are_the_same_whether_found_at_once_or_a_few_at_a_time(regex: str, lines: list[str]) -> None:
-    compiled = re.compile(regex, re.ASCII)
+    compiled = compile_java_pattern(regex, python_names=True)
     column = pa.array(lines, pa.string())
-    whole = pc.extract_regex(column, regex)
+    whole = pc.extract_regex(column, re2_text(compiled.root, compiled.names))
 
     parts = [(pc.extract_regex(column, expression), names) for expression, names in few_groups_each(compiled)]
 
     for found, names in parts:
         assert [value is None for value in found.to_pylist()] == [value is None for value in whole.to_pylist()]
         assert all(found.field(name).equals(whole.field(name)) for name in names)
-    assert [name for _, names in parts for name in names] == list(compiled.groupindex)
+    assert [name for _, names in parts for name in names] == list(compiled.names)
     groups = ColumnSearch(compiled).groups(column)
     assert (groups is None) == bool(whole.null_count)
-    assert groups is None or all(groups[name].equals(whole.field(name)) for name in compiled.groupindex)
+    assert groups is None or all(groups[name].equals(whole.field(name)) for name in compiled.names)
 
 
-def test_expression_with_many_groups_is_divided_unless_a_group_also_stands_for_itself() -> None:
-    assert [len(few_groups_each(re.compile(regex, re.ASCII))) for regex in MANY_GROUPS] == [2, 2, 1]
+def test_expression_with_many_groups_is_divided() -> None:
+    divided = [few_groups_each(compile_java_pattern(regex, python_names=True)) for regex in MANY_GROUPS]
+    assert [[len(names) for _, names in parts] for parts in divided] == [[4, 3], [4, 2], [4, 1]]
 
 
 LINES = b"a 1\nbad\nb 2\n"

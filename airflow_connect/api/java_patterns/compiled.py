@@ -1,0 +1,195 @@
+"""Compiled patterns of Java's, and the texts that replace what they match."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Protocol
+
+from airflow_connect.api.config_values import invalid
+from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_patterns.nodes import Choice, Node, PatternError, Repeat, parts_of
+from airflow_connect.api.java_patterns.parsing import parse
+from airflow_connect.api.java_patterns.writing import Written
+
+MATCH_TIMEOUT_S = 10.0
+"""Longest time for one text: a pattern that backtracks without end would hold a run for ever, as it does in Java."""
+_SHORT_TEXT, _FEW_REPEATS = 500, 2
+_NAMED = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
+
+
+class Match(Protocol):
+    """What was found: `re.Match`, as far as it is used."""
+
+    def __getitem__(self, group: int | str, /) -> Any: ...
+
+    def start(self, group: int | str = 0, /) -> int:
+        """Where a group begins; -1: it took no part."""
+
+    def end(self, group: int | str = 0, /) -> int:
+        """Where a group ends."""
+
+    def groups(self) -> tuple[str | None, ...]:
+        """What each group matched."""
+
+
+class JavaPattern:
+    """A pattern, ready to be matched; can be pickled.
+
+    Attributes:
+        text: as written in Java.
+        groups: number of capturing groups.
+        names: number of each named group.
+    """
+
+    def __init__(self, text: str, *, python_names: bool = False) -> None:
+        """Compile `text`; see `parse`.
+
+        Raises:
+            PatternError: Java refuses it, or it is not supported here.
+        """
+        self.text = text
+        self._python_names = python_names
+        parsed = parse(text, python_names=python_names)
+        self.root = parsed.root
+        self.groups, self.names = parsed.groups, parsed.names
+        self._compiled = _compile(Written(parsed), text)
+        self._needs_limit = _may_backtrack_long(parsed.root)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return compile_java_pattern, (self.text, self._python_names)
+
+    def fullmatch(self, text: str) -> Match | None:
+        """`Matcher.matches()`.
+
+        Raises:
+            ConfigError: it takes too long.
+        """
+        return self._limited(self._compiled.fullmatch, text)
+
+    def search(self, text: str) -> Match | None:
+        """`Matcher.find()` from the start.
+
+        Raises:
+            ConfigError: it takes too long.
+        """
+        return self._limited(self._compiled.search, text)
+
+    def _limited(self, method: Callable[..., Match | None], text: str) -> Match | None:
+        # A limit costs more than a simple search in a short text.
+        if not self._needs_limit and len(text) <= _SHORT_TEXT:
+            return method(text)
+        try:
+            return method(text, timeout=MATCH_TIMEOUT_S)
+        except TimeoutError as error:
+            raise self._too_slow() from error
+
+    def _too_slow(self) -> ConfigError:
+        return ConfigError(
+            f"The regular expression {self.text[:200]} was given up after {MATCH_TIMEOUT_S:.0f} s on one text.",
+            code="config.regex_too_slow",
+            suggestion="Avoid repetition inside repetition, such as (a+)+, or make the inner one possessive.",
+        )
+
+
+def _may_backtrack_long(root: Node) -> bool:
+    """Whether a short text may be matched in so many ways that trying them takes long."""
+    variable = [node for node in _walk(root) if isinstance(node, Repeat) and node.least != node.most]
+    repeated = [node for node in _walk(root) if isinstance(node, Repeat) and node.most != 1]
+    return len(variable) > _FEW_REPEATS or any(
+        isinstance(part, Repeat | Choice) for node in repeated for part in _walk(node.body)
+    )
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    for part in parts_of(node):
+        yield from _walk(part)
+
+
+@lru_cache(maxsize=256)
+def compile_java_pattern(text: str, python_names: bool = False) -> JavaPattern:
+    """A compiled pattern; see `JavaPattern`.
+
+    Raises:
+        PatternError: Java refuses it, or it is not supported here.
+    """
+    return JavaPattern(text, python_names=python_names)
+
+
+def _compile(written: Written, text: str) -> Any:
+    regex = importlib.import_module("regex")
+    try:
+        return regex.compile(written.text, regex.VERSION1 | (regex.ASCII if written.is_ascii else 0))
+    except regex.error as error:
+        reason = "Unknown character property name" if "property" in str(error) else f"Not supported ({error})"
+        raise PatternError(f"{reason} in {text[:200]}") from None
+
+
+def check_java_pattern(name: str, value: Any) -> None:
+    """Validator of keys that hold a pattern; the text is Connect's up to the reason.
+
+    Raises:
+        InvalidValueError: it is none.
+    """
+    if not value:
+        return
+    try:
+        compile_java_pattern(value)
+    except PatternError as error:
+        raise invalid(name, value, f"Invalid regex: {error}") from None
+
+
+class Replacement:
+    """The text that replaces a match: `$1`, `${name}`, and a backslash before characters that mean themselves."""
+
+    def __init__(self, text: str, pattern: JavaPattern) -> None:
+        """Read `text`.
+
+        Raises:
+            PatternError: it names a group that `pattern` does not have, or ends in the middle of a reference.
+        """
+        self._parts: list[str | int] = []
+        self._pattern = pattern
+        position = 0
+        while position < len(text):
+            if text[position] not in "\\$":
+                self._parts.append(text[position])
+                position += 1
+            elif position + 1 == len(text):
+                missing = "character to be escaped" if text[position] == "\\" else "group index"
+                raise PatternError(f"Illegal group reference: {missing} is missing")
+            elif text[position] == "\\":
+                self._parts.append(text[position + 1])
+                position += 2
+            else:
+                position = self._reference(text, position + 1)
+
+    def _reference(self, text: str, position: int) -> int:
+        """Read the group behind a dollar sign; returns where the text goes on."""
+        named = _NAMED.match(text, position)
+        if named is not None:
+            if named[1] not in self._pattern.names:
+                raise PatternError(f"No group with name {{{named[1]}}}")
+            self._parts.append(self._pattern.names[named[1]])
+            return named.end()
+        if text[position] not in "0123456789":
+            raise PatternError("Illegal group reference")
+        group = int(text[position])
+        position += 1
+        if group > self._pattern.groups:
+            raise PatternError(f"No group {group}")
+        # As in Java more digits belong to the number as long as there is such a group.
+        while position < len(text) and text[position] in "0123456789":
+            longer = group * 10 + int(text[position])
+            if longer > self._pattern.groups:
+                break
+            group, position = longer, position + 1
+        self._parts.append(group)
+        return position
+
+    def expand(self, match: Match) -> str:
+        """The replacement of one match; a group that took no part is empty."""
+        return "".join(part if isinstance(part, str) else match[part] or "" for part in self._parts)
