@@ -6,8 +6,8 @@ is required there has the name here that its sample files give it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.config import ConfigKey, Importance, Type
@@ -23,6 +23,8 @@ CONFIG_REPLICATION_FACTOR = "config.storage.replication.factor"
 OFFSET_FLUSH_INTERVAL_MS = "offset.flush.interval.ms"
 EXACTLY_ONCE_SOURCES = "exactly.once.source.support"
 TOPIC_CREATION_ENABLE = "topic.creation.enable"
+_NO_TOPIC_SETTING = frozenset({"topic", "partitions", "replication.factor", "file.filename", "cleanup.policy"})
+"""What follows `offset.storage.` and the like without being a setting of the topic; the policy is always `compact`."""
 
 BROKER_DEFAULT = -1
 CONNECT_REPLICATION_FACTOR = 3
@@ -43,6 +45,7 @@ class SourceWorkerConfig:
             writes of offsets where there are no transactions.
         exactly_once: `exactly.once.source.support`: False only when it is set to `disabled`.
         creates_topics: `topic.creation.enable`.
+        offsets_topic_settings, config_topic_settings: settings of a topic that is made, without prefix (KIP-605).
     """
 
     offsets_topic: str
@@ -54,10 +57,12 @@ class SourceWorkerConfig:
     offset_flush_interval_ms: int
     exactly_once: bool
     creates_topics: bool
+    offsets_topic_settings: Mapping[str, str] = field(default_factory=dict)
+    config_topic_settings: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_parsed(cls, parsed: Mapping[str, Any], given: Collection[str]) -> SourceWorkerConfig:
-        """From the typed values of `source_worker_keys`; `given`: keys that the worker has."""
+    def from_parsed(cls, parsed: Mapping[str, Any], given: Mapping[str, str]) -> SourceWorkerConfig:
+        """From the typed values of `source_worker_keys`; `given`: the worker's configuration as text."""
 
         def factor(key: str, topic: str) -> int:
             if parsed[key] is not None:
@@ -75,7 +80,15 @@ class SourceWorkerConfig:
             offset_flush_interval_ms=parsed[OFFSET_FLUSH_INTERVAL_MS],
             exactly_once=parsed[EXACTLY_ONCE_SOURCES] != DISABLED,
             creates_topics=parsed[TOPIC_CREATION_ENABLE],
+            offsets_topic_settings=topic_settings(given, "offset.storage."),
+            config_topic_settings=topic_settings(given, "config.storage."),
         )
+
+
+def topic_settings(worker: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Settings of a state topic, without prefix. Source: KIP-605."""
+    named = {key[len(prefix) :]: value for key, value in worker.items() if key.startswith(prefix)}
+    return {key: value for key, value in named.items() if key not in _NO_TOPIC_SETTING}
 
 
 def source_worker_keys() -> list[ConfigKey]:

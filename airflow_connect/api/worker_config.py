@@ -21,19 +21,24 @@ from airflow_connect.api.config_validators import Lambda, NonEmptyString, ValidL
 from airflow_connect.api.config_values import coerce_config, invalid
 from airflow_connect.api.connector_config import ConverterConfig, converter_of
 from airflow_connect.api.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
-from airflow_connect.api.source_worker_keys import BROKER_DEFAULT, SourceWorkerConfig, source_worker_keys
+from airflow_connect.api.source_worker_keys import (
+    BROKER_DEFAULT,
+    SourceWorkerConfig,
+    source_worker_keys,
+    topic_settings,
+)
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 GROUP_ID = "group.id"
 RUNS_TOPIC = "runs.storage.topic"
 RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
 RUNS_PARTITIONS = "runs.storage.partitions"
+ALTER_STATE_TOPICS = "state.topics.alter"
 DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NOT_KEPT = "Runs do not keep it: what a run did is in the runs topic."
-_TOPIC_SETTINGS = "A topic that exists keeps its settings; a new one gets the broker's, and is compacted."
 _NO_SERVICE = "A run is no service: nothing listens, joins a worker group or is reconfigured while it runs."
 _PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
 
@@ -103,7 +108,8 @@ def _runs_keys() -> list[ConfigKey]:
         ConfigKey(
             RUNS_TOPIC, Type.STRING, "connect-runs",
             "Compacted topic for open manifests and the history of runs; it is created when it does not"
-            " exist.",
+            " exist, with topic settings that keep it small and those that follow `runs.storage.`, e.g."
+            " `runs.storage.min.insync.replicas`.",
             NonEmptyString(), Importance.HIGH, "Runs",
         ),
         ConfigKey(
@@ -119,7 +125,20 @@ def _runs_keys() -> list[ConfigKey]:
             Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW,
             "Runs",
         ),
+        ConfigKey(
+            ALTER_STATE_TOPICS, Type.BOOLEAN, False,
+            "Whether the runs, offsets and config topics get the settings that keep them small where they exist"
+            " already and are hardly compacted. `false`: the report says so, and how to do it by hand.",
+            None, Importance.LOW, "Runs",
+        ),
     ]  # fmt: skip
+
+
+def _topic_settings(topic: str, prefix: str) -> str:
+    return (
+        f"Settings of the {topic} topic when it is created, e.g. `{prefix}.storage.segment.ms` (KIP-605). A topic that"
+        " exists keeps its own, and the policy is always `compact`."
+    )
 
 
 def _families() -> list[KeyFamily]:
@@ -153,8 +172,8 @@ def _families() -> list[KeyFamily]:
             "Config providers: `config.providers` lists their names, `config.providers.<name>.class` and"
             " `config.providers.<name>.param.*` set each of them up.",
         ),
-        KeyFamily("offset.storage.", "More settings of the offsets topic.", _TOPIC_SETTINGS),
-        KeyFamily("config.storage.", "More settings of the config topic.", _TOPIC_SETTINGS),
+        KeyFamily("offset.storage.", _topic_settings("offsets", "offset")),
+        KeyFamily("config.storage.", _topic_settings("config", "config")),
         KeyFamily("status.storage.", "Status topic.", _NOT_KEPT),
         KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _NOT_KEPT),
         KeyFamily("rest.", "REST server of a Connect worker.", _NO_SERVICE),
@@ -174,6 +193,8 @@ class WorkerConfig:
         key_converter, value_converter: None when the worker sets none: every connector must then.
         header_converter: SimpleHeaderConverter unless set.
         runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
+        runs_topic_settings: settings of the runs topic when it is made.
+        alters_state_topics: `state.topics.alter`.
         override_policy: which client settings a connector may override.
         spark: `spark.*`, with the prefix.
         config_providers: `config.providers*`, with the prefix.
@@ -189,6 +210,8 @@ class WorkerConfig:
     runs_topic: str
     runs_replication_factor: int
     runs_partitions: int
+    runs_topic_settings: Mapping[str, str]
+    alters_state_topics: bool
     override_policy: OverridePolicy
     spark: Mapping[str, str] = field(repr=False)
     config_providers: Mapping[str, str] = field(repr=False)
@@ -218,6 +241,8 @@ class WorkerConfig:
             runs_topic=parsed[RUNS_TOPIC],
             runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
             runs_partitions=parsed[RUNS_PARTITIONS],
+            runs_topic_settings=topic_settings(text, "runs.storage."),
+            alters_state_topics=parsed[ALTER_STATE_TOPICS],
             override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
             spark={name: value for name, value in text.items() if name.startswith("spark.")},
             config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},

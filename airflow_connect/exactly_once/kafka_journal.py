@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
-from airflow_connect.kafka import runs_topic
+from airflow_connect.kafka import bookmarks, runs_topic
+from airflow_connect.kafka.bookmarks import Bookmark
+from airflow_connect.kafka.runs_topic import ConnectorRecords
+from airflow_connect.kafka.state_documents import parse_key, record_key
 
 if TYPE_CHECKING:
     from airflow_connect.kafka.clients import Admin
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 STATE, MANIFEST, RUN = "state", "manifest", "run"
 HISTORY = 100
 """Runs kept in the history of a connector; older entries get tombstones."""
+WORTH_A_BOOKMARK = 1_000
+"""Below so many offsets the partition is read faster than a bookmark is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class KafkaJournal:
         self._connector = connector
         self._clients = clients
         self._records: dict[str, bytes] = {}
+        self._history: set[str] = set()
+        self.position = 0
 
     def fence(self) -> None:
         """Take the transactional id away from earlier runs (invariant 2)."""
@@ -57,7 +64,13 @@ class KafkaJournal:
     def read(self) -> JournalView:
         """Read the connector's partition of the runs topic; call it after `fence`, so that nothing follows."""
         clients = self._clients
-        self._records = runs_topic.read(clients.admin, clients.reader_settings, clients.topic, self._connector)
+        found, mark, low = read_state(clients.admin, clients.reader_settings, clients.topic, self._connector)
+        self._records, self.position = found.values, found.end
+        self._history = _history(found, mark)
+        newer = _bookmark_of(found, self._history)
+        if newer is not None and newer.offset - (mark.offset if mark else low) >= WORTH_A_BOOKMARK:
+            place = clients.topic.place_of(self._connector)
+            bookmarks.save(clients.admin, clients.reader_settings, self._connector, place, newer)
         return view_of(self._connector, self._records)
 
     def begin(self, state: ConnectorState) -> None:
@@ -75,7 +88,9 @@ class KafkaJournal:
             documents.append((MANIFEST, "", None))
         if commit.summary is not None:
             documents.append((RUN, str(commit.summary["run_id"]), {"v": 1, **commit.summary}))
-            documents += [(RUN, name, None) for name in self._old_runs()]
+            old = self._old_runs()
+            documents += [(RUN, name, None) for name in old]
+            self._history = self._history.union([str(commit.summary["run_id"])]).difference(old)
         self._write(documents, commit)
 
     def close(self) -> None:
@@ -85,10 +100,12 @@ class KafkaJournal:
     def _write(self, documents: list[tuple[str, str, Mapping[str, Any] | None]], commit: Commit | None = None) -> None:
         topic = self._clients.topic
         partition = topic.partition_of(self._connector)
+        # An entry below the bookmark was not read; one is a single piece unless it is larger than any report.
+        unread = {record_key(kind, self._connector, 0, name) for kind, name, gone in documents if name and gone is None}
         encoded = [
             record
             for kind, name, document in documents
-            for record in runs_topic.encode_document(kind, self._connector, document, name, self._records)
+            for record in runs_topic.encode_document(kind, self._connector, document, name, {*self._records, *unread})
         ]
         outgoing = [(topic.name, partition, key, value) for key, value in encoded]
         letters = list(commit.dead_letters) if commit else []
@@ -102,8 +119,39 @@ class KafkaJournal:
 
     def _old_runs(self) -> list[str]:
         """Names of history entries beyond the newest `HISTORY - 1`; run ids sort by time."""
-        names = runs_topic.document_names(self._records, RUN)
+        names = sorted(self._history)
         return names[: max(0, len(names) - (HISTORY - 1))]
+
+
+def read_state(
+    admin: Admin, settings: Mapping[str, Any], topic: RunsTopic, connector: str
+) -> tuple[ConnectorRecords, Bookmark | None, int]:
+    """Records of a connector from its bookmark on, the bookmark that was used, and the beginning of the log.
+
+    Raises:
+        UnavailableError: a transaction of another connector stays open in the partition, or Kafka does not answer.
+    """
+    place = topic.place_of(connector)
+    low, end = runs_topic.extent(admin, place)
+    mark = bookmarks.read(admin, connector, place) if end - low >= WORTH_A_BOOKMARK else None
+    if mark is not None and mark.offset <= end:
+        found = runs_topic.read_from(admin, settings, topic, connector, max(low, mark.offset))
+        # A state record is never deleted: without it this is not the log that the bookmark was set in.
+        if record_key(STATE, connector, 0) in found.values:
+            return found, mark, low
+    return runs_topic.read_from(admin, settings, topic, connector, low), None, low
+
+
+def _history(found: ConnectorRecords, mark: Bookmark | None) -> set[str]:
+    """Names of the entries of the history, those below the bookmark too."""
+    deleted = {str(parts[2]) for parts in map(parse_key, found.deleted) if parts[0] == RUN and len(parts) == 4}
+    return {*(mark.names if mark else ()), *runs_topic.document_names(found.values, RUN)} - deleted
+
+
+def _bookmark_of(found: ConnectorRecords, history: set[str]) -> Bookmark | None:
+    """Where the next run may begin: at the first record of the state or of an open manifest."""
+    mattering = [offset for key, offset in found.offsets.items() if parse_key(key)[0] in (STATE, MANIFEST)]
+    return Bookmark(min(mattering), tuple(sorted(history))) if mattering else None
 
 
 def view_of(connector: str, records: Mapping[str, bytes]) -> JournalView:

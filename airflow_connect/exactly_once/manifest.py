@@ -10,9 +10,10 @@ from airflow_connect.api.errors import StateError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
 from airflow_connect.api.time_progress import TimeDirectory, TimeStep
-from airflow_connect.exactly_once import value_schemas
+from airflow_connect.exactly_once import packed_files, value_schemas
 
-VERSION = 1
+VERSION = 2
+"""Since 2 `files` may be packed; documents of version 1 are read, and rolled forward, as before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class Manifest:
             "connector": self.connector,
             "run_id": self.run_id,
             "created_ms": self.created_ms,
-            "files": [f.to_json() for f in self.files],
+            "files": packed_files.to_json(self.files),
             "partitions": [p.to_json() for p in self.partitions],
             "topic_ids": dict(self.topic_ids),
             "config": dict(self.config),
@@ -98,7 +99,7 @@ class Manifest:
             connector=data["connector"],
             run_id=data["run_id"],
             created_ms=data["created_ms"],
-            files=tuple(StagedFile.from_json(f) for f in data["files"]),
+            files=packed_files.from_json(data["files"]),
             partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
             topic_ids=dict(data["topic_ids"]),
             config=dict(data["config"]),

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -31,6 +31,7 @@ from airflow_connect.kafka.clients import (
     wait,
 )
 from airflow_connect.kafka.new_topics import create, partition_count, wait_until_visible
+from airflow_connect.kafka.topic_upkeep import COMPACT, SMALL, Upkeep, look_after
 from airflow_connect.kafka.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
 
 STRANGER_TIMEOUT_S = 75.0
@@ -40,6 +41,8 @@ _LOG = logging.getLogger(__name__)
 
 TakeRecord = Callable[[bytes | None, bytes | None], None]
 """Gets key and value of one record, in the order of its partition."""
+TakeRecordAt = Callable[[bytes | None, bytes | None, int], None]
+"""The same with its offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,14 @@ class CompactedTopic:
     Attributes:
         partitions, replication_factor: -1: the broker's default.
         config_path: the configuration key that names it, for messages.
+        upkeep: what keeps it small.
     """
 
     name: str
     partitions: int
     replication_factor: int
     config_path: str
+    upkeep: Upkeep = field(default_factory=Upkeep)
 
 
 def ensure(admin: Admin, wanted: CompactedTopic) -> int:
@@ -68,17 +73,23 @@ def ensure(admin: Admin, wanted: CompactedTopic) -> int:
     configs = admin.describe_configs([resource], request_timeout=API_TIMEOUT_S)[resource]
     found = partition_count(admin, wanted.name)
     if found is None:
-        create(
-            admin,
-            wanted.name,
-            wanted.partitions,
-            wanted.replication_factor,
-            {"cleanup.policy": "compact"},
-            config_path=wanted.config_path.removesuffix("topic") + "replication.factor",
-        )
+        _create(admin, wanted)
         return wait_until_visible(admin, wanted.name)
-    _check_policy(configs, wanted)
+    described = _check_policy(configs, wanted)
+    if described is not None:
+        look_after(admin, wanted.name, described, wanted.upkeep)
     return found
+
+
+def _create(admin: Admin, wanted: CompactedTopic) -> None:
+    path = wanted.config_path.removesuffix("topic") + "replication.factor"
+    partitions, factor = wanted.partitions, wanted.replication_factor
+    try:
+        create(admin, wanted.name, partitions, factor, {**wanted.upkeep.wanted, **COMPACT}, config_path=path)
+    except ConfigError as error:
+        # A service may allow none of these settings; what the worker says itself must be had.
+        create(admin, wanted.name, partitions, factor, {**wanted.upkeep.settings, **COMPACT}, config_path=path)
+        wanted.upkeep.tell(f"State topic {wanted.name} was made without {', '.join(SMALL)}: {error.message}")
 
 
 def read(admin: Admin, settings: Mapping[str, Any], name: str, take: TakeRecord) -> None:
@@ -95,21 +106,18 @@ def read(admin: Admin, settings: Mapping[str, Any], name: str, take: TakeRecord)
     tps = [TopicPartition(name, number) for number in range(count or 0)]
     ends = latest_offsets(admin, tps, READ_UNCOMMITTED)
     starts = earliest_offsets(admin, tps)
-    read_to(settings, starts, ends, take, auto_offset_reset="earliest")
+    read_to(settings, starts, ends, lambda key, value, _: take(key, value))
 
 
 def read_to(
     settings: Mapping[str, Any],
     starts: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
-    take: TakeRecord,
-    *,
-    auto_offset_reset: str,
+    take: TakeRecordAt,
 ) -> None:
     """Give every committed record between `starts` and `ends`, high watermarks of one topic, to `take`; some 15 ms.
 
-    Args:
-        auto_offset_reset: what to do where the log begins behind a start: `earliest` or `error`.
+    Where the log begins after a start, it is read from there.
 
     Raises:
         AccessError, UnavailableError: as `read`.
@@ -119,7 +127,7 @@ def read_to(
         return
     topic = next(iter(missing)).topic
     consumer = state_consumer(
-        settings, isolation_level="read_committed", enable_partition_eof=True, auto_offset_reset=auto_offset_reset
+        settings, isolation_level="read_committed", enable_partition_eof=True, auto_offset_reset="earliest"
     )
     try:
         # Without known leaders `assign` would wait for librdkafka's next metadata timer, up to a second.
@@ -132,7 +140,7 @@ def read_to(
         consumer.close()
 
 
-def _read_missing(consumer: QuickConsumer, missing: dict[TopicPartition, int], take: TakeRecord) -> None:
+def _read_missing(consumer: QuickConsumer, missing: dict[TopicPartition, int], take: TakeRecordAt) -> None:
     deadline = time.monotonic() + STRANGER_TIMEOUT_S
     while missing:
         # `consume` alone would wait until it has as many as it was asked for.
@@ -151,7 +159,7 @@ def _read_missing(consumer: QuickConsumer, missing: dict[TopicPartition, int], t
             )
 
 
-def _take(message: Message[Any, Any], missing: dict[TopicPartition, int], take: TakeRecord) -> None:
+def _take(message: Message[Any, Any], missing: dict[TopicPartition, int], take: TakeRecordAt) -> None:
     tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
     problem = message.error()
     if problem is not None and problem.code() != KafkaError._PARTITION_EOF:
@@ -159,20 +167,20 @@ def _take(message: Message[Any, Any], missing: dict[TopicPartition, int], take: 
             return
         raise translate(problem, f"reading {tp}")
     if problem is None:
-        take(message.key(), message.value())
+        take(message.key(), message.value(), int(message.offset() or 0))
     # The position at the end of a partition lies behind transaction markers and aborted records.
     position = int(message.offset() or 0) + (0 if problem is not None else 1)
     if position >= missing.get(tp, position + 1):
         del missing[tp]
 
 
-def _check_policy(described: Future[dict[str, Any]], wanted: CompactedTopic) -> None:
+def _check_policy(described: Future[dict[str, Any]], wanted: CompactedTopic) -> dict[str, Any] | None:
     try:
         configs = wait(described, f"reading the configuration of topic {wanted.name}")
     except AccessError as error:
         # As Kafka Connect does (TopicAdmin.verifyTopicCleanupPolicyOnlyCompact): without DESCRIBE_CONFIGS it goes on.
         _LOG.warning("The cleanup policy of topic %s could not be checked: %s", wanted.name, error)
-        return
+        return None
     policy = configs["cleanup.policy"].value
     if policy != "compact":
         raise ConfigError(
@@ -180,3 +188,4 @@ def _check_policy(described: Future[dict[str, Any]], wanted: CompactedTopic) -> 
             suggestion=f"kafka-configs.sh --alter --topic {wanted.name} --add-config cleanup.policy=compact",
             config_path=wanted.config_path,
         )
+    return configs

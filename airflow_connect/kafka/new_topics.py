@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic, TopicDescription  # type: ignore[attr-defined]
 
 from airflow_connect.api.errors import ConfigError, UnavailableError
 from airflow_connect.kafka.clients import API_TIMEOUT_S, Admin, admin_client, kafka_error, translate
@@ -17,9 +17,21 @@ VISIBLE_TIMEOUT_S = 30.0
 
 def partition_count(admin: Admin, name: str) -> int | None:
     """Number of partitions of a topic, None when there is no such topic."""
+    found = _described(admin, name)
+    return None if found is None else len(found.partitions)
+
+
+def topic_id(admin: Admin, name: str) -> str:
+    """Kafka's id of a topic, another one after it was recreated; "" when there is no such topic."""
+    found = _described(admin, name)
+    return "" if found is None else str(found.topic_id)
+
+
+def _described(admin: Admin, name: str) -> TopicDescription | None:
     future = admin.describe_topics(TopicCollection([name]), request_timeout=API_TIMEOUT_S)[name]
     try:
-        return len(future.result(API_TIMEOUT_S).partitions)
+        found: TopicDescription = future.result(API_TIMEOUT_S)
+        return found
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:

@@ -191,10 +191,10 @@ class Sink:
         with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
             return session.peek()
 
-    def history(self) -> list[str]:
-        """Run ids in the connector's history, oldest first."""
+    def history(self, runs: str = "connect-runs") -> list[str]:
+        """Run ids in the connector's history, oldest first; `runs`: the runs topic."""
         with KafkaSession(RunConfiguration.from_spec(self.spec())) as session:
-            topic = runs_topic.find(session.admin, "connect-runs")
+            topic = runs_topic.find(session.admin, runs)
             assert topic is not None
             records = runs_topic.read(session.admin, {"bootstrap.servers": self.kafka.bootstrap}, topic, self.name)
         return runs_topic.document_names(records, "run")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from airflow_connect.api.client_layers import CONSUMER, PRODUCER
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.kafka.clients import API_TIMEOUT_S, admin_client
+from airflow_connect.kafka.topic_upkeep import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
 
 
 class ClusterSession:
-    """Clients of one run; a context manager. Those that write are opened by the sessions of sinks and of sources."""
+    """Clients of one run; a context manager. Those that write are opened by the sessions of sinks and of sources.
+
+    Attributes:
+        notes: sentences for the report, about topics of state.
+    """
 
     def __init__(self, configuration: CheckedConfiguration[Any]) -> None:
         """Opens nothing; `with` does."""
         self._clients = configuration
+        self.notes: list[str] = []
         self._admin: Admin | None = None
         self._journal: KafkaJournal | None = None
         self._group: GroupMetadata | None = None
@@ -64,6 +70,9 @@ class ClusterSession:
             self._journal.close()
         if self._group is not None:
             self._group.close()
+
+    def _upkeep(self, settings: Mapping[str, str]) -> Upkeep:
+        return Upkeep(settings, self._clients.resolved.worker.alters_state_topics, self.notes.append)
 
     @property
     def admin(self) -> Admin:

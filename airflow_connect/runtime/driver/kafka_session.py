@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.exactly_once.journal import Journal, JournalView
-from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, view_of
+from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka import consumer_group, dead_letter_queue, runs_topic, topics, watermarks
 from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
@@ -34,7 +34,11 @@ class KafkaSession(ClusterSession):
         if self._journal is None:
             worker, producer = self._config.worker, self._clients.producer.settings
             topic = runs_topic.ensure(
-                self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor
+                self.admin,
+                worker.runs_topic,
+                worker.runs_partitions,
+                worker.runs_replication_factor,
+                self._upkeep(worker.runs_topic_settings),
             )
             self._group = consumer_group.group_metadata(self._config.consumer_group, producer)
             clients = JournalClients(
@@ -54,7 +58,7 @@ class KafkaSession(ClusterSession):
         if topic is None:
             return JournalView()
         name = self._config.connector.name
-        return view_of(name, runs_topic.read(self.admin, self._clients.consumer.settings, topic, name))
+        return view_of(name, read_state(self.admin, self._clients.consumer.settings, topic, name)[0].values)
 
     def refuse_live_workers(self) -> None:
         """Refuse to go on while somebody else runs the connector (invariant 9).

@@ -274,7 +274,7 @@ class SinkRun(RunInProgress):
             state.bytes_per_record if state else {},
             self._config.policy.limits,
         )
-        notes = (*positions.notes, *self._config.delivery_notes)
+        notes = (*positions.notes, *self._config.delivery_notes, *kafka.notes)
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 

@@ -68,6 +68,8 @@ class SourceRun(RunInProgress):
             before = kafka.read_state()
             kafka.refuse_live_workers(before)
             journal = kafka.open_writer()
+            for note in kafka.notes:
+                self._notes.add(note)
             journal.fence()
             reached(crash_points.FENCED)
             state = self._claim(journal)

@@ -48,7 +48,13 @@ class SourceSession(ClusterSession):
             ConfigError, AccessError, UnavailableError: a topic cannot be used or made.
         """
         worker = self._config.worker
-        runs = runs_topic.ensure(self.admin, worker.runs_topic, worker.runs_partitions, worker.runs_replication_factor)
+        runs = runs_topic.ensure(
+            self.admin,
+            worker.runs_topic,
+            worker.runs_partitions,
+            worker.runs_replication_factor,
+            self._upkeep(worker.runs_topic_settings),
+        )
         for topic in self._state_topics():
             self._partitions[topic.name] = compacted_topics.ensure(self.admin, topic)
         settings = self._producer_settings()
@@ -161,13 +167,14 @@ class SourceSession(ClusterSession):
 
     def _state_topics(self) -> list[CompactedTopic]:
         shared = self._config.worker.sources
-        factor = shared.offsets_replication_factor
+        factor, offsets = shared.offsets_replication_factor, self._upkeep(shared.offsets_topic_settings)
+        configs = self._upkeep(shared.config_topic_settings)
         return [
             *(
-                CompactedTopic(name, shared.offsets_partitions, factor, "offset.storage.topic")
+                CompactedTopic(name, shared.offsets_partitions, factor, "offset.storage.topic", offsets)
                 for name in self._config.offsets_topics
             ),
-            CompactedTopic(shared.config_topic, 1, shared.config_replication_factor, "config.storage.topic"),
+            CompactedTopic(shared.config_topic, 1, shared.config_replication_factor, "config.storage.topic", configs),
         ]
 
     def _producer_settings(self) -> dict[str, Any]:

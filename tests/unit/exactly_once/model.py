@@ -176,6 +176,8 @@ class ModelRun:
 class ModelSession:
     """`KafkaSession` on the model: the run's own view, through its own epoch."""
 
+    notes: Sequence[str] = ()
+
     def __init__(self, config: ModelConfig) -> None:
         self._run = config.run
         self.journal = ModelJournal(self._run)

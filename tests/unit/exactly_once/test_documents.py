@@ -1,7 +1,10 @@
 """Manifest, state and leftover patterns survive JSON; what a newer release wrote is refused."""
 
+import hashlib
 import json
 import re
+import uuid
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given
 from airflow_connect.api.errors import StateError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.exactly_once import packed_files
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.recovery import merged, suspects
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
@@ -68,7 +72,39 @@ def test_state_survives_json(state):
     assert ConnectorState.from_json(through_json(state)) == state
 
 
-@pytest.mark.parametrize("version", [2, 0, None, "1"])
+@given(st.lists(files, min_size=packed_files.FEW + 1, max_size=packed_files.FEW + 5).map(tuple))
+def test_many_files_of_a_manifest_survive_being_packed(many):
+    manifest = Manifest("c", "r", 0, many, ())
+    packed = manifest.to_json()
+    assert isinstance(packed["files"], str)
+    assert Manifest.from_json(through_json(manifest)) == manifest
+    for damaged in (packed["files"][:-8], packed["files"][8:], "x" + packed["files"]):
+        with pytest.raises(StateError, match="staged files in a manifest is damaged"):
+            Manifest.from_json({**packed, "files": damaged})
+
+
+def test_packed_files_take_a_third_of_the_room():
+    many = tuple(
+        StagedFile(f"topics/t/hour={n % 24:02d}/t+0+{n:010d}.json", "t", 0, n, n + 1, 1, 100_000 + n * 7919 % 90_000,
+                   {"upload_id": str(uuid.UUID(int=n * 2**89 % 2**128)),
+                    "parts": [[1, hashlib.sha256(b"%d" % n).hexdigest()[:32]]],
+                    "file_id": hashlib.sha256(b"f%d" % n).hexdigest()[:16]})
+        for n in range(2_000)
+    )  # fmt: skip
+    as_objects = len(json.dumps([file.to_json() for file in many], separators=(",", ":")))
+    assert len(str(packed_files.to_json(many))) < as_objects / 3
+
+
+def test_recorded_manifest_of_version_1_is_read():
+    recorded = json.loads(Path("tests/data/manifest_v1.json").read_text())
+    manifest = Manifest.from_json(recorded)
+    assert recorded["v"] == 1
+    assert [file.to_json() for file in manifest.files] == recorded["files"]
+    assert [report.to_json() for report in manifest.partitions] == recorded["partitions"]
+    assert {**manifest.to_json(), "v": 1} == recorded
+
+
+@pytest.mark.parametrize("version", [3, 0, None, "1"])
 @pytest.mark.parametrize("document", [Manifest, ConnectorState])
 def test_unknown_version_is_refused_and_named(document, version):
     with pytest.raises(StateError, match=re.escape(repr(version))):
