@@ -1,0 +1,76 @@
+"""The wheel with each extra in an empty environment does what the extra is for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.devstack.hdfs import HdfsCluster
+from airflow_connect.devstack.kafka import KafkaBroker
+from tests.integration.wheel.conftest import LOCAL_SINK, ROOT, Installation
+
+Install = Callable[[str], Installation]
+
+# Everything that an executor may import: the base dependencies must do.
+IMPORT_ALL = """
+import importlib, pkgutil, airflow_connect
+names = [found.name for found in pkgutil.walk_packages(airflow_connect.__path__, "airflow_connect.")]
+wanted = [name for name in names if name.split(".")[1] not in {left_out!r} and not name.endswith("__main__")]
+for name in wanted:
+    importlib.import_module(name)
+print(len(wanted))
+"""
+NOT_ON_EXECUTORS = ("airflow", "operators", "plugin", "testing", "devstack")
+
+HDFS_ROUND_TRIP = """
+import sys
+from airflow_connect.stores.hdfs_files import HdfsFiles
+from airflow_connect.stores.hdfs_settings import HdfsSettings
+files = HdfsFiles(HdfsSettings(sys.argv[1]))
+files.make_directory("/of-the-wheel")
+print(files.status("/of-the-wheel").path)
+"""
+
+
+def test_base_package_has_all_that_executors_import(install: Install) -> None:
+    code = IMPORT_ALL.format(left_out=NOT_ON_EXECUTORS)
+    done = install("").run("python", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 300
+
+
+def test_base_package_validates_a_connector(install: Install) -> None:
+    done = install("").run("airflow-connect", "validate", "--json", ROOT / "dags" / "meetups-to-s3.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ok"] is True
+
+
+@pytest.mark.integration
+def test_spark_extra_runs_a_connector(install: Install, kafka: KafkaBroker, lines: str, tmp_path: Path) -> None:
+    installed = install("spark")
+    config = {**LOCAL_SINK, "topics": lines, "store.url": tmp_path.as_uri()}
+    files = installed.connector(config, bootstrap_servers=kafka.bootstrap, spark_master="local[1]")
+    done = installed.run("airflow-connect", "standalone", "--json", *files)
+    assert done.returncode == 0, done.stderr
+    written = [line for path in sorted(tmp_path.rglob("*.txt")) for line in path.read_text().splitlines()]
+    assert written == [f"line-{number}" for number in range(20)]
+
+
+@pytest.mark.integration
+def test_hdfs_extra_reaches_a_namenode(install: Install, hdfs: HdfsCluster) -> None:
+    done = install("hdfs").run("python", "-c", HDFS_ROUND_TRIP, hdfs.url)
+    assert done.returncode == 0, done.stderr
+    assert "/of-the-wheel" in done.stdout
+
+
+@pytest.mark.airflow
+def test_demo_of_the_wheel_works_outside_a_checkout(install: Install) -> None:
+    installed = install("airflow,spark")
+    done = installed.run("airflow-connect", "demo", "--json", "--records", "1000")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["result"]
+    assert sum(found["records"] for found in result["objects"]) == 1000
+    assert all(found["committed"] == found["end"] for found in result["offsets"])
