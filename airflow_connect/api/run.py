@@ -157,6 +157,7 @@ class TaskReport:
         failed: records that could not be converted or written and that `errors.tolerance=all` left out.
         failed_places: the first of them, with stage and reason.
         source: what a task of a source did; None for sinks.
+        notes: sentences of the task for the report of the run.
     """
 
     task: int
@@ -170,6 +171,7 @@ class TaskReport:
     failed: int = 0
     failed_places: tuple[str, ...] = ()
     source: SourceTaskReport | None = None
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -185,6 +187,7 @@ class TaskReport:
             "failed": self.failed,
             "failed_places": list(self.failed_places),
             "source": self.source.to_json() if self.source else None,
+            "notes": list(self.notes),
         }
 
     @classmethod
@@ -202,6 +205,7 @@ class TaskReport:
             failed=data["failed"],
             failed_places=tuple(data["failed_places"]),
             source=SourceTaskReport.from_json(data["source"]) if data.get("source") else None,
+            notes=tuple(data.get("notes", ())),
         )
 
 

@@ -5,8 +5,9 @@ A task sends records and stores offsets; a *unit* is what lies between two calls
 S1. Exactly once: a unit's records and its source offsets, in every offsets topic, are one Kafka transaction.
 S2. A task reads its offsets after its `init_transactions`: what an earlier attempt committed is seen, and what it left
     open is gone. It can commit nothing afterwards.
-S3. At least once: offsets are written only after every record sent before them was confirmed by Kafka; the contiguous
-    confirmed prefix of each source partition is all that is ever stored.
+S3. At least once: offsets are written only after every record sent before them was confirmed by Kafka, or refused for
+    its own sake and tolerated; the contiguous prefix of each source partition of which that is true is all that is ever
+    stored. Only a way to send whose confirmations reach us may be used (kafka/direct_produce.py).
 S4. At most once: records are sent only after their offsets were confirmed.
 S5. Only tasks of the run that claimed the connector last can commit. The driver writes the claim, then fences the tasks
     of the last generation (runtime/driver/source_run.py); a task looks at the claim after its `init_transactions`.
@@ -26,14 +27,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.kafka.offsets_topic import OffsetRecord
-    from airflow_connect.kafka.task_producer import Delivered, TaskProducer
+    from airflow_connect.kafka.refused_records import Delivered, Refused
+    from airflow_connect.kafka.task_producer import TaskProducer
 
 
 class TaskDelivery(Protocol):
     """One of the three ways."""
 
-    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
-        """Take a record of the present unit."""
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
+        """Take a record of the present unit; `refused` may be told before `store` returns, not with `ExactlyOnce`."""
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """Take many records of the present unit, text or bytes; returns their size in bytes."""
@@ -54,8 +56,8 @@ class ExactlyOnce:
         self._topics = tuple(topics)
         self._is_open = False
 
-    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
-        """Into the open transaction; the first record opens one."""
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
+        """Into the open transaction; the first record opens one. A refused record fails it, as in Kafka Connect."""
         self._is_open = True
         self._producer.send(record, delivered)
 
@@ -87,9 +89,9 @@ class AtLeastOnce:
         self._producer = producer
         self._topics = tuple(topics)
 
-    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """At once."""
-        self._producer.send(record, delivered)
+        self._producer.send(record, delivered, refused)
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """As `send`."""
@@ -111,12 +113,12 @@ class AtMostOnce:
         """`topics`: every offsets topic of the connector."""
         self._producer = producer
         self._topics = tuple(topics)
-        self._waiting: list[tuple[ProducedRecord, Delivered | None]] = []
+        self._waiting: list[tuple[ProducedRecord, Delivered | None, Refused | None]] = []
         self._columns: list[tuple[str, pa.Array[Any] | None, pa.Array[Any]]] = []
 
-    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """When the offsets are written."""
-        self._waiting.append((record, delivered))
+        self._waiting.append((record, delivered, refused))
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """As `send`."""
@@ -127,8 +129,8 @@ class AtMostOnce:
         """Write the offsets, then the records."""
         _write_offsets(self._producer, self._topics, offsets)
         waiting, self._waiting = self._waiting, []
-        for record, delivered in waiting:
-            self._producer.send(record, delivered)
+        for record, delivered, refused in waiting:
+            self._producer.send(record, delivered, refused)
         columns, self._columns = self._columns, []
         for batch in columns:
             self._producer.send_columns(*batch)

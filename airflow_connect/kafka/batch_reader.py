@@ -40,6 +40,9 @@ because the objects of a small batch stay in the processor's cache."""
 _WAIT_S = 0.05
 HAND_OVER_S = 3.0
 """Without progress for so long, the Python client takes over: it can say what is wrong."""
+TAKE_BACK_S = 10.0
+"""A Python client that has taken over and reads again for so long hands back; twice as long after each time."""
+LONGEST_TAKE_BACK_S = 600.0
 THROUGHPUT: Mapping[str, Any] = {
     # With sparse connections the first one often waits for a timer of a second: measured in 5 of 8 readers.
     "enable.sparse.connections": False,
@@ -86,6 +89,14 @@ class RangeReader:
         self._consumer: QuickConsumer | None = None
         self._fetch: BatchFetch | None = None
         self._problem = ""
+        self._reasons: dict[str, None] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report of the run should say: why columns were read by the slow path."""
+        if not self._reasons:
+            return ()
+        return (f"Kafka was read for a while by the slower Python client: {names(self._reasons)}.",)
 
     def positions(self) -> dict[TopicPartition, int]:
         """Next offset of each range: everything below has been yielded or does not exist for this reader."""
@@ -100,13 +111,22 @@ class RangeReader:
         """Batches as columns: the same records for a fifth of the time.
 
         Where librdkafka can be called directly, no message becomes a Python object. When that meets an error, or
-        nothing comes for a while, the Python client goes on from there: it knows what is wrong.
+        nothing comes for a while, the Python client takes over: it knows what is wrong. Once it has read for a while
+        without trouble, it hands back.
         """
+        from airflow_connect.kafka.librdkafka import NotDirectError
         from airflow_connect.kafka.message_columns import columns_of
 
-        yield from self._fetched()
-        for tp, run in self._runs():
-            yield from columns_of(tp, run)
+        take_back_s = TAKE_BACK_S
+        while self._ends:
+            try:
+                yield from self._fetched()
+            except NotDirectError as error:
+                self._reasons[str(error)] = None
+                take_back_s = float("inf")
+            for tp, run in self._runs(take_back_s):
+                yield from columns_of(tp, run)
+            take_back_s = min(2 * take_back_s, LONGEST_TAKE_BACK_S)
 
     def close(self) -> None:
         """Let go of the connections; also called when an iterator ends, fails or is closed."""
@@ -118,28 +138,32 @@ class RangeReader:
             fetch.close()
 
     def _fetched(self) -> Iterator[ColumnBatch]:
-        """Batches that are fetched below Python, until a range needs the Python client or none is left."""
+        """Batches that are fetched below Python, until a range needs the Python client or none is left.
+
+        Raises:
+            NotDirectError: nothing can be fetched that way.
+        """
         from airflow_connect.kafka.batch_fetch import open_fetch
         from airflow_connect.kafka.message_memory import Event
 
         positions = {tp: self._positions[tp] for tp in self._ends}
-        fetch = self._fetch = (
-            open_fetch(state_consumer_settings(**self._consumer_settings()), positions) if positions else None
-        )
+        fetch = self._fetch = open_fetch(state_consumer_settings(**self._consumer_settings()), positions)
         try:
             last_progress = time.monotonic()
-            while fetch is not None and self._ends:
+            while self._ends:
                 before = sum(self._positions.values())
                 for part in fetch.fetch(self._left(), _WAIT_S):
                     if not isinstance(part, Event):
                         yield from self._cut_columns(part)
                     elif part.code != KafkaError._PARTITION_EOF:
+                        self._reasons[KafkaError(part.code).str()] = None
                         return
                     else:
                         self._at_end_of_partition(part.topic_partition, part.offset)
                 if sum(self._positions.values()) != before:
                     last_progress = time.monotonic()
                 elif time.monotonic() - last_progress > min(HAND_OVER_S, self._on_stall_s):
+                    self._reasons[f"nothing came for {HAND_OVER_S:.0f} s"] = None
                     return
         finally:
             self.close()
@@ -160,13 +184,17 @@ class RangeReader:
         if kept:
             yield batch.slice(0, kept)
 
-    def _runs(self) -> Iterator[tuple[TopicPartition, _Run]]:
-        """Messages of one partition at a time, cut at the range ends; positions move before a yield."""
+    def _runs(self, at_most_s: float = float("inf")) -> Iterator[tuple[TopicPartition, _Run]]:
+        """Messages of one partition at a time, cut at the range ends; positions move before a yield.
+
+        Args:
+            at_most_s: stop after so much time, when something has been read and nothing is wrong.
+        """
         if not self._ends:
             return
         consumer = self._open()
         try:
-            last_progress = time.monotonic()
+            last_progress = opened = time.monotonic()
             while self._ends:
                 before = sum(self._positions.values())
                 messages = consumer.consume(self._how_many(), _WAIT_S)
@@ -174,6 +202,8 @@ class RangeReader:
                     yield from self._split(messages)
                 if sum(self._positions.values()) != before:
                     last_progress = time.monotonic()
+                    if last_progress - opened >= at_most_s:
+                        return
                     continue
                 self._check_topics(consumer)
                 if time.monotonic() - last_progress > self._on_stall_s:

@@ -1,9 +1,15 @@
 """Many records into the Python client's own producer without a Python object each: `rd_kafka_produce_batch`.
 
-The producer is confluent_kafka's: transactions, deliveries and errors stay with it. Only the hand-over is done here, on
-the library that it has loaded (librdkafka.py), with an array of `rd_kafka_message_t` (rdkafka.h) that NumPy fills from
-the offsets of Arrow arrays. Values are copied by librdkafka. Where the client is not one whose layout is known, nobody
-gets a `DirectProduce`, and records go one by one.
+The producer is confluent_kafka's, and its transactions are. The hand-over is done here, on the library that it has
+loaded (librdkafka.py), with an array of `rd_kafka_message_t` (rdkafka.h) that NumPy fills from the offsets of Arrow
+arrays. Values are copied by librdkafka.
+
+Delivery reports are read here too. confluent_kafka's own callback says nothing about a record that it did not produce
+(`dr_msg_cb` returns when the message has no state of its own), so its `poll` and `flush` would throw away the news that
+a broker refused one. While records that were handed over here are on their way, only `serve` may be called: it takes
+reports from the same queue as events (`rd_kafka_queue_poll`), many at a time.
+
+Where the client is not one whose layout is known, nobody gets a `DirectProduce`, and records go one by one.
 """
 
 from __future__ import annotations
@@ -12,18 +18,27 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
+from confluent_kafka import KafkaError
 
-from airflow_connect.kafka.librdkafka import Librdkafka, loaded_library
+from airflow_connect.kafka.librdkafka import Librdkafka, NotDirectError, required_library
+from airflow_connect.kafka.message_memory import words_at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from airflow_connect.kafka.clients import QuickProducer
+
 KNOWN_CLIENTS = ("2.16.",)
 """Versions whose `Handle` begins with the head of a Python object and then the `rd_kafka_t *`."""
+LONGEST_LINGER_MS = 100
+"""The end of a unit waits for the last batches as long as they linger: only `flush` hurries them, see above."""
 CHUNK = 10_000
 _HANDLE_AT = 16
 _PRODUCER = 0
+_DELIVERY_REPORT, _LOG, _ERROR = 0x1, 0x4, 0x8
 _ANY_PARTITION = -1
 _COPY = 0x2
 _MESSAGE = [
@@ -35,11 +50,12 @@ _MESSAGE = [
 class DirectProduce:
     """Hands arrays over to one producer."""
 
-    def __init__(self, library: Librdkafka, producer: Any, handle: int) -> None:
+    def __init__(self, library: Librdkafka, producer: QuickProducer, handle: int) -> None:
         """Use `direct_produce`."""
         self._library = library
         self._producer = producer  # Keeps the handle alive.
         self._handle = handle
+        self._queue: int = library.call("queue_get_main", handle)
         self._topics: dict[str, int] = {}
 
     def send(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
@@ -62,8 +78,54 @@ class DirectProduce:
         refused = np.flatnonzero(messages["err"])
         return int(refused[0]) if len(refused) else taken
 
+    def serve(self, timeout_s: float) -> KafkaError | None:
+        """Read delivery reports, waiting for the first; returns why the first of the refused records was refused."""
+        first, timeout_ms = None, round(timeout_s * 1000)
+        while event := self._library.call("queue_poll", self._queue, timeout_ms):
+            timeout_ms = 0
+            try:
+                first = first or self._served(event)
+            finally:
+                self._library.call("event_destroy", event)
+        return first
+
+    def _served(self, event: int) -> KafkaError | None:
+        kind = self._library.call("event_type", event)
+        if kind == _DELIVERY_REPORT:
+            return self._refused(event)
+        if kind == _ERROR:
+            code, text = self._library.call("event_error", event), self._library.call("event_error_string", event)
+            is_fatal = bool(self._library.call("event_error_is_fatal", event))
+            self._producer.diary.error(KafkaError(code, _text(text), fatal=is_fatal))
+        elif kind == _LOG:
+            facility, line, level = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_int()
+            self._library.call("event_log", event, facility, line, level)
+            self._producer.diary.log(level.value, "%s", _text(line.value))
+        return None
+
+    def _refused(self, event: int) -> KafkaError | None:
+        """The first record of a delivery report that is not in Kafka."""
+        import numpy as np
+
+        count = self._library.call("event_message_count", event)
+        messages = np.zeros(count, dtype=np.int64)
+        count = self._library.call("event_message_array", event, messages.ctypes.data, count)
+        codes = words_at(messages[:count], 1)[0].astype(np.int32)
+        failed = np.flatnonzero(codes)
+        if not len(failed):
+            return None
+        telling = failed[codes[failed] != KafkaError._INVALID_DIFFERENT_RECORD]
+        first = int(telling[0] if len(telling) else failed[0])
+        code = int(codes[first])
+        # Not rd_kafka_message_errstr: for a message of a producer that is the record's value.
+        text = self._library.call("message_produce_errstr", int(messages[first]))
+        return KafkaError(code, _text(text or self._library.call("err2str", code)))
+
     def close(self) -> None:
-        """Let go of the topics; before the producer is closed."""
+        """Let go of the topics and the queue; before the producer is closed."""
+        if self._queue:
+            self._library.call("queue_destroy", self._queue)
+            self._queue = 0
         for rkt in self._topics.values():
             self._library.call("topic_destroy", rkt)
         self._topics.clear()
@@ -75,15 +137,33 @@ class DirectProduce:
         return found
 
 
-def direct_produce(producer: Any) -> DirectProduce | None:
-    """For a producer of confluent_kafka; None where its layout is not known."""
-    library = loaded_library()
-    if library is None or not str(confluent_kafka.__version__).startswith(KNOWN_CLIENTS):
-        return None
+def direct_produce(producer: QuickProducer) -> DirectProduce:
+    """For a producer of confluent_kafka.
+
+    Raises:
+        NotDirectError: its layout is not known, or its settings need the Python client.
+    """
+    library, version = required_library(), str(confluent_kafka.__version__)
+    if not version.startswith(KNOWN_CLIENTS):
+        raise NotDirectError(f"confluent-kafka {version} is not a version that is known")
+    _refuse_settings(producer.settings)
     handle = ctypes.c_void_p.from_address(id(producer) + _HANDLE_AT).value
     if not handle or library.call("type", handle) != _PRODUCER:
-        return None
+        raise NotDirectError("the producer of confluent-kafka is not laid out as known")
     return DirectProduce(library, producer, handle)
+
+
+def _refuse_settings(settings: Mapping[str, Any]) -> None:
+    mechanism = str(settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "")
+    if "OAUTHBEARER" in mechanism.upper():  # tokens are made by a callback into Python, which `serve` does not call
+        raise NotDirectError("sasl.mechanism=OAUTHBEARER needs the Python client")
+    linger_ms = float(settings.get("linger.ms", settings.get("queue.buffering.max.ms", 0)))
+    if linger_ms > LONGEST_LINGER_MS:
+        raise NotDirectError(f"linger.ms is longer than {LONGEST_LINGER_MS} ms")
+
+
+def _text(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace")
 
 
 def addresses(values: pa.Array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

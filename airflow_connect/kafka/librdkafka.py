@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_ssize_t, c_void_p
 from functools import cache
@@ -48,6 +49,18 @@ _SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
     "rd_kafka_topic_new": (c_void_p, [c_void_p, c_char_p, c_void_p]),
     "rd_kafka_topic_destroy": (None, [c_void_p]),
     "rd_kafka_produce_batch": (c_int, [c_void_p, c_int32, c_int, c_void_p, c_int]),
+    "rd_kafka_queue_get_main": (c_void_p, [c_void_p]),
+    "rd_kafka_queue_poll": (c_void_p, [c_void_p, c_int]),
+    "rd_kafka_event_type": (c_int, [c_void_p]),
+    "rd_kafka_event_message_count": (c_size_t, [c_void_p]),
+    "rd_kafka_event_message_array": (c_size_t, [c_void_p, c_void_p, c_size_t]),
+    "rd_kafka_event_error": (c_int, [c_void_p]),
+    "rd_kafka_event_error_string": (c_char_p, [c_void_p]),
+    "rd_kafka_event_error_is_fatal": (c_int, [c_void_p]),
+    "rd_kafka_event_log": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int)]),
+    "rd_kafka_event_destroy": (None, [c_void_p]),
+    "rd_kafka_message_produce_errstr": (c_char_p, [c_void_p]),
+    "rd_kafka_err2str": (c_char_p, [c_int]),
 }
 # Called for single messages: keeping the interpreter's lock costs less than letting it go and taking it again.
 _QUICK_SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
@@ -101,25 +114,59 @@ class Librdkafka:
         return name.decode()
 
 
-@cache
-def loaded_library() -> Librdkafka | None:
-    """The library of this process, or None where it cannot be called safely.
+class NotDirectError(Exception):
+    """The library cannot be called directly, and the Python client has to do; the text says why."""
 
-    Wanted: Linux, 64 bits, one librdkafka 2.x in the process, the one that confluent_kafka says it uses.
+
+def required_library() -> Librdkafka:
+    """The library of this process.
+
+    Wanted: CPython with its interpreter lock, not a debug build; Linux, 64 bits; one librdkafka 2.x in the process, the
+    one that confluent_kafka says it uses.
+
+    Raises:
+        NotDirectError: it cannot be called safely.
     """
+    found = _found_library()
+    if isinstance(found, str):
+        raise NotDirectError(found)
+    return found
+
+
+@cache
+def _found_library() -> Librdkafka | str:
+    """The library, or why there is none."""
+    if reason := unknown_python():
+        return reason
     if not sys.platform.startswith("linux") or ctypes.sizeof(c_void_p) != 8 or sys.byteorder != "little":
-        return None
+        return "only Linux on 64 bits is known"
     lines = Path("/proc/self/maps").read_text().splitlines()
     paths = {line.split(maxsplit=5)[5] for line in lines if "/librdkafka" in line}
     if len(paths) != 1:
-        return None
+        return f"{len(paths)} librdkafkas are loaded, not one"
     try:
         library = Librdkafka(paths.pop())
-    except (OSError, AttributeError):  # the file was replaced meanwhile, or lacks a function
-        return None
+    except (OSError, AttributeError) as error:  # the file was replaced meanwhile, or lacks a function
+        return f"librdkafka cannot be called ({error})"
     version: int = library.call("version")
-    same = version == confluent_kafka.libversion()[1]
-    return library if same and _OLDEST <= version < _NEXT else None
+    text, wanted = confluent_kafka.libversion()
+    if version != wanted or not _OLDEST <= version < _NEXT:
+        return f"librdkafka {text} is not a version that is known"
+    return library
+
+
+def unknown_python() -> str:
+    """Why addresses inside Python objects, and the lock around them, are not those that are known; "": they are.
+
+    A free-threaded build has another object head (PEP 703) and no lock; a debug build may put more before it.
+    """
+    if sys.implementation.name != "cpython":
+        return f"{sys.implementation.name} is not CPython"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "Python is a free-threaded build"
+    if "d" in getattr(sys, "abiflags", "") or hasattr(sys, "gettotalrefcount") or hasattr(sys, "getobjects"):
+        return "Python is a debug build"
+    return ""
 
 
 class DirectConsumer:
@@ -166,8 +213,12 @@ class DirectConsumer:
         return listed
 
 
-def open_consumer(library: Librdkafka, settings: Mapping[str, Any]) -> DirectConsumer | None:
-    """A consumer, or None when a setting is not plain text or is refused: the Python client then says why."""
+def open_consumer(library: Librdkafka, settings: Mapping[str, Any]) -> DirectConsumer:
+    """A consumer.
+
+    Raises:
+        NotDirectError: a setting is not plain text or is refused; the Python client then says why.
+    """
     conf = library.call("conf_new")
     reason = ctypes.create_string_buffer(_TEXT_BYTES)
     for key, value in settings.items():
@@ -175,12 +226,12 @@ def open_consumer(library: Librdkafka, settings: Mapping[str, Any]) -> DirectCon
         is_plain = isinstance(value, str | int | float)
         if not is_plain or library.call("conf_set", conf, key.encode(), text.encode(), reason, _TEXT_BYTES):
             library.call("conf_destroy", conf)
-            return None
+            raise NotDirectError(f"the setting {key} needs the Python client")
     library.call("conf_set_log_cb", conf, None)  # it would write to standard error
     handle = library.call("new", _CONSUMER, conf, reason, _TEXT_BYTES)
     if not handle:
         library.call("conf_destroy", conf)
-        return None
+        raise NotDirectError("librdkafka refused the settings of a consumer")
     library.call("poll_set_consumer", handle)
     return DirectConsumer(library, handle, library.call("queue_get_consumer", handle))
 

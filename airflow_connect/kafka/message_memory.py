@@ -2,14 +2,13 @@
 
 `rd_kafka_message_t` is part of librdkafka's public interface (rdkafka.h): eight-byte words err, rkt, partition,
 payload, len, key, key_len, offset. The timestamp and its type follow in a private part, the same in all 2.x releases;
-they are compared with what the public function says for the first and the last message of every fetch, and asked for
-one by one where that does not agree.
+they are compared with what the public function says for the first and the last record of every fetch, and asked for
+one by one where that does not agree. Events (the end of a partition, errors) have no timestamp and prove nothing.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,24 +51,25 @@ class Event(NamedTuple):
 class Messages:
     """Messages of one fetch; they are given back when nobody refers to them any more."""
 
-    def __init__(self, library: Librdkafka, pointers: NDArray[np.int64], released: Callable[[], None]) -> None:
-        """`released` is called after the messages were destroyed."""
+    def __init__(
+        self,
+        library: Librdkafka,
+        pointers: NDArray[np.int64],
+        give_back: Callable[[NDArray[np.int64]], None],
+    ) -> None:
+        """`give_back` takes the pointers; it may be called by any thread, at any moment, and must not wait."""
+        # First of all: what `__del__` needs is there whatever fails below.
+        self._pointers, self._give_back = pointers, give_back
         self._library = library
-        self._released = released
-        self._pointers = pointers
-        base = int(pointers.min())
-        words = (int(pointers.max()) - base) // 8 + _WORDS
-        memory = np.frombuffer(_memory(base, words * 8), np.int64)
-        places = (pointers - base) >> 3
-        self._fields = {word: memory[places + word] for word in range(8)}
-        self._fields[_ERR] = self._fields[_ERR].astype(np.int32).astype(np.int64)
-        self._fields[_PARTITION] = self._fields[_PARTITION].astype(np.int32).astype(np.int64)
-        self._stamps, self._kinds = self._timestamps(memory[places + _TIMESTAMP], memory[places + _TYPE] >> 32)
+        words = words_at(pointers, _WORDS)
+        self._fields = dict(enumerate(words[:8]))
+        self._fields[_ERR] = words[_ERR].astype(np.int32).astype(np.int64)
+        self._fields[_PARTITION] = words[_PARTITION].astype(np.int32).astype(np.int64)
+        self._stamps, self._kinds = self._timestamps(words[_TIMESTAMP], words[_TYPE] >> 32)
 
     def __del__(self) -> None:
-        """Give the messages back."""
-        deque(map(self._library.destroy_message, self._pointers.tolist()), maxlen=0)
-        self._released()
+        """Hand the messages over to the fetch, which destroys them: nothing here may wait or take a lock."""
+        self._give_back(self._pointers)
 
     def parts(self) -> Iterator[ColumnBatch | Event]:
         """What was fetched, in order: runs of records of one partition, and events between them."""
@@ -112,10 +112,14 @@ class Messages:
     def _timestamps(
         self, stamps: NDArray[np.int64], kinds: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        ends = (0, len(self._pointers) - 1)
+        (records,) = np.nonzero(self._fields[_ERR] == 0)
+        if not len(records):
+            return np.zeros_like(stamps), np.zeros_like(kinds)
+        ends = {int(records[0]), int(records[-1])}
         if all((int(stamps[n]), int(kinds[n])) == self._library.timestamp(int(self._pointers[n])) for n in ends):
             return stamps, kinds
-        asked = np.array([self._library.timestamp(pointer) for pointer in self._pointers.tolist()], dtype=np.int64)
+        asked = np.zeros((len(self._pointers), 2), dtype=np.int64)
+        asked[records] = [self._library.timestamp(pointer) for pointer in self._pointers[records].tolist()]
         return asked[:, 0], asked[:, 1]
 
     def _record(self, tp: TopicPartition, index: int) -> KafkaRecord:
@@ -134,6 +138,15 @@ class Messages:
     def _bytes(self, address: int, length: int, index: int) -> bytes | None:
         found = int(self._fields[address][index])
         return ctypes.string_at(found, int(self._fields[length][index])) if found else None
+
+
+def words_at(pointers: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
+    """The first `count` eight-byte words behind each pointer: one array for each word."""
+    base = int(pointers.min())
+    words = (int(pointers.max()) - base) // 8 + count
+    memory = np.frombuffer(_memory(base, words * 8), np.int64)
+    places = (pointers - base) >> 3
+    return [memory[places + word] for word in range(count)]
 
 
 def _memory(address: int, size: int) -> memoryview:

@@ -24,7 +24,17 @@ from airflow_connect.kafka.clients import (
     told_before,
     translate,
 )
-from airflow_connect.kafka.direct_produce import CHUNK, direct_produce
+from airflow_connect.kafka.direct_produce import CHUNK, DirectProduce, direct_produce
+from airflow_connect.kafka.librdkafka import NotDirectError
+from airflow_connect.kafka.refused_records import (
+    RECORD_AT_FAULT,
+    Delivered,
+    Refused,
+    ReturnedRecord,
+    is_more_telling,
+    record_refusal,
+    refusal,
+)
 from airflow_connect.kafka.transactions import ANY_PARTITION, TransactionalWriter
 
 if TYPE_CHECKING:
@@ -37,8 +47,11 @@ QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
 FENCING_AT_ONCE = 8
 _UNKNOWN = "The next attempt reads the offsets from Kafka and goes on from what was committed."
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""Why a record was not sent after something else had gone wrong; that says what."""
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
-Delivered = Callable[["Message[Any, Any]"], None]
+MOST_RETURNED = 1_000
+"""Refused records that are kept before each is sent again alone."""
 
 
 class ProducedRecord(NamedTuple):
@@ -109,6 +122,7 @@ class TaskProducer:
         self.transactional_id = transactional_id
         self._timeout_s = timeout_ms / 1000
         self._problem: KafkaError | None = None
+        self._returned: list[ReturnedRecord] = []
         self._deadline = 0.0
         self._in_transaction = False
         self._queue_messages = int(own["queue.buffering.max.messages"])
@@ -116,7 +130,22 @@ class TaskProducer:
         self._bytes_per_record = 1.0
         self._producer: QuickProducer = producer(own)
         # Deliveries that are told fill the queue until somebody polls: then records go one by one.
-        self._direct = None if tells_deliveries else direct_produce(self._producer)
+        self._direct, self._not_direct = (None, "") if tells_deliveries else self._opened_direct()
+        self._is_direct = False
+        self._took_slow_path = False
+
+    def _opened_direct(self) -> tuple[DirectProduce | None, str]:
+        """The quick way for columns, or why there is none."""
+        try:
+            return direct_produce(self._producer), ""
+        except NotDirectError as error:
+            return None, str(error)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report of the run should say."""
+        slow = f"Columns were sent to Kafka record by record, which is slower: {self._not_direct}."
+        return (slow,) if self._took_slow_path and self._not_direct else ()
 
     def fence(self) -> None:
         """Fence every older producer of the same id, an earlier attempt of this task among them.
@@ -129,24 +158,36 @@ class TaskProducer:
         else:
             ensure_reachable(self._producer)
 
-    def send(self, record: ProducedRecord, delivered: Delivered | None = None) -> None:
+    def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Hand a record over; begins a transaction where there is none. Waits while the queue is full.
 
         Args:
             delivered: called by a later method of this object once the record is in Kafka.
+            refused: called by this or a later method when Kafka refuses this very record; what it raises is raised
+                there. None: such a record fails whatever comes next, as it always does in a transaction.
 
         Raises:
             FencedError: a newer producer of the same id has taken over.
             UnavailableError: an earlier record could not be written.
             ConfigError: the record is too large.
+            DataError: Kafka refused this or an earlier record for its own sake.
         """
         self.begin()
-        more: dict[str, Any] = {} if delivered is None else {"on_delivery": self._telling(delivered)}
+        self._go_one_by_one()
+        if self.transactional_id:
+            refused = None
+        if len(self._returned) >= MOST_RETURNED:
+            self.flush()
+        self._produce(record, self._telling(record, delivered, refused), refused)
+
+    def _produce(self, record: ProducedRecord, on_delivery: Any, refused: Refused | None) -> None:
+        more: dict[str, Any] = {} if on_delivery is None else {"on_delivery": on_delivery}
         if record.headers:
             more["headers"] = list(record.headers)
         if record.timestamp is not None:
             more["timestamp"] = record.timestamp
         partition = ANY_PARTITION if record.partition is None else record.partition
+        doing = f"writing to topic {record.topic}"
         while True:
             try:
                 self._producer.produce(record.topic, record.value, record.key, partition, **more)
@@ -154,7 +195,11 @@ class TaskProducer:
             except BufferError:
                 self._make_room()
             except KafkaException as error:
-                raise self._failed(error, f"writing to topic {record.topic}") from error
+                problem = error.args[0]
+                if refused is None or problem.code() not in RECORD_AT_FAULT:
+                    raise self._failed(error, doing) from error
+                refused(record_refusal(problem, doing))
+                return
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """Hand many records of one topic over, text or bytes without nulls lost; returns their size in bytes.
@@ -173,6 +218,7 @@ class TaskProducer:
         size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
         if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
             return self._send_each(topic, keys, values)
+        self._go_direct()
         self._bytes_per_record = max(1.0, size / max(1, len(values)))
         self._wait_for_room(len(values), size)
         taken = self._direct.send(topic, keys, values)
@@ -188,7 +234,7 @@ class TaskProducer:
     def _wait_for_room(self, count: int, size: int) -> None:
         """Wait until a chunk fits into half of the queue beside what is in it."""
         deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
-        self._producer.poll(0)
+        self._serve(0)
         while True:
             self._refuse_problem()
             waiting = len(self._producer)
@@ -200,9 +246,31 @@ class TaskProducer:
                     f"Kafka did not take {waiting} records of a task in time. Nothing of it was committed.",
                     suggestion="Run again when the cluster is healthy.",
                 )
-            self._producer.poll(0.005)
+            self._serve(0.005)
+
+    def _go_direct(self) -> None:
+        """From now on delivery reports are read by `DirectProduce`; those of earlier records have all come."""
+        if not self._is_direct and len(self._producer):
+            self.flush()
+        self._is_direct = True
+
+    def _go_one_by_one(self) -> None:
+        """From now on delivery reports are read by the Python client; those of earlier records have all come."""
+        # A transaction needs no waiting: librdkafka counts what was refused, and then commits nothing.
+        if self._is_direct and not self.transactional_id:
+            self.flush()
+        self._is_direct = False
+
+    def _serve(self, timeout_s: float) -> None:
+        """Take note of what Kafka has confirmed and refused, waiting for the first news."""
+        if not self._is_direct or self._direct is None:
+            self._told(lambda: self._producer.poll(timeout_s))
+        elif problem := self._direct.serve(timeout_s):
+            self._refused(problem, None)
 
     def _send_each(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+        self._go_one_by_one()
+        self._took_slow_path = True
         produce, size = self._producer.produce, 0
         texts = keys.to_pylist() if keys is not None else [None] * len(values)
         for key, value in zip(texts, values.to_pylist(), strict=True):
@@ -229,13 +297,40 @@ class TaskProducer:
         self._deadline = time.monotonic() + self._timeout_s
 
     def flush(self) -> None:
-        """Wait until everything sent is in Kafka.
+        """Wait until everything sent is in Kafka, or was refused and may be left out.
 
         Raises:
             UnavailableError: it is not, or nobody knows.
+            DataError: Kafka refused a record for its own sake.
         """
+        self._wait_for_all()
+        while self._returned:
+            returned, self._returned = self._returned, []
+            for one in returned:
+                self._send_alone(one)
+
+    def _send_alone(self, returned: ReturnedRecord) -> None:
+        """Send a record that was refused with its batch again: in a batch of its own it is refused for itself."""
+        record, delivered, refused = returned
+        answers: list[KafkaError] = []
+
+        def told(error: KafkaError | None, message: Message[Any, Any]) -> None:
+            if error is None:
+                if delivered is not None:
+                    delivered(message)
+            elif error.code() in RECORD_AT_FAULT:
+                answers.append(error)
+            else:
+                self._refused(error, message)
+
+        self._produce(record, told, refused)
+        self._wait_for_all()
+        if answers:
+            refused(record_refusal(answers[0], f"writing to topic {record.topic}"))
+
+    def _wait_for_all(self) -> None:
         deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
-        while self._producer.flush(1.0):
+        while self._is_waiting():
             self._refuse_problem()
             if time.monotonic() >= deadline:
                 raise UnavailableError(
@@ -243,6 +338,25 @@ class TaskProducer:
                     suggestion="No offset was moved beyond what Kafka has confirmed. Run again.",
                 )
         self._refuse_problem()
+
+    def _is_waiting(self) -> bool:
+        """Wait a moment for what is on its way; whether something still is."""
+        if not self._is_direct:
+            return self._told(lambda: self._producer.flush(1.0)) > 0
+        if len(self._producer):
+            self._serve(1.0)
+        return len(self._producer) > 0
+
+    def _told(self, call: Callable[[], int]) -> int:
+        """Call the client where it tells deliveries. A fatal error comes as it is, or wrapped while it calls back."""
+        try:
+            return call()
+        except KafkaException as error:
+            raise self._failed(error, "writing the records of a task") from error
+        except SystemError as error:
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise self._failed(error.__cause__, "writing the records of a task") from error
 
     def commit(self) -> None:
         """End the transaction: everything sent since `begin` becomes visible, all or nothing.
@@ -255,7 +369,7 @@ class TaskProducer:
         refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
         if refused is not None:
             raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
-        self._in_transaction = False
+        self._in_transaction = self._is_direct = False
 
     def abort(self) -> None:
         """Discard everything sent since `begin`.
@@ -271,7 +385,7 @@ class TaskProducer:
             self._producer.abort_transaction(API_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed(error, f"aborting a transaction of {self.transactional_id}") from error
-        self._in_transaction = False
+        self._in_transaction = self._is_direct = False
         self._problem = None
 
     def close(self) -> None:
@@ -281,17 +395,26 @@ class TaskProducer:
         transaction_steps.close(self._producer, self.transactional_id or "a task")
 
     def _make_room(self) -> None:
-        self._producer.poll(0.05)
+        self._serve(0.05)
         self._refuse_problem()
 
-    def _refused(self, error: KafkaError | None, _message: Message[Any, Any]) -> None:
-        if error is not None and self._problem is None:
+    def _refused(self, error: KafkaError | None, _message: Message[Any, Any] | None) -> None:
+        if error is not None and is_more_telling(error, self._problem):
             self._problem = error
 
-    def _telling(self, delivered: Delivered) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
+    def _telling(
+        self, record: ProducedRecord, delivered: Delivered | None, refused: Refused | None
+    ) -> Callable[[KafkaError | None, Message[Any, Any]], None] | None:
+        """What hears of a delivery; None: only of a refused one, and that ends the task."""
+        if delivered is None and refused is None:
+            return None
+
         def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
             if error is None:
-                delivered(message)
+                if delivered is not None:
+                    delivered(message)
+            elif refused is not None and error.code() in RECORD_AT_FAULT:
+                self._returned.append(ReturnedRecord(record, delivered, refused))
             else:
                 self._refused(error, message)
 
@@ -304,10 +427,11 @@ class TaskProducer:
 
     def _failed(self, error: KafkaException, doing: str) -> ConnectError:
         """The error in our words; where the client says less than the first refused record, that one's."""
-        problem = self._problem
-        ours = translate(told_before(self._producer, error), doing)
+        problem = self._problem if self._problem and self._problem.code() not in _PURGED else None
+        told = told_before(self._producer, error)
+        ours = refusal(told.args[0], doing) if isinstance(told.args[0], KafkaError) else translate(told, doing)
         if problem is not None and not isinstance(ours, FencedError):
-            ours = translate(problem, doing)
+            ours = refusal(problem, doing)
         if isinstance(ours, UnavailableError):
             return type(ours)(
                 f"{ours.message} Nothing of it was committed.", code=ours.code, suggestion=ours.suggestion

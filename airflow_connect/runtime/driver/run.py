@@ -41,6 +41,7 @@ from airflow_connect.runtime.driver.source_configuration import SourceConfigurat
 from airflow_connect.runtime.driver.stopping import StoppedError, refuse_when_stopping, request_stop
 from airflow_connect.runtime.driver.taking_over import beginning
 from airflow_connect.runtime.failed_records import refuse_too_many
+from airflow_connect.runtime.notes import MOST_NOTES
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 from airflow_connect.stores.store import HAS_TWIN
@@ -396,7 +397,9 @@ class SinkRun(RunInProgress):
         with self._phase("commit"):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
-            notes = (*plan.notes, *(manifest.time.notes if manifest.time else ()), *self._store_notes)
+            of_time = manifest.time.notes if manifest.time else ()
+            of_tasks = list(dict.fromkeys(note for report in reports for note in report.notes))[:MOST_NOTES]
+            notes = (*plan.notes, *of_time, *self._store_notes, *of_tasks)
             report = self._report("done" if reports else "empty", manifest, reports=reports, notes=notes)
             closed = replace(
                 state,

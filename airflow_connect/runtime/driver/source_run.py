@@ -189,7 +189,9 @@ class SourceRun(RunInProgress):
         # An attempt that died may have committed everything: then the last one finds nothing, and the run is not empty.
         something = written or filtered or failed or source.partitions or self._settled or repeated
         # Notes of the plan, what came after it, and what tasks say: each once.
-        told = (*plan.notes, *self._notes.sentences, *(note for task in tasks for note in task.notes))
+        of_tasks = [note for report in reports for note in report.notes]
+        of_tasks += [note for task in tasks for note in task.notes]
+        told = (*plan.notes, *self._notes.sentences, *of_tasks)
         notes = list(dict.fromkeys(told))[:MOST_NOTES_OF_RUN]
         if repeated:
             notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")

@@ -19,14 +19,17 @@ from airflow_connect.api.source import ColumnarSourceTask, RecordMetadata, Sourc
 from airflow_connect.api.source_documents import SourceTaskReport
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.error_policy import Failure
 from airflow_connect.runtime.executor.source_columns import SourceColumnConverter, records_of
 from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
+    from airflow_connect.api.errors import DataError
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceColumns
     from airflow_connect.exactly_once.task_transaction import TaskDelivery
-    from airflow_connect.kafka.task_producer import Delivered, ProducedRecord
+    from airflow_connect.kafka.refused_records import Delivered, Refused
+    from airflow_connect.kafka.task_producer import ProducedRecord
     from airflow_connect.kafka.topic_creation import TopicCreation
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
@@ -42,6 +45,10 @@ POLL_RETRY_S = 60.0
 """How long a poll that fails for a passing reason is repeated, unless errors.retry.timeout says longer."""
 FIRST_RETRY_PAUSE_S = 0.3
 LONGEST_RETRY_PAUSE_S = 10.0
+
+KAFKA_PRODUCE = "KAFKA_PRODUCE"
+SENDER = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+"""Stage and class under which Connect logs a record that its producer refused."""
 
 _Result = TypeVar("_Result")
 
@@ -70,6 +77,8 @@ class LoopRules:
         max_records, max_bytes, max_seconds: 0: no limit.
         poll_retry_s: how long a failing poll is repeated.
         columnar: whether batches may go in columns.
+        skips_refused: whether a record that Kafka refuses for its own sake is left out. Such records have to be told
+            apart, so batches do not go in columns.
     """
 
     boundary: str
@@ -80,6 +89,7 @@ class LoopRules:
     max_seconds: float = 0.0
     poll_retry_s: float = POLL_RETRY_S
     columnar: bool = True
+    skips_refused: bool = False
 
 
 def idle_polls_of(task: type[SourceTask], configured: int | None) -> int | None:
@@ -98,7 +108,8 @@ class SourceLoop:
         self._parts = parts
         self._rules = rules
         self._tells = type(task).commit_record is not SourceTask.commit_record
-        self._columns = SourceColumnConverter(parts.converter) if rules.columnar and not self._tells else None
+        in_columns = rules.columnar and not self._tells and not rules.skips_refused
+        self._columns = SourceColumnConverter(parts.converter) if in_columns else None
         self._told: list[tuple[SourceRecord, RecordMetadata | None]] = []
         self._stored_at = time.monotonic()
         self._unit = _Counts()
@@ -207,8 +218,10 @@ class SourceLoop:
                 self._told.append((record, None))
             return
         self._parts.topics.ensure(produced.topic)
-        self._parts.delivery.send(produced, self._delivered(record) if self._tells else None)
-        self._count(produced.topic, 1, len(produced.key or b"") + len(produced.value or b""))
+        size = len(produced.key or b"") + len(produced.value or b"")
+        self._count(produced.topic, 1, size)
+        refused = self._refused(record, produced.topic, size) if self._rules.skips_refused else None
+        self._parts.delivery.send(produced, self._delivered(record) if self._tells else None, refused)
 
     def _convert_again(self, record: SourceRecord, error: ConversionError) -> ProducedRecord | None:
         """Repeat a conversion that failed for a passing reason; None when the record is left out."""
@@ -223,6 +236,18 @@ class SourceLoop:
             stamp = message.timestamp()[1]
             where = RecordMetadata(message.topic(), message.partition(), message.offset(), stamp)
             self._told.append((record, where))
+
+        return told
+
+    def _refused(self, record: SourceRecord, topic: str, size: int) -> Refused:
+        """What hears that Kafka refused a record: it is left out, as in Kafka Connect (KIP-779)."""
+
+        def told(error: DataError) -> None:
+            self._parts.policy.handle(record, Failure(KAFKA_PRODUCE, SENDER, error))
+            self._count(topic, -1, -size)
+            self._unit.left_out += 1
+            if self._tells:
+                self._told.append((record, None))
 
         return told
 
@@ -362,6 +387,7 @@ class _Counts:
     def add(self, unit: _Counts) -> None:
         """Take the counts of a unit that is committed."""
         for topic, count in unit.topics.items():
-            self.topics[topic] = self.topics.get(topic, 0) + count
+            if count:  # 0: Kafka refused each of them
+                self.topics[topic] = self.topics.get(topic, 0) + count
         self.size_bytes += unit.size_bytes
         self.left_out += unit.left_out

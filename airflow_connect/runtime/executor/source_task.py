@@ -118,6 +118,7 @@ class _Work:
             failed=policy.failed,
             failed_places=tuple(policy.places),
             source=done,
+            notes=producer.notes,
         )
 
     def _copied(self, task: SourceTask, parts: LoopParts) -> tuple[SourceTaskReport, float]:
@@ -147,6 +148,10 @@ class _Work:
     @property
     def _is_exactly_once(self) -> bool:
         return self.source.delivery_guarantee == keys.EXACTLY_ONCE
+
+    @property
+    def _skips_refused(self) -> bool:
+        return not self._is_exactly_once and self.config.connector.errors.tolerate
 
     @property
     def _interval_ms(self) -> int:
@@ -218,4 +223,5 @@ class _Work:
             max_seconds=limits.max_seconds,
             poll_retry_s=float("inf") if retry_ms < 0 else max(POLL_RETRY_S, retry_ms / 1000),
             columnar=self.settings.columnar,
+            skips_refused=self._skips_refused,
         )

@@ -114,4 +114,5 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         peak_memory_bytes=peak_memory_bytes(),
         failed=policy.failed,
         failed_places=tuple(policy.places),
+        notes=reader.notes,
     )

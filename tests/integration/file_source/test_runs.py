@@ -15,6 +15,7 @@ import pytest
 from airflow_connect.api.run import TaskPlan, TaskReport
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.kafka import librdkafka
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import SKIP
 from airflow_connect.runtime.driver.run import plan_connector, run_connector
@@ -267,3 +268,15 @@ def test_records_with_fields_and_dead_letters_in_one_transaction(
 def test_exactly_once_of_the_standard_input_is_refused_in_the_words_of_kafka_connect(make_lines: MakeLines):
     error = make_lines().try_run(exactly_once_support="required").error
     assert error is not None and "does not support exactly-once semantics" in error["message"]
+
+
+def test_report_says_why_lines_were_sent_by_the_slow_path(
+    make_lines: MakeLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    source = make_lines(tmp_path / "a.log")
+    wanted = append(tmp_path / "a.log", [f"line {n}" for n in range(5000)])
+    monkeypatch.setattr(librdkafka, "_found_library", lambda: "Python is a debug build")
+    report = source.run()
+    (note,) = report.notes
+    assert note == "Columns were sent to Kafka record by record, which is slower: Python is a debug build."
+    assert source.lines() == wanted

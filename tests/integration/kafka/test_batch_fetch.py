@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
@@ -17,6 +19,8 @@ from airflow_connect.kafka.batch_reader import RangeReader
 from airflow_connect.kafka.client_config import consumer_config
 from airflow_connect.kafka.clients import admin_client
 from airflow_connect.kafka.column_batch import ColumnBatch
+from airflow_connect.kafka.librdkafka import NotDirectError
+from airflow_connect.kafka.message_memory import Event
 from airflow_connect.kafka.watermarks import READ_COMMITTED, latest_offsets
 from tests.support.kafka_data import TopicProducer
 from tests.support.waiting import wait_until
@@ -33,7 +37,7 @@ def settings(kafka: KafkaBroker) -> dict[str, Any]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Every direct consumer that was opened; None where the Python client had to do."""
+    """Every direct consumer that was opened."""
     found: list[Any] = []
     really_open = batch_fetch.open_fetch
 
@@ -80,7 +84,7 @@ def assert_equal_to_the_python_client(
     reader = RangeReader(settings, ranges, on_stall_s=30)
     assert rows(list(reader.columns())) == expected
     assert reader.positions() == reference.positions() == {r.topic_partition: r.end for r in ranges}
-    assert opened[-1] is not None and opened[-1]._lent == 0
+    wait_until(lambda: opened[-1].is_closed, "all messages to come back")
     return expected
 
 
@@ -164,7 +168,7 @@ def test_range_that_kafka_lost_fails_as_it_does_with_the_python_client(
     produce(topic, [(0, None, b"v")] * 3)
     with pytest.raises(OffsetError, match=f"no longer holds {topic}-0@1000"):
         list(RangeReader(settings, [OffsetRange(topic, 0, 1000, 2000)]).columns())
-    assert opened[-1] is not None
+    assert opened
 
 
 def test_python_client_goes_on_where_the_direct_one_stops(
@@ -192,14 +196,75 @@ def test_messages_stay_readable_after_the_reader_was_closed(
     reader = RangeReader(settings, [OffsetRange(topic, 0, 0, 100)])
     batches = list(reader.columns())
     reader.close()
-    assert opened[-1]._lent == 1
+    assert not opened[-1].is_closed
     assert [r.headers for b in batches for r in b.records()] == [(("h", b"%d" % n),) for n in range(100)]
     batches.clear()
-    assert opened[-1]._lent == 0
+    wait_until(lambda: opened[-1].is_closed, "all messages to come back")
 
 
-def test_settings_that_need_python_are_left_to_the_python_client(settings: dict[str, Any]) -> None:
-    positions = {TopicPartition("t", 0): 0}
-    assert batch_fetch.open_fetch({**settings, "sasl.mechanisms": "OAUTHBEARER"}, positions) is None
-    assert batch_fetch.open_fetch({**settings, "no.such.setting": "1"}, positions) is None
-    assert batch_fetch.open_fetch({**settings, "error_cb": print}, positions) is None
+@pytest.mark.parametrize(
+    "more", [{"sasl.mechanisms": "OAUTHBEARER"}, {"no.such.setting": "1"}, {"error_cb": print}], ids=str
+)
+def test_settings_that_need_python_are_left_to_the_python_client(
+    settings: dict[str, Any], more: dict[str, Any]
+) -> None:
+    with pytest.raises(NotDirectError, match=next(iter(more)).removesuffix("s")):
+        batch_fetch.open_fetch({**settings, **more}, {TopicPartition("t", 0): 0})
+
+
+def test_reading_returns_to_the_fast_path_after_a_passing_error(
+    settings: dict[str, Any],
+    make_topic: MakeTopic,
+    produce: TopicProducer,
+    opened: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = make_topic()
+    produce(topic, [(0, b"%d" % n, b"v%d" % n) for n in range(60_000)])
+    really_fetch, fetches = batch_fetch.BatchFetch.fetch, 0
+
+    def fetch(self: batch_fetch.BatchFetch, *arguments: Any) -> Iterator[ColumnBatch | Event]:
+        nonlocal fetches
+        fetches += 1
+        if fetches == 3:
+            yield Event(TopicPartition(topic, 0), KafkaError._TRANSPORT, -1)
+        yield from really_fetch(self, *arguments)
+
+    monkeypatch.setattr(batch_fetch.BatchFetch, "fetch", fetch)
+    monkeypatch.setattr(batch_reader, "TAKE_BACK_S", 0.0)
+    reader = RangeReader(settings, [OffsetRange(topic, 0, 0, 60_000)])
+    batches = list(reader.columns())
+
+    assert [row[2] for row in rows(batches)] == [*range(60_000)]
+    assert (len(opened), fetches > 3) == (2, True)
+    assert reader.notes == ("Kafka was read for a while by the slower Python client: Local: Broker transport failure.",)
+
+
+def test_python_client_keeps_reading_until_it_has_read_for_a_while(
+    settings: dict[str, Any],
+    make_topic: MakeTopic,
+    produce: TopicProducer,
+    opened: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = make_topic()
+    produce(topic, [(0, None, b"v")] * 30_000)
+    monkeypatch.setattr(batch_reader, "HAND_OVER_S", -1.0)
+    reader = RangeReader(settings, [OffsetRange(topic, 0, 0, 30_000)])
+    assert sum(len(batch) for batch in reader.columns()) == 30_000
+    assert len(opened) == 1
+
+
+def test_batches_that_threads_let_go_in_any_order_are_all_given_back(
+    settings: dict[str, Any], make_topic: MakeTopic, produce: TopicProducer, opened: list[Any]
+) -> None:
+    topic = make_topic(partitions=2)
+    produce(topic, [(n % 2, None, b"v%d" % n) for n in range(100_000)])
+    seen = 0
+    with ThreadPoolExecutor(4) as threads:
+        for batch in RangeReader(settings, [OffsetRange(topic, p, 0, 50_000) for p in range(2)]).columns():
+            seen += len(batch)
+            threads.submit(lambda held: len(held.read_records(0, min(50, len(held)))), batch)
+            del batch
+    assert seen == 100_000
+    wait_until(lambda: opened[-1].is_closed, "all messages to come back")

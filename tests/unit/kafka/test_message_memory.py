@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.kafka.librdkafka import loaded_library, open_consumer
+from airflow_connect.kafka.librdkafka import open_consumer, required_library
 from airflow_connect.kafka.message_memory import _copied
 
 VALUES = st.lists(st.none() | st.binary(max_size=30) | st.binary(min_size=200, max_size=300), min_size=1, max_size=60)
@@ -26,18 +26,13 @@ def test_values_anywhere_in_memory_become_a_column(values: list[bytes | None]) -
 
 
 def test_library_is_the_one_of_the_python_client() -> None:
-    library = loaded_library()
-    assert library is not None
+    library = required_library()
     assert library.call("version") == confluent_kafka.libversion()[1]
 
 
 def test_consumer_that_lent_nothing_can_be_closed() -> None:
-    library = loaded_library()
-    assert library is not None
-    consumer = open_consumer(
-        library, {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "enable.auto.commit": False}
-    )
-    assert consumer is not None
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "enable.auto.commit": False}
+    consumer = open_consumer(required_library(), settings)
     pointers = np.zeros(1, dtype=np.int64)
     assert consumer.consume(pointers.ctypes.data, 1, 10) == 0
     consumer.close()
