@@ -145,4 +145,10 @@ class SinkWriter(Protocol):
         """Wait until everything staged is on the server and return it."""
 
     def abort(self) -> None:
-        """Discard everything that is not finished; idempotent."""
+        """Give up: discard every file of the task, also those that were staged, and release everything; idempotent.
+
+        Called after an error. It must not raise for a file that cannot be discarded: the next run sweeps it.
+        """
+
+    def close(self) -> None:
+        """Release threads and connections after `staged_files` has returned; what was staged stays. Idempotent."""

@@ -32,8 +32,13 @@ What a crash at each point leaves, and what the next run does:
 | inside `commit` | committed or aborted transaction | nothing to do, or the line above |
 
 A frozen run that wakes late can only publish the same bytes again (4). Its commit is refused (2), and then it discards
-what it staged. One that is killed instead may have had requests on their way, which reach the store after the sweep:
-what a dead run may have left is swept a second time by the run after the next.
+what it staged. One that is killed instead may have had requests on their way, which reach the store after the sweep; a
+lost executor or a copy of a slow task may stage even after the commit. So what such runs may leave is swept by each of
+the next three runs.
+
+A run that fails by itself discards what it staged before it ends, except what an open manifest names. A sweep or a
+discard lists first, then reads the journal, and aborts only if no newer run has begun to copy: that run's files would
+look the same, and those that were listed before cannot be its own.
 
 When the bucket's lifecycle rule has aborted the uploads of an open manifest, the missing files are copied again from
 the manifest's own ranges, under the same keys, because layout is a pure function of the log, the configuration and the

@@ -16,7 +16,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import ConnectError
@@ -27,7 +27,7 @@ from airflow_connect.stores.hdfs_errors import Refusal, error_for
 from airflow_connect.stores.hdfs_files import HdfsFiles
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.staged_names import remove_emptied, staged_path
-from airflow_connect.stores.staging import BufferedFile, check_size, resolve
+from airflow_connect.stores.staging import BufferedFile, StagingThreads, check_size, resolve
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class HdfsStager:
         self.files = files or HdfsFiles(settings)
         self.gate = ByteGate(settings.write_buffer_bytes)
         self.slots = threading.Semaphore(settings.max_streams)
-        self._pool = ThreadPoolExecutor(settings.write_threads, thread_name_prefix="hdfs-write")
+        self._threads = StagingThreads(settings.write_threads, "hdfs-write")
 
     def open(self, identity: FileIdentity) -> HdfsStagingFile:
         """Start a file; no request.
@@ -277,13 +277,13 @@ class HdfsStager:
         return HdfsStagingFile(self, identity)
 
     def close(self) -> None:
-        """Wait for what is being written or deleted, then release threads and connections; idempotent."""
-        self._pool.shutdown(wait=True)
+        """Wait for what is being written or deleted, within a bound, then release everything; idempotent."""
+        self._threads.close()
         self.files.close()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run `work` on a thread of the pool."""
-        self._pool.submit(work)
+        self._threads.submit(work)
 
 
 def discard(files: HdfsFiles, settings: HdfsSettings, key: str) -> bool:

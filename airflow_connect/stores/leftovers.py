@@ -12,6 +12,9 @@ from airflow_connect.api.offsets import OffsetRange
 PROBE_NAME = ".airflow-connect-preflight"
 """First part of the names under which a preflight starts an upload, to see whether it may."""
 
+SWEEPS = 3
+"""How many later runs look for what a run has left behind."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeftoverPattern:
@@ -25,6 +28,8 @@ class LeftoverPattern:
         ranges: ranges of the runs that may have left something.
         probe_prefix: what the keys of the store's own trial uploads start with, or "". They hold nothing, so
             discarding one that another connector has just begun harms nobody.
+        sweeps: how many later runs look for such files, the next one included: requests of a dead process, a lost
+            executor or a copy of a slow task may arrive after the first sweep.
     """
 
     store: str
@@ -32,6 +37,7 @@ class LeftoverPattern:
     pattern: str
     ranges: tuple[OffsetRange, ...]
     probe_prefix: str = ""
+    sweeps: int = SWEEPS
 
     def matches(self, key: str) -> bool:
         """Whether `key` is the name of a file that such a run would have staged."""
@@ -51,10 +57,18 @@ class LeftoverPattern:
             "pattern": self.pattern,
             "ranges": [r.to_json() for r in self.ranges],
             "probe_prefix": self.probe_prefix,
+            "sweeps": self.sweeps,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> LeftoverPattern:
         """Inverse of `to_json`."""
         ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
-        return cls(data["store"], tuple(data["prefixes"]), data["pattern"], ranges, data["probe_prefix"])
+        return cls(
+            data["store"],
+            tuple(data["prefixes"]),
+            data["pattern"],
+            ranges,
+            data["probe_prefix"],
+            data.get("sweeps", 1),  # Earlier releases did not write it.
+        )

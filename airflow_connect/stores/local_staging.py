@@ -6,18 +6,21 @@ need one descriptor. What is spilled goes to the temporary file itself, which is
 
 from __future__ import annotations
 
+import logging
 import os
 import zlib
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
-from airflow_connect.api.errors import DataError, UnavailableError
+from airflow_connect.api.errors import ConnectError, DataError, UnavailableError
 from airflow_connect.api.run import StagedFile
 from airflow_connect.stores.local_directories import RACES, discard, make_directories, refusals
 from airflow_connect.stores.local_errors import host, not_found_here
 from airflow_connect.stores.staged_names import staged_path
-from airflow_connect.stores.staging import check_size
+from airflow_connect.stores.staging import StagingThreads, check_size
 from airflow_connect.stores.store import FileIdentity
+
+log = logging.getLogger(__name__)
 
 PIECE_BYTES = 4 << 20
 """Bytes of one file that gather in memory before they are appended to it."""
@@ -161,7 +164,7 @@ class LocalStager:
         """
         self.root = root
         self.run_id = run_id
-        self._pool = ThreadPoolExecutor(SYNC_THREADS, thread_name_prefix="local-sync")
+        self._threads = StagingThreads(SYNC_THREADS, "local-sync")
 
     def open(self, identity: FileIdentity) -> LocalStagingFile:
         """Start a file; nothing is written.
@@ -176,8 +179,8 @@ class LocalStager:
         return file
 
     def close(self) -> None:
-        """Wait for syncs, then release threads; idempotent."""
-        self._pool.shutdown(wait=True)
+        """Wait for syncs, within a bound, then release threads; idempotent."""
+        self._threads.close()
 
     def absolute(self, path: str) -> str:
         """Where a path of the store is."""
@@ -185,7 +188,7 @@ class LocalStager:
 
     def submit(self, file: LocalStagingFile, end: int, records: int) -> Future[StagedFile]:
         """Sync a closed file on another thread."""
-        return self._pool.submit(file.staged, end, records)
+        return self._threads.submit(lambda: file.staged(end, records))
 
     def make_directory(self, path: str) -> None:
         """Create a directory below the root, never the root itself: where it is missing, it is not the driver's.
@@ -198,8 +201,12 @@ class LocalStager:
         make_directories(path)
 
     def discard(self, path: str) -> None:
-        """Remove a temporary file and the directories that it leaves empty."""
-        discard(self.root, path)
+        """Remove a temporary file and the directories that it leaves empty; one that cannot be removed stays."""
+        try:
+            discard(self.root, path)
+        except ConnectError as error:
+            # The task is failing already, and this error must not hide why; the next run's sweep finds the file.
+            log.warning("The temporary file %s stays until the next sweep: %s", self.absolute(path), error)
 
 
 def _refuse_long_names(key: str) -> None:

@@ -10,7 +10,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 from airflow_connect.api.errors import AuditError, ConfigError, ConnectError
@@ -21,7 +21,7 @@ from airflow_connect.stores.s3_etag import object_metadata
 from airflow_connect.stores.s3_requests import S3Requests
 from airflow_connect.stores.s3_settings import S3Settings
 from airflow_connect.stores.s3_transport import S3Transport
-from airflow_connect.stores.staging import BufferedFile, resolve
+from airflow_connect.stores.staging import BufferedFile, StagingThreads, resolve
 from airflow_connect.stores.store import HAS_TWIN, FileIdentity
 
 log = logging.getLogger(__name__)
@@ -232,20 +232,20 @@ class S3Stager:
         self._transport = transport or S3Transport(settings)
         self.requests = S3Requests(self._transport)
         self._gate = ByteGate(settings.upload_buffer_bytes)
-        self._pool = ThreadPoolExecutor(settings.upload_threads, thread_name_prefix="s3-upload")
+        self._threads = StagingThreads(settings.upload_threads, "s3-upload")
 
     def open(self, identity: FileIdentity) -> S3StagingFile:
         """Start a file; no request."""
         return S3StagingFile(self, identity)
 
     def close(self) -> None:
-        """Wait for uploads and aborts in flight, then release threads and connections; idempotent."""
-        self._pool.shutdown(wait=True)
+        """Wait for uploads and aborts in flight, within a bound, then release threads and connections; idempotent."""
+        self._threads.close()
         self._transport.close()
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run `work` on an upload thread."""
-        self._pool.submit(work)
+        self._threads.submit(work)
 
     def submit_part(self, upload: _Upload, number: int, body: SpillBuffer) -> None:
         """Queue one part; waits while `upload_buffer_bytes` are queued already."""
@@ -259,4 +259,4 @@ class S3Stager:
             finally:
                 self._gate.leave(size)
 
-        self._pool.submit(run)
+        self._threads.submit(run)

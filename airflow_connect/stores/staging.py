@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import TypeVar
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
 from airflow_connect.api.errors import AuditError
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.store import FileIdentity
 
 T = TypeVar("T")
+END_WITHIN_S = 30.0
+"""How long a task waits for requests of its stager that are still under way when it ends."""
+
+log = logging.getLogger(__name__)
+
+
+class StagingThreads:
+    """The threads of a stager.
+
+    A task must end although its store does not answer: `close` waits for what is under way, within a bound. Work on a
+    file that was aborted costs nothing any more, so what is still queued then is done at once.
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        """No thread is started yet. `name`: what the names of the threads begin with."""
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._changed = threading.Condition()
+        self._unfinished = 0
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work` on one of the threads."""
+        with self._changed:
+            self._unfinished += 1
+        future = self._pool.submit(work)
+        future.add_done_callback(self._note_end)
+        return future
+
+    def close(self, within_s: float = END_WITHIN_S) -> None:
+        """Wait until all work is done, `within_s` seconds at the most, and let the threads end; idempotent."""
+        with self._changed:
+            has_ended = self._changed.wait_for(lambda: not self._unfinished, within_s)
+        if not has_ended:
+            log.warning(
+                "The store did not answer %d requests within %g s; what they staged stays until the next sweep.",
+                self._unfinished,
+                within_s,
+            )
+        self._pool.shutdown(wait=has_ended, cancel_futures=True)
+
+    def _note_end(self, _: Future[Any]) -> None:
+        with self._changed:
+            self._unfinished -= 1
+            self._changed.notify_all()
 
 
 class BufferedFile:
@@ -82,3 +127,17 @@ def resolve(result: Future[T], make: Callable[[], T]) -> BaseException | None:
     if result.set_running_or_notify_cancel():
         result.set_result(made)
     return None
+
+
+def results(staged: Sequence[Future[T]]) -> list[T]:
+    """Wait for all of them.
+
+    Raises:
+        Exception: the first failure, as soon as it is known: what is queued behind it is not waited for.
+    """
+    done, _ = wait(staged, return_when=FIRST_EXCEPTION)
+    for future in done:
+        error = future.exception()
+        if error is not None:
+            raise error
+    return [future.result() for future in staged]

@@ -16,6 +16,7 @@ from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.file.config import FileSinkConfig
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.stores.local_staging import LocalStager, LocalStagingFile
+from airflow_connect.stores.staging import results
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class FileSinkTask:
         self._prefix = prefix
         self._partitions = {(r.topic, r.partition): _Partition(r) for r in ranges}
         self._staged: list[Future[StagedFile]] = []
+        self._closed: list[LocalStagingFile] = []
         self._held_bytes = 0
 
     def put(self, record: SinkRecord) -> bool:
@@ -107,6 +109,7 @@ class FileSinkTask:
         """End a range, and its segment."""
         state = self._partitions[tp.topic, tp.partition]
         if state.segment is not None:
+            self._closed.append(state.segment)
             self._staged.append(state.segment.close(state.end, state.written))
             state.segment = None
         copied = state.planned if end is None else replace(state.planned, end=end)
@@ -127,14 +130,20 @@ class FileSinkTask:
         Raises:
             UnavailableError, AccessError: the file system refused.
         """
-        return [future.result() for future in self._staged]
+        return results(self._staged)
 
     def abort(self) -> None:
-        """Discard open segments and release the stager."""
+        """Discard every segment, also those that were staged, and release the stager."""
         for state in self._partitions.values():
             if state.segment is not None:
                 state.segment.abort()
                 state.segment = None
+        for segment in self._closed:
+            segment.abort()
+        self._stager.close()
+
+    def close(self) -> None:
+        """Release the stager; what was staged stays."""
         self._stager.close()
 
     def _open(self, planned: OffsetRange, start: int) -> LocalStagingFile:

@@ -64,6 +64,11 @@ class FileStream:
         self._values_bytes = 0
 
     @property
+    def staging(self) -> StagingFile:
+        """The store's side of it, which can be discarded also when the file was closed."""
+        return self._staging
+
+    @property
     def buffered_bytes(self) -> int:
         """Bytes in memory; those of values that are not yet encoded are an estimate."""
         gzip_bytes = self._gzip.buffered_bytes if self._gzip else 0

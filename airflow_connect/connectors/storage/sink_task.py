@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.connectors.storage.compact_writer import CompactWriter
 from airflow_connect.connectors.storage.topic_partition_writer import TopicPartitionWriter
 from airflow_connect.connectors.storage.value_schemas import once_each
+from airflow_connect.stores.staging import results
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -89,13 +90,22 @@ class StorageSinkTask:
         return self._writers[tp].finish(position, end=end, reason=reason)
 
     def staged_files(self) -> list[StagedFile]:
-        """All staged files, in the order in which each writer ended them."""
-        return once_each(file for writer in self._writers.values() for file in writer.staged_files())
+        """All staged files, in the order in which each writer ended them.
+
+        Raises:
+            ConnectError: the first upload that failed for good, as soon as it has failed.
+        """
+        staged = [future for writer in self._writers.values() for future in writer.staged]
+        return once_each(results(staged))
 
     def abort(self) -> None:
-        """Discard open files and release the stager."""
+        """Discard every file, also those that were staged, and release the stager."""
         for writer in self._writers.values():
-            writer.abort()
+            writer.discard()
+        self._stager.close()
+
+    def close(self) -> None:
+        """Release the stager; what was staged stays."""
         self._stager.close()
 
     def _keep_memory_bounded(self) -> None:

@@ -26,7 +26,7 @@ from airflow_connect.layout.object_names import (
 )
 from airflow_connect.layout.rotation import Reason, Rotation
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
-from airflow_connect.stores.store import FileIdentity, Stager
+from airflow_connect.stores.store import FileIdentity, Stager, StagingFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +100,7 @@ class TopicPartitionWriter:
         self._compatibility = plan.layout.rotation.schema_compatibility
         self._open: dict[tuple[str, Schema | None], OpenFile] = {}
         self._staged: list[Future[StagedFile]] = []
+        self._closed: list[StagingFile] = []
         self._settled = Counts()
         self._pending = Counts()
         late = plan.layout.late
@@ -279,13 +280,10 @@ class TopicPartitionWriter:
             return ""
         return schema_text(self._last_file.value_schema)
 
-    def staged_files(self) -> list[StagedFile]:
-        """Wait until every ended file is on the server.
-
-        Raises:
-            UnavailableError, AccessError: an upload failed for good.
-        """
-        return [future.result() for future in self._staged]
+    @property
+    def staged(self) -> Sequence[Future[StagedFile]]:
+        """Every ended file, in the order in which they ended; each is there once it is on the server."""
+        return self._staged
 
     def abort(self) -> None:
         """Discard the open files."""
@@ -293,8 +291,16 @@ class TopicPartitionWriter:
             stream.abort()
         self._open.clear()
 
-    @staticmethod
-    def _close(file: OpenFile) -> list[Future[StagedFile]]:
+    def discard(self) -> None:
+        """Discard every file, also those that were staged."""
+        self.abort()
+        closed, self._closed = self._closed, []
+        for file in closed:
+            file.abort()
+
+    def _close(self, file: OpenFile) -> list[Future[StagedFile]]:
+        # Noted first: where closing one of them fails, all of them can still be discarded.
+        self._closed += [stream.staging for stream in file.streams.values()]
         return [stream.close(file.end, file.records) for stream in file.streams.values()]
 
     def _settle(self) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError, FencedError
+from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.run import Plan, PublishedRun, RunReport, StagedFile, TaskReport
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
-from airflow_connect.exactly_once.recovery import merged, suspects, sweep
+from airflow_connect.exactly_once.recovery import merged, suspects
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.exactly_once.value_schemas import of_same_topics
 from airflow_connect.planning.packing import pack
@@ -38,20 +38,18 @@ from airflow_connect.runtime.driver.run_in_progress import Engine, RunInProgress
 from airflow_connect.runtime.driver.run_times import RunTimes, airflow_task, told_nobody
 from airflow_connect.runtime.driver.schemas_before import schemas_before
 from airflow_connect.runtime.driver.source_configuration import SourceConfiguration, is_source
+from airflow_connect.runtime.driver.staged_files import StagedFiles
 from airflow_connect.runtime.driver.stopping import StoppedError, refuse_when_stopping, request_stop
 from airflow_connect.runtime.driver.taking_over import beginning
 from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.notes import MOST_NOTES
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
-from airflow_connect.stores.store import HAS_TWIN
 
 if TYPE_CHECKING:
     from airflow_connect.api.time_progress import TimeDirectory
-    from airflow_connect.runtime.driver.configuration import SinkDriver
     from airflow_connect.runtime.driver.source_run import SourceRun
     from airflow_connect.stores.leftovers import LeftoverPattern
-    from airflow_connect.stores.store import Publisher
 
 EXACTLY_ONCE, AT_LEAST_ONCE, AT_MOST_ONCE = "exactly_once", "at_least_once", "at_most_once"
 
@@ -127,12 +125,10 @@ class SinkRun(RunInProgress):
         """Opens nothing."""
         super().__init__(configuration.references, configuration.worker_spark, observer, engine)
         self._config = configuration
-        self._publisher: Publisher | None = None
         self._recovered = ""
         self._store_notes: tuple[str, ...] = ()  # Of the manifest that was published last.
-        self._swept = 0
         self._suspects: tuple[LeftoverPattern, ...] = ()
-        self._staged: list[StagedFile] = []
+        self._staged = StagedFiles(configuration, self._warn)
         self._state_is_stale = False
         self._complete: tuple[TimeDirectory, ...] = ()
 
@@ -145,12 +141,11 @@ class SinkRun(RunInProgress):
         with KafkaSession(self._config) as kafka:
             try:
                 return self._protocol(kafka)
-            except FencedError:
-                self._discard_staged(kafka)
+            except Exception as error:
+                self._staged.discard(kafka, error)
                 raise
             finally:
-                if self._publisher is not None:
-                    self._publisher.close()
+                self._staged.close()
 
     def _protocol(self, kafka: KafkaSession) -> RunReport:
         with self._phase("fence"):
@@ -175,9 +170,10 @@ class SinkRun(RunInProgress):
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(driver, state, plan)
         state = self._begin(kafka, state, plan)
-        self._driver_role().preflight()  # After `begin`: it starts an upload, which a crash may leave.
+        self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state)
         settings = replace(settings, late_before=times.late_before, schemas_before=schemas)
+        self._staged.copying(state)
         reports = self._copy(plan, settings)
         with self._phase("audit"):
             counted = [f for r in reports for f in r.files if f.role == driver.counted_role]
@@ -204,7 +200,7 @@ class SinkRun(RunInProgress):
                 state = self._roll_forward(kafka, state, view.manifest)
         if state.leftovers:
             with self._phase("sweep"):
-                self._sweep(state)
+                self._staged.sweep(state, kafka.journal)
             self._suspects = suspects(state)
             self._state_is_stale = True
             state = replace(state, phase=CLOSED, leftovers=self._suspects)
@@ -223,32 +219,6 @@ class SinkRun(RunInProgress):
         commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state)
         self._recovered = manifest.run_id
         return replace(commits.state_after(manifest, state), at_ms=now_ms())
-
-    def _sweep(self, state: ConnectorState, manifest: Manifest | None = None) -> None:
-        store = self._config.open_driver().store_name
-        for leftovers in state.leftovers:
-            if leftovers.store == store:
-                self._swept += sweep(self._driver_role(), leftovers, manifest.files if manifest else ())
-                continue
-            self._warn(
-                f"Run {state.run_id} may have left unfinished uploads in {leftovers.store}, which this configuration "
-                "does not name any more; the bucket's rule for incomplete uploads will remove them."
-            )
-
-    def _discard_staged(self, kafka: KafkaSession) -> None:
-        """Take away what this run staged, now that a newer run has taken over and will not look for it.
-
-        The manifest may have been committed although the answer was that this run is fenced; then the newer run
-        needs the files, and they stay.
-        """
-        if not self._staged:
-            return
-        try:
-            open_manifest = kafka.journal.read().manifest
-            keep = {str(f.token) for f in open_manifest.files} if open_manifest else set()
-            self._driver_role().abort([f for f in self._staged if str(f.token) not in keep])
-        except ConnectError as error:
-            self._warn(f"Files that this run staged could not be discarded: {error}")
 
     # --- plan ----------------------------------------------------------------------------------------------------
 
@@ -324,9 +294,7 @@ class SinkRun(RunInProgress):
         )
 
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
-        reports = self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges))
-        self._staged += [f for r in reports for f in r.files]
-        return reports
+        return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
 
     def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
@@ -338,10 +306,9 @@ class SinkRun(RunInProgress):
         )
         settings = self._config.with_manifest(manifest).task_settings(manifest.created_ms, schedule_expired=True)
         settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
-        reports = self._get_engine().run(settings, tasks)
-        staged = [f for r in reports for f in r.files]
-        self._staged += staged
-        return staged
+        self._staged.may_be_named()
+        reports = self._staged.by(lambda: self._get_engine().run(settings, tasks))
+        return [f for r in reports for f in r.files]
 
     # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
 
@@ -359,6 +326,7 @@ class SinkRun(RunInProgress):
         if guarantee == EXACTLY_ONCE:
             with self._phase("manifest"):
                 refuse_when_stopping()
+                self._staged.may_be_named()
                 kafka.journal.write_manifest(manifest)  # The point of no return.
                 reached(crash_points.MANIFEST_WRITTEN)
         if guarantee == AT_MOST_ONCE:
@@ -373,7 +341,7 @@ class SinkRun(RunInProgress):
         total = len(manifest.files)
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
-            there, publisher = self._store_of(manifest)
+            there, publisher = self._staged.store_of(manifest)
             published = commits.publish(manifest, publisher, journal, self._recopy, show)
             seen = PublishedRun(manifest.run_id, manifest.created_ms, published.files, manifest.complete)
             self._store_notes = tuple(there.published(seen, publisher) or ())
@@ -391,9 +359,11 @@ class SinkRun(RunInProgress):
         *,
         leftovers: tuple[LeftoverPattern, ...],
     ) -> RunReport:
-        if self._may_have_duplicates(manifest, reports):
+        if reports and self._staged.may_have_duplicates(manifest, reports, self._get_engine()):
             with self._phase("sweep"):
-                self._sweep(state, manifest)
+                self._staged.sweep(state, kafka.journal, manifest)
+            # Attempts that lost, or that Spark has lost sight of, may stage more: later runs look again.
+            leftovers = state.leftovers
         with self._phase("commit"):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
@@ -417,28 +387,7 @@ class SinkRun(RunInProgress):
         task = airflow_task(self._config.spec.origin)
         return replace(state, announced=self._complete if task else (), announced_to=task)
 
-    def _may_have_duplicates(self, manifest: Manifest, reports: Sequence[TaskReport]) -> bool:
-        """Whether something may be staged that is not in the manifest although nothing crashed."""
-        return bool(reports) and (
-            any(r.attempt for r in reports)
-            or any(HAS_TWIN in f.token for f in manifest.files)
-            or self._driver_role().may_have_twins
-            or self._get_engine().may_leave_duplicates
-        )
-
     # --- parts ---------------------------------------------------------------------------------------------------
-
-    def _driver_role(self) -> Publisher:
-        if self._publisher is None:
-            self._publisher = self._config.open_driver().publisher()
-        return self._publisher
-
-    def _store_of(self, manifest: Manifest) -> tuple[SinkDriver, Publisher]:
-        """The store of the manifest's run: since then the configuration may name another bucket."""
-        there = self._config.with_manifest(manifest).open_driver()
-        if there.store_name == self._config.open_driver().store_name:
-            return there, self._driver_role()
-        return there, there.publisher()
 
     def _report(
         self,
@@ -462,7 +411,7 @@ class SinkRun(RunInProgress):
             recovered_run_id=self._recovered,
             **counts,
             tasks=len(reports),
-            swept=self._swept,
+            swept=self._staged.swept,
             peak_memory_bytes=max((r.peak_memory_bytes for r in reports), default=0),
             committed={str(tp): offset for tp, offset in sorted(offsets.items())},
             phases_ms=dict(self.phases_ms),

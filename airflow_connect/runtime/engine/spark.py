@@ -13,6 +13,7 @@ import os
 import re
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
 from airflow_connect.runtime.engine.session import OpenSession, open_session
-from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, report_of, task_function
+from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_REASON_CHARS = 1000
+ATTEMPTS_END_WITHIN_S = 15.0
+"""Spark asks a task to end, and kills its Python process when it has not ended after two seconds."""
+_ATTEMPTS_POLL_S = 0.1
 _LOOPBACK = "127.0.0.1"
 _ANY_PORT = 9  # Connecting a datagram socket sends nothing; it only chooses an interface.
 
@@ -84,6 +88,7 @@ class SparkEngine:
             text = _text(error)  # asks the JVM, so before that is ended
             ours = error_of(text)
             if ours is not None:
+                self._wait_for_attempts(session)
                 raise ours from None
             # The JVM or the server may be what failed: the next run of this process gets a new session.
             self.stop()
@@ -91,7 +96,7 @@ class SparkEngine:
                 f"The Spark job failed: {_reason(text)}.",
                 suggestion="The Spark log says more; nothing was committed and running again is safe.",
             ) from None
-        return sorted((report_of(row[0]) for row in rows), key=lambda report: report.task)
+        return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
 
     def stop(self) -> None:
         """End the session and its JVM; idempotent."""
@@ -105,6 +110,21 @@ class SparkEngine:
         except Exception as error:  # noqa: BLE001 (as above; what is gone needs no stop)
             log.warning("The Spark session did not end in order: %s", _reason(_text(error)))
             _forget(opened)
+
+    def _wait_for_attempts(self, session: SparkSession) -> None:
+        """Wait for the other tasks of a failed job, which Spark ends within some seconds: they may still stage.
+
+        A server of Spark Connect does not tell; there, what they stage late is left to the sweep of the next run.
+        """
+        if self._is_remote:
+            return
+        status = session.sparkContext._jsc.sc().statusTracker()
+        deadline = time.monotonic() + ATTEMPTS_END_WITHIN_S
+        while time.monotonic() < deadline:
+            if not sum(executor.numRunningTasks() for executor in status.getExecutorInfos()):
+                return
+            time.sleep(_ATTEMPTS_POLL_S)
+        log.warning("Spark has not ended all tasks of the failed job within %g s.", ATTEMPTS_END_WITHIN_S)
 
     def _get_session(self) -> SparkSession:
         if self._open is None:

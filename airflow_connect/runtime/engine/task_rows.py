@@ -12,11 +12,12 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.runtime.other_tasks import OtherTasksError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,16 +51,18 @@ def task_function(
     return run
 
 
-def report_of(row: bytes) -> TaskReport:
-    """The report in a row.
+def reports_of(rows: Iterable[bytes]) -> list[TaskReport]:
+    """The reports in the rows of a job.
 
     Raises:
-        ConnectError: the row holds the error with which the task failed.
+        ConnectError: the first error with which a task failed; its cause is `OtherTasksError`.
     """
-    result = _unpack(row)
-    if "error" in result:
-        raise _rebuilt(result["error"])
-    return TaskReport.from_json(result["report"])
+    results = [_unpack(row) for row in rows]
+    reports = [TaskReport.from_json(result["report"]) for result in results if "error" not in result]
+    for result in results:
+        if "error" in result:
+            raise _rebuilt(result["error"]) from OtherTasksError(reports)
+    return reports
 
 
 def error_of(text: str) -> ConnectError | None:

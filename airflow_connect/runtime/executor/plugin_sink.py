@@ -180,6 +180,10 @@ class PluginSink:
         if failures and self._is_flushed:
             raise failures[0]
 
+    def close(self) -> None:
+        """As `abort`: what the task has staged belongs to the driver, which makes it visible or discards it."""
+        self.abort()
+
     # --- what the runtime calls -----------------------------------------------------------------------------------
 
     def put(self, record: SinkRecord) -> bool:

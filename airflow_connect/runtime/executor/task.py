@@ -92,7 +92,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         crash_points.reached(crash_points.TASK_STAGED)
     except BaseException:
         if sink is not None:
-            sink.abort()
+            _discard(sink)
         raise
     finally:
         reader.close()
@@ -102,7 +102,7 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         "copy": round((copied - opened) * 1000),
         "upload": round((time.monotonic() - copied) * 1000),
     }
-    sink.abort()  # Nothing is open any more: releases threads and connections.
+    sink.close()
     return TaskReport(
         task=plan.task,
         attempt=attempt,
@@ -116,3 +116,11 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> Ta
         failed_places=tuple(policy.places),
         notes=reader.notes,
     )
+
+
+def _discard(sink: SinkWriter) -> None:
+    """Take away what the failing attempt has staged; what stays is left to the driver and to the sweep."""
+    try:
+        sink.abort()
+    except Exception as error:  # noqa: BLE001 (it must not hide why the task fails)
+        log.warning("What the task has staged could not be discarded: %s", error)

@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from airflow_connect.runtime import crash_points
 from tests.integration.complete_directories.conftest import HOURLY, hour, markers, minutes_below
 from tests.support.hdfs_runs import hdfs_sink
+from tests.support.local_runs import local_sink
 from tests.support.runs import Sink
 from tests.support.steps import Crashed
-
-
-@dataclass
-class LocalSink(Sink):
-    """A local sink; its directory is `bucket`."""
-
-    def connector(self, **overrides: Any) -> dict[str, Any]:
-        config = {
-            "name": self.name,
-            "connector.class": "LocalSinkConnector",
-            "topics": self.topic,
-            "store.url": f"file://{self.bucket}",
-            "format.class": "JsonFormat",
-            "flush.size": "1000",
-            **self.config,
-        }
-        return {**config, **{key.replace("_", "."): value for key, value in overrides.items()}}
-
-    def keys(self) -> list[str]:
-        root = Path(self.bucket)
-        return sorted(
-            str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and "+tmp" not in str(path)
-        )
-
-    def body(self, key: str) -> bytes:
-        return (Path(self.bucket) / key).read_bytes()
 
 
 @pytest.fixture(params=["hdfs", "local"])
@@ -47,7 +19,9 @@ def sink(request: pytest.FixtureRequest, kafka, make_topic, tmp_path: Path) -> S
     """A sink with directories of hours."""
     topic = make_topic()
     if request.param == "local":
-        return LocalSink(kafka, None, str(tmp_path), f"sink-{uuid.uuid4().hex[:8]}", topic, dict(HOURLY))
+        made: Sink = local_sink(kafka, tmp_path, topic)
+        made.config = dict(HOURLY)
+        return made
     made = hdfs_sink(kafka, request.getfixturevalue("hdfs"), topic)
     made.config = dict(HOURLY)
     return made

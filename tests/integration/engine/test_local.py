@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from airflow_connect.api.errors import AccessError
 from airflow_connect.runtime.engine.spark import SparkEngine
+from airflow_connect.stores.s3_publish import S3Publisher
 from tests.integration.engine.conftest import progress_of
 
 
@@ -40,7 +44,7 @@ def test_tasks_of_a_run_work_side_by_side_in_processes_of_their_own(
     sink.assert_exactly_once(values)
 
 
-def test_task_that_fails_once_is_tried_again_and_its_leftovers_are_swept(
+def test_task_that_fails_once_discards_what_it_staged_and_is_tried_again(
     make_topic, fill, make_sink, local_engine, faults
 ):
     topic = make_topic(partitions=2)
@@ -53,7 +57,7 @@ def test_task_that_fails_once_is_tried_again_and_its_leftovers_are_swept(
 
     assert faults.taken() == 1
     assert report.records == 100
-    assert report.swept == 6
+    assert report.swept == 0
     sink.assert_exactly_once(values)
 
 
@@ -90,6 +94,43 @@ def test_error_worth_a_retry_comes_back_whole_after_the_last_attempt(make_topic,
     }
     assert sink.keys() == []
     assert sink.offsets() == {}
+
+
+@pytest.mark.parametrize("other", ["ends", "is at work"])
+def test_failed_job_leaves_nothing_of_the_other_tasks(make_topic, fill, make_sink, local_engine, faults, other):
+    """Spark ends a task that is at work seconds after the job has failed: until then it may stage."""
+    topic = make_topic(partitions=2)
+    hold = {99: {"do": "hold", "times": 99}} if other == "is at work" else {}
+    fill(topic, 2, 100, at={60: {"do": "unavailable", "times": 99}, **hold})
+    sink = make_sink(topic, tasks_max="2", flush_size="5", **faults.config())
+    sink.engine = local_engine
+
+    report = sink.try_run()
+
+    assert report.error["code"] == "test.away"
+    assert sink.uploads() == []
+
+
+def test_reports_of_the_other_tasks_tell_what_to_discard(
+    make_topic, fill, make_sink, local_engine, faults, monkeypatch
+):
+    """Where uploads may not be listed, those that are known are discarded all the same."""
+
+    def refuse(*_):
+        raise AccessError("You may not list uploads.", code="test.no")
+
+    monkeypatch.setattr(S3Publisher, "list_staged", refuse)
+    topic = make_topic(partitions=2)
+    fill(topic, 2, 100, at={60: {"do": "refused", "times": 99}})
+    sink = make_sink(topic, tasks_max="2", flush_size="5", **faults.config())
+    sink.engine = local_engine
+
+    report = sink.try_run()
+
+    assert report.error["code"] == "test.no"
+    assert f"{topic}-0@30" in report.error["message"]
+    assert ["You may not list uploads" in warning for warning in sink.warnings()] == [True]
+    assert sink.uploads() == []
 
 
 def test_error_that_would_come_again_ends_the_run_after_one_attempt(make_topic, fill, make_sink, local_engine, faults):

@@ -7,7 +7,10 @@ import pytest
 
 from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from airflow_connect.runtime import crash_points
-from tests.support.runs import numbered
+from airflow_connect.runtime.executor.task import run_task
+from airflow_connect.stores.leftovers import SWEEPS
+from airflow_connect.stores.s3_publish import S3Publisher
+from tests.support.runs import InProcessEngine, numbered
 from tests.support.steps import Crashed, Frozen
 
 HOURLY = {
@@ -105,7 +108,6 @@ def test_uploads_that_arrive_after_the_sweep_are_swept_by_the_run_after_it(sink,
 
     assert left == [late]
     assert (report.status, report.swept) == ("empty", 1)
-    assert sink.view().state.leftovers == ()
     sink.assert_exactly_once(numbered(0, 30)[1])
 
 
@@ -157,4 +159,77 @@ def test_upload_whose_answer_was_lost_does_not_stay(sink, s3, is_preflight):
 
     assert once.is_set()
     assert (report.records, report.swept) == (30, 1)
+    sink.assert_exactly_once(numbered(0, 30)[1])
+
+
+class LateEngine(InProcessEngine):
+    """Has copies of tasks, as Spark's speculation makes them, of which one stages when the test says so."""
+
+    may_leave_duplicates = True
+
+    def run(self, settings, tasks):
+        self.stage_late = lambda: [run_task(settings, task, attempt=1) for task in tasks]
+        return super().run(settings, tasks)
+
+
+def test_attempt_that_stages_after_the_commit_is_swept_by_a_later_run(every_sink, produce):
+    every_sink.engine = engine = LateEngine()
+    every_sink.run()
+    engine.stage_late()
+    left = every_sink.uploads()
+    produce(every_sink.topic, numbered(30, 36, 3)[0])
+    second = every_sink.run()
+    stage_second_late = engine.stage_late
+    every_sink.run()
+    stage_second_late()
+
+    last = every_sink.run()
+
+    assert (len(left), second.swept, last.swept) == (9, 9, 3)
+    every_sink.assert_exactly_once(numbered(0, 36)[1])
+
+
+def test_late_attempts_are_looked_for_by_a_bounded_number_of_runs(sink):
+    sink.engine = LateEngine()
+    sink.run()
+    client = sink.s3.client()
+    foreign = f"topics/{sink.topic}/partition=0/{sink.topic}+0+0000000000.json.bak"
+    client.create_multipart_upload(Bucket=sink.bucket, Key=foreign)
+
+    looked = []
+    while sink.view().state.leftovers:
+        looked.append(sink.run().status)
+
+    assert looked == ["empty"] * SWEEPS
+    assert sink.uploads() == [foreign]
+
+
+def test_run_without_duplicates_leaves_nothing_to_look_for(sink):
+    sink.run()
+
+    assert sink.view().state.leftovers == ()
+
+
+def test_sweep_of_a_run_that_was_frozen_takes_nothing_from_the_run_that_took_over(sink, steps):
+    crash(sink, steps)
+    listed = S3Publisher.list_staged
+
+    def hold(stand):
+        def stand_then_list(publisher, prefixes):
+            steps_monkeypatch.undo()
+            stand()
+            return listed(publisher, prefixes)
+
+        steps_monkeypatch.setattr(S3Publisher, "list_staged", stand_then_list)
+
+    with pytest.MonkeyPatch.context() as steps_monkeypatch:
+        frozen = Frozen(sink, hold)
+        newer = Frozen.at(steps, crash_points.COPIED, replace(sink, events=[]))
+        staged = sink.uploads()
+
+        report = frozen.thaw()
+
+        assert report.error["type"] == "FencedError"
+        assert sink.uploads() == staged
+        assert newer.thaw().records == 30
     sink.assert_exactly_once(numbered(0, 30)[1])

@@ -97,7 +97,7 @@ class Runs:
                 task.count_dead_letter(TOPIC, already_read=False)
         report = task.finish(TOPIC, end, end=None, reason="")
         files = task.staged_files()
-        task.abort()
+        task.close()
         check_accounts(report)
         assert sum(file.records for file in files) == report.written
         for key, body in stager.bodies.items():

@@ -135,6 +135,25 @@ def test_abort_while_parts_are_on_their_way_leaves_nothing(faulty_store: Store, 
     assert faulty_store.uploads() == []
 
 
+def test_aborted_files_cost_no_requests_for_parts_that_are_still_queued(
+    faulty_store: Store, faults: S3FaultProxy
+) -> None:
+    uploading, released = threading.Event(), threading.Event()
+    faults.add(Rule(Fault.NONE, "UploadPart", on_hit=hold(uploading, released)))
+    stager = faulty_store.make_stager(upload_threads=1)
+    files = [stager.open(identity(f"t/k{number}")) for number in range(10)]
+    for file in files:
+        file.write(b"x")
+        file.close(10, 10)
+    assert uploading.wait(30)
+    for file in files:
+        file.abort()
+    released.set()
+    stager.close()
+    assert [seen.operation for seen in faults.seen()] == ["CreateMultipartUpload", "UploadPart", "AbortMultipartUpload"]
+    assert faulty_store.uploads() == []
+
+
 def test_abort_refused_by_the_server_is_logged_not_raised(
     faulty_store: Store, faults: S3FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -17,7 +18,7 @@ from airflow_connect.exactly_once import packed_files
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.recovery import merged, suspects
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.stores.leftovers import LeftoverPattern
+from airflow_connect.stores.leftovers import SWEEPS, LeftoverPattern
 
 text = st.text(max_size=8)
 offset = st.integers(0, 2**62)
@@ -165,8 +166,26 @@ def test_merged_patterns_match_all_that_the_single_ones_match_and_stay_few(given
             )
 
 
-def test_what_a_dead_run_left_is_suspect_and_what_was_swept_for_it_is_not():
-    dead = ConnectorState("c", "r", COPYING, 0, leftovers=(PATTERN,))
-    swept = ConnectorState("c", "r", CLOSED, 0, leftovers=(PATTERN,))
+@pytest.mark.parametrize("phase", [COPYING, CLOSED])
+def test_what_may_be_left_over_is_swept_by_a_bounded_number_of_runs(phase):
+    state, sweeps = ConnectorState("c", "r", phase, 0, leftovers=(PATTERN,)), 0
+    while state.leftovers:
+        sweeps += 1
+        state = ConnectorState("c", "r", CLOSED, 0, leftovers=suspects(state))
 
-    assert (suspects(dead), suspects(swept)) == ((PATTERN,), ())
+    assert sweeps == SWEEPS
+
+
+def test_what_a_dead_run_left_is_swept_at_least_twice():
+    """A state record of an earlier release says nothing of further sweeps."""
+    old = {name: value for name, value in PATTERN.to_json().items() if name != "sweeps"}
+    pattern = LeftoverPattern.from_json(old)
+
+    assert suspects(ConnectorState("c", "r", CLOSED, 0, leftovers=(pattern,))) == ()
+    assert suspects(ConnectorState("c", "r", COPYING, 0, leftovers=(pattern,))) == (pattern,)
+
+
+def test_merged_patterns_are_swept_as_long_as_the_one_that_is_swept_longest():
+    (found,) = merged([replace(PATTERN, sweeps=1), replace(PATTERN, sweeps=2)])
+
+    assert found.sweeps == 2

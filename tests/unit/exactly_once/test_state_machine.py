@@ -41,6 +41,8 @@ class CommitProtocol(RuleBasedStateMachine):
         self._patches = [
             mock.patch("airflow_connect.runtime.driver.run.KafkaSession", ModelSession),
             mock.patch("airflow_connect.runtime.driver.progress.ProgressListener", return_value=listener),
+            # A run that waits for its turn is not late.
+            mock.patch("airflow_connect.runtime.driver.staged_files.DISCARD_WITHIN_S", 3600.0),
         ]
         for patch in self._patches:
             patch.start()

@@ -1,57 +1,63 @@
-"""What stagers share: the answer to a task that waits, and sizes that must agree."""
+"""What stagers of all stores do alike: a task that fails does not wait for what has not begun, nor for ever."""
 
-from __future__ import annotations
-
+import threading
 from concurrent.futures import Future
 
 import pytest
 
-from airflow_connect.api.errors import AuditError
-from airflow_connect.stores.staging import check_size, resolve
-from airflow_connect.stores.store import FileIdentity
+from airflow_connect.stores.staging import StagingThreads, results
 
 
-def test_result_gets_what_is_made() -> None:
-    result: Future[int] = Future()
+def test_first_failure_is_raised_although_earlier_results_are_still_awaited():
+    waiting, failed = Future(), Future()
+    failed.set_exception(OSError("refused"))
 
-    assert resolve(result, lambda: 3) is None
-    assert result.result(0) == 3
-
-
-def test_result_gets_every_kind_of_error_and_the_caller_too() -> None:
-    def make() -> int:
-        raise KeyboardInterrupt
-
-    result: Future[int] = Future()
-    error = resolve(result, make)
-
-    assert isinstance(error, KeyboardInterrupt)
-    assert result.exception(0) is error
+    with pytest.raises(OSError, match="refused"):
+        results([waiting, failed])
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_cancelled_result_stays_cancelled(fails: bool) -> None:
-    def make() -> int:
-        if fails:
-            raise ValueError("too late")
-        return 3
+def test_results_come_in_their_order():
+    futures = [Future() for _ in range(3)]
+    for number in (2, 0, 1):
+        futures[number].set_result(number)
 
-    result: Future[int] = Future()
-    result.cancel()
-
-    assert (resolve(result, make) is None) is not fails
-    assert result.cancelled()
+    assert results(futures) == [0, 1, 2]
 
 
-def test_size_that_the_store_does_not_confirm_is_an_audit_error() -> None:
-    check_size("hdfs://nn/f", 3, 3)
-    with pytest.raises(AuditError, match="hdfs://nn/f was written as 3 bytes, but holds 2; nothing was published"):
-        check_size("hdfs://nn/f", 3, 2)
+def test_closing_waits_for_all_work():
+    threads, done = StagingThreads(2, "test"), []
+    for number in range(20):
+        threads.submit(lambda number=number: done.append(number))
+    threads.close()
+    threads.close()
+
+    assert sorted(done) == list(range(20))
 
 
-def test_staged_file_says_what_its_identity_does() -> None:
-    identity = FileIdentity("k", "t", 4, 5, role="key", key_at=lambda end: f"k+{end - 1}")
-    staged = identity.staged(identity.final_key(9), 9, 3, 70, {"path": "p"})
+def test_closing_gives_up_work_that_hangs_and_cancels_what_has_not_begun(caplog):
+    threads, begun, release = StagingThreads(1, "test"), threading.Event(), threading.Event()
 
-    assert (staged.key, staged.topic, staged.partition, staged.start, staged.end) == ("k+8", "t", 4, 5, 9)
-    assert (staged.records, staged.size_bytes, staged.token, staged.role) == (3, 70, {"path": "p"}, "key")
+    def hang():
+        begun.set()
+        release.wait(30)
+
+    threads.submit(hang)
+    queued = threads.submit(lambda: None)
+    assert begun.wait(30)
+    threads.close(within_s=0.01)
+    release.set()
+
+    assert queued.cancelled()
+    assert "did not answer 2 requests" in caplog.text
+
+
+def test_work_that_fails_does_not_keep_closing_from_its_end():
+    threads = StagingThreads(1, "test")
+
+    def fail():
+        raise OSError("refused")
+
+    failed = threads.submit(fail)
+    threads.close()
+
+    assert isinstance(failed.exception(), OSError)

@@ -40,7 +40,7 @@ def lines_of(directory: Path, *records: SinkRecord) -> bytes:
         sink.put(one)
     sink.finish(TP, 100, end=None, reason="")
     files = sink.staged_files()
-    sink.abort()
+    sink.close()
     return b"".join((directory / str(file.token["path"])).read_bytes() for file in files)
 
 
@@ -74,7 +74,7 @@ def test_a_segment_says_which_records_it_holds(tmp_path: Path) -> None:
     report = sink.finish(TP, 12, end=10, reason="run.max.records")
     empty = sink.finish(TopicPartition("t", 1), 3, end=None, reason="")
     (file,) = sink.staged_files()
-    sink.abort()
+    sink.close()
 
     assert (file.start, file.end, file.records, file.size_bytes) == (6, 9, 2, 4)
     assert (report.read, report.written, report.filtered, report.dead_lettered) == (4, 2, 1, 1)
@@ -94,6 +94,18 @@ def test_an_aborted_task_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert not any(path.is_file() for path in tmp_path.rglob("*"))
 
 
+def test_a_task_that_is_aborted_after_it_has_staged_leaves_nothing(tmp_path: Path) -> None:
+    sink = task.open_task(context(tmp_path), [OffsetRange("t", 0, 0, 100)])
+    sink.put(record("x"))
+    sink.finish(TP, 100, end=None, reason="")
+    (file,) = sink.staged_files()
+    assert (tmp_path / str(file.token["path"])).is_file()
+
+    sink.abort()
+
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
 def test_tasks_stage_where_the_driver_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     relative = RoleContext({**SMALLEST, "file": "out.txt"})
@@ -108,7 +120,7 @@ def test_tasks_stage_where_the_driver_says(tmp_path: Path, monkeypatch: pytest.M
     sink.put(record("x"))
     sink.finish(TP, 1, end=None, reason="")
     (file,) = sink.staged_files()
-    sink.abort()
+    sink.close()
     assert (tmp_path / str(file.token["path"])).is_file()
 
 
@@ -131,7 +143,7 @@ def test_any_name_of_a_connector_can_stage(tmp_path: Path, name: str) -> None:
     sink.put(record("x"))
     sink.finish(TP, 100, end=None, reason="")
     assert len(sink.staged_files()) == 1
-    sink.abort()
+    sink.close()
 
 
 @pytest.mark.parametrize("file", ["/tmp/", "/tmp/..", "/", "a\0b"])

@@ -11,7 +11,7 @@ from airflow_connect.api import errors
 from airflow_connect.api.errors import ConnectError, DataError, StagedFileLostError, TaskFailedError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan, TaskReport
-from airflow_connect.runtime.engine.task_rows import error_of, report_of, task_function
+from airflow_connect.runtime.engine.task_rows import error_of, reports_of, task_function
 from airflow_connect.runtime.executor import task as executor
 from airflow_connect.runtime.settings import TaskSettings
 
@@ -57,7 +57,7 @@ def test_each_number_runs_the_plan_at_its_position_and_gives_one_row(monkeypatch
 
     assert [plan for _, plan in seen] == [tasks[2], tasks[0], tasks[1]]
     assert all(settings is SETTINGS for settings, _ in seen)
-    assert [report_of(row) for row in rows] == [report_for(tasks[n], 0) for n in (2, 0, 1)]
+    assert reports_of(rows) == [report_for(tasks[n], 0) for n in (2, 0, 1)]
 
 
 def test_lasting_error_is_a_row_so_that_spark_does_not_repeat_the_task(monkeypatch):
@@ -66,7 +66,7 @@ def test_lasting_error_is_a_row_so_that_spark_does_not_repeat_the_task(monkeypat
     (row,) = run_rows(monkeypatch, failing(given_error), plans(1), [[0]])
 
     with pytest.raises(DataError) as caught:
-        report_of(row)
+        reports_of([row])
     assert caught.value.to_json() == given_error.to_json()
 
 
@@ -107,7 +107,7 @@ def test_every_error_comes_back_as_it_was(kind, message, code, suggestion, confi
             found = error_of(f"…{raised}…")
         else:
             with pytest.raises(ConnectError) as caught:
-                report_of(row)
+                reports_of([row])
             found = caught.value
 
     assert type(found) is kind
@@ -122,7 +122,7 @@ def test_error_of_a_class_that_this_version_does_not_know_is_a_failed_task(monke
     monkeypatch.setattr("airflow_connect.runtime.engine.task_rows._error_types", dict)
 
     with pytest.raises(TaskFailedError, match="Lost"):
-        report_of(row)
+        reports_of([row])
 
 
 def test_text_without_an_error_of_ours_gives_none():
