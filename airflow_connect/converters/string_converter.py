@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
+from airflow_connect.converters.java_charsets import UTF_8, charset, is_java_name
 from airflow_connect.converters.java_text import java_string
 
 if TYPE_CHECKING:
@@ -21,48 +21,43 @@ ENCODING = "converter.encoding"
 class StringConverter:
     """org.apache.kafka.connect.storage.StringConverter.
 
-    Configuration: `converter.encoding` (default `UTF-8`) for both directions. As in Java, bytes that are not
-    valid in the encoding become U+FFFD, and characters that it lacks become `?`: reading text never fails.
+    Configuration: `converter.encoding` (default `UTF-8`), Java's name of a character set, for both directions. As in
+    Java, bytes that are not valid in it become U+FFFD, and characters that it lacks become `?`: reading text never
+    fails.
     """
 
     def __init__(self) -> None:
-        self._encoding = "utf-8"
-        self._is_utf16 = False
+        self._charset = UTF_8
 
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
         """Take `converter.encoding`.
 
         Raises:
-            ConfigError: no such encoding.
+            ConfigError: Java has no such character set, or it is not supported here.
         """
         name = config.get(ENCODING) or "UTF-8"
-        try:
-            codec = codecs.lookup(name)
-        except (LookupError, ValueError):
-            codec = None
-        # codecs.lookup also knows codecs that are no character sets, such as `hex`.
-        if codec is None or not getattr(codec, "_is_text_encoding", True):
+        found = charset(name)
+        if found is None:
+            reason = (
+                "Java knows it, but it is not supported here" if is_java_name(name) else "Java has none of that name"
+            )
             raise ConfigError(
-                f"Unsupported encoding {name} in configuration {ENCODING}.",
-                suggestion="Use a character set such as UTF-8, UTF-16 or ISO-8859-1.",
+                f"Unsupported encoding {name} in configuration {ENCODING}: {reason}.",
+                suggestion="Use Java's name of a character set, such as UTF-8, UTF-16, ISO-8859-1 or GBK.",
                 config_path=ENCODING,
             )
-        # Java's UTF-16 without a byte order mark is big-endian; Python's is the machine's.
-        self._is_utf16 = codec.name == "utf-16"
-        self._encoding = codec.name
+        self._charset = found
 
     @property
     def is_utf8(self) -> bool:
         """Whether text is written as UTF-8."""
-        return self._encoding == "utf-8"
+        return self._charset is UTF_8
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """The text with schema optional STRING; a tombstone keeps that schema."""
         if data is None:
             return SchemaAndValue(OPTIONAL_STRING, None)
-        if self._is_utf16 and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
-            data = codecs.BOM_UTF16_BE + data
-        return SchemaAndValue(OPTIONAL_STRING, data.decode(self._encoding, "replace"))
+        return SchemaAndValue(OPTIONAL_STRING, self._charset.decode(data))
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The text of the value in the encoding; None stays None.
@@ -76,13 +71,11 @@ class StringConverter:
             text = value if type(value) is str else java_string(schema, value)
         except RecursionError as error:
             raise DataError("A value is nested too deeply to be written as text.", suggestion="Flatten it.") from error
-        if self._is_utf16:
-            return codecs.BOM_UTF16_BE + text.encode("utf-16-be", "replace")
-        return text.encode(self._encoding, "replace")
+        return self._charset.encode(text)
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
         """The messages as a column of text; None when one is not valid UTF-8, or the encoding is another."""
-        if self._encoding != "utf-8":
+        if not self.is_utf8:
             return None
         import pyarrow as pa
 
