@@ -7,6 +7,7 @@ tests/data/configdef.jsonl.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -222,13 +223,20 @@ def _parse_integer(name: str, value: Any, kind: Type) -> int:
     raise _wrong_type(name, value, kind)
 
 
+def _from_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:  # as Java's Double.parseDouble
+        return -math.inf if text.startswith("-") else math.inf
+
+
 def _parse_double(name: str, value: Any) -> float:
     if isinstance(value, str):
         text = java_trim(value)
         if _DECIMAL.fullmatch(text):
             return float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
         if hexadecimal := _HEX_FLOAT.fullmatch(text):
-            return float.fromhex(hexadecimal.group(1))
+            return _from_hexadecimal(hexadecimal.group(1))
         raise invalid(name, value, "Not a number of type DOUBLE")
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return float(value)

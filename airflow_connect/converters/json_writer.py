@@ -223,7 +223,7 @@ def _struct(schema: Schema, options: WriterOptions) -> Writer:
         get = value.get
         text = "{" + ",".join([label + member(get(name)) for name, label, member in members]) + "}"
         if len(value) > len(members) or not value.keys() <= names.keys():
-            unknown = sorted(value.keys() - names.keys())
+            unknown = sorted(value.keys() - names.keys(), key=str)
             raise DataError(
                 f"Mismatching schema: the struct holds {', '.join(map(repr, unknown))}, the schema does not.",
                 suggestion="Add the fields to the schema.",

@@ -179,9 +179,14 @@ def _shown(values: Mapping[str, Any]) -> str:
 def offset_changes(
     offsets: SourceOffsets, changes: Iterable[tuple[SourcePartition, SourceOffset | None]]
 ) -> list[OffsetRecord]:
-    """Records of `changes`; those that change nothing are left out."""
+    """Records of `changes`; those that change nothing are left out. 1, 1.0 and true are three values, as in JSON."""
     return [
         offsets.record(partition, offset)
         for partition, offset in changes
-        if offsets.get(partition) != (None if offset is None else dict(offset))
+        if _plain_text(offsets.get(partition)) != _plain_text(offset)
     ]
+
+
+def _plain_text(offset: SourceOffset | None) -> str:
+    # What is not plain differs from everything stored, and is refused when its record is made.
+    return json.dumps(None if offset is None else dict(offset), sort_keys=True, default=repr)

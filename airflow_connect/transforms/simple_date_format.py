@@ -1,8 +1,8 @@
 """Patterns of java.text.SimpleDateFormat: writing and reading instants, in UTC and in English.
 
 Reading is as lenient as Java's: numbers may be short or too large (month 13 rolls over), text behind the pattern's end
-is ignored, blanks before a field too, a missing field is that of 1970-01-01T00:00:00Z. Source: the documentation of
-SimpleDateFormat and GregorianCalendar (Java 17); the calendar is Julian before 1582-10-15.
+is ignored, blanks before a number or zone too, a missing field is that of 1970-01-01T00:00:00Z. Source: the
+documentation of SimpleDateFormat and GregorianCalendar (Java 17); the calendar is Julian before 1582-10-15.
 
 Letters: G y M L d D E u a H k K h m s S z Z X, and for writing only Y w W F, whose meaning hangs on a country's weeks
 (here those of the United States, Java's default: a week begins on Sunday, the first one holds 1 January).
@@ -39,6 +39,7 @@ _ZONES_HOURS = {
 _NUMBER = re.compile(r"-?\d+")
 _RFC_822_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)", re.ASCII)
 _GMT_OFFSET = re.compile(r"GMT([+-])(\d\d?):(\d\d)", re.ASCII | re.IGNORECASE)
+_GMT_SIGN = re.compile(r"GMT[+-]", re.ASCII | re.IGNORECASE)
 _ISO_OFFSETS = (
     re.compile(r"([+-])(\d\d)()", re.ASCII),
     re.compile(r"([+-])(\d\d)(\d\d)", re.ASCII),
@@ -188,7 +189,7 @@ def _year_of_era(instant: Instant) -> int:
 
 def _year_text(year: int, count: int) -> str:
     if count != 2:
-        return f"{year:0{count}}"
+        return f"{'-' if year < 0 else ''}{abs(year):0{count}}"
     return f"{'-' if year < 0 else ''}{abs(year) % _CENTURY_YEARS:02}"
 
 
@@ -216,9 +217,14 @@ def _week_date(instant: Instant, day: int) -> tuple[int, int]:
     return year, (saturday - epoch_day(year, 1, 1)) // 7 + 1
 
 
+def _days_into_month(instant: Instant, day: int) -> int:
+    """0 on the first day; October 1582 lacks ten days, which do not count."""
+    return day - epoch_day(instant.year, instant.month, 1)
+
+
 def _week_of_month(instant: Instant, day: int) -> int:
-    first = day - instant.day + 1
-    return (instant.day - 1 + _weekday(first)) // 7 + 1
+    passed = _days_into_month(instant, day)
+    return (passed + _weekday(day - passed)) // 7 + 1
 
 
 def _clock_ms(instant: Instant) -> int:
@@ -239,7 +245,7 @@ _WRITERS: dict[str, _Writer] = {
     "X": lambda _instant, _day, _count: "Z",
     "d": _padded(lambda instant, _day: instant.day),
     "D": _padded(_day_of_year),
-    "F": _padded(lambda instant, _day: (instant.day - 1) // 7 + 1),
+    "F": _padded(lambda instant, day: _days_into_month(instant, day) // 7 + 1),
     "w": _padded(lambda instant, day: _week_date(instant, day)[1]),
     "W": _padded(_week_of_month),
     "u": _padded(lambda _instant, day: (_weekday(day) + 6) % 7 + 1),
@@ -292,7 +298,8 @@ class _Reading:
                 f"Dates cannot be read with the pattern letter {letter}, only written.",
                 suggestion="Read days by their month or by their number in the year, M and d or D.",
             )
-        limit = self.position + count if adjacent else len(self.text)
+        start = self.position
+        limit = start + count if adjacent else len(self.text)
         while self.position < len(self.text) and self.text[self.position] in " \t":
             self.position += 1
         if self.position >= len(self.text):
@@ -301,6 +308,9 @@ class _Reading:
             return self._zone()
         if letter == "X":
             return self._iso_zone(count)
+        if letter in "EaG" or (letter in "ML" and count > 2):
+            # Blanks are stepped over before numbers and zones only.
+            self.position = start
         if letter in "ML" and count > 2:
             return self._name("M", _MONTHS, first=1)
         if letter == "E":
@@ -348,6 +358,8 @@ class _Reading:
         found = _RFC_822_OFFSET.match(self.text, self.position) or _GMT_OFFSET.match(self.text, self.position)
         if found is not None:
             return self._offset(found)
+        if _GMT_SIGN.match(self.text, self.position):
+            return False  # As in Java GMT-3 is no zone, and never GMT.
         rest = self.text[self.position :].upper()
         for name in sorted(_ZONES_HOURS, key=len, reverse=True):
             if rest.startswith(name):

@@ -79,6 +79,11 @@ def test_validate_null_value_gives_connects_text() -> None:
     assert errors["flush.size"] == [NULL_VALUE]
 
 
+def test_hexadecimal_double_beyond_every_double_is_infinite_as_in_java() -> None:
+    assert parse_type("k", "0x1p99999999999", Type.DOUBLE) == float("inf")
+    assert parse_type("k", "-0x1p99999999999", Type.DOUBLE) == float("-inf")
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_java_double_any_number_reads_back_as_itself(number: float) -> None:
     text = java_double(number)

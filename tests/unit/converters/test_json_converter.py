@@ -252,6 +252,7 @@ def test_configure_value_that_is_not_accepted_names_the_key(key: str, value: str
         (s.map_of(s.INT8, s.INT8), [], "Invalid type for MAP"),
         (RSVP, {**ROW, "x": 1}, "the struct holds 'x'"),
         (RSVP, {"id": 1, "at": 2, "x": 1}, "the struct holds 'x'"),
+        (RSVP, {**ROW, "x": 1, 2: 1}, "the struct holds 2, 'x'"),
         (RSVP, [], "Invalid type for STRUCT"),
         (s.decimal(2), Decimal("1.5"), "Schema has scale 2, value has scale 1"),
         (s.decimal(2), 1.5, "expected decimal.Decimal but was float"),

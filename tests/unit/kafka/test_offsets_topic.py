@@ -86,6 +86,15 @@ def test_changes_that_change_nothing_are_left_out():
     assert [record.value for record in offset_changes(offsets, changes)] == [b'{"n":2}']
 
 
+@pytest.mark.parametrize("value", [True, 1.0])
+def test_offset_that_changes_its_type_alone_is_a_change(value: Any):
+    offsets = SourceOffsets("c")
+    offsets.record({"p": 1}, {"n": 1})
+    (record,) = offset_changes(offsets, [({"p": 1}, {"n": value})])
+    assert record.value == (b'{"n":true}' if value is True else b'{"n":1.0}')
+    assert offset_changes(offsets, [({"p": 1}, {"n": value})]) == []
+
+
 plain = st.one_of(st.text(), st.integers(-(2**63), 2**63 - 1), st.booleans(), st.none())
 
 
