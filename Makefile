@@ -53,11 +53,12 @@ soak: $(STAMP) ## the crash tests with 1,000 kill rounds of each kind, and large
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)
 
-lint: $(STAMP) ## ruff, mypy --strict on the package, direction of imports
+lint: $(STAMP) ## ruff, mypy --strict on the package, direction of imports, code that nothing uses
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 	@found=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$found"; exit 1; }
+	@$(BIN)/vulture
 
 format: $(STAMP) ## write the code as ruff formats it
 	@$(BIN)/ruff check --fix

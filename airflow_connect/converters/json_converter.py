@@ -102,11 +102,6 @@ class JsonConverter:
         """Whether messages are JSON without schema (`schemas.enable=false`)."""
         return not self._envelope
 
-    @property
-    def fixed_schema(self) -> Schema | None:
-        """The schema of all messages, when `schema.content` gives one."""
-        return self._fixed
-
     # Reading
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from airflow_connect.api.errors import StagedFileLostError
@@ -17,25 +17,6 @@ from airflow_connect.stores.store import Outcome, Publisher
 Recopy = Callable[[Manifest, Sequence[StagedFile]], Sequence[StagedFile]]
 """Stage the given lost files of a manifest again: `(manifest, lost files) -> every file staged while doing so`."""
 
-StepHook = Callable[[str], None]
-"""Called with the name of each step boundary; crash tests kill the process there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """What publishing a manifest did.
-
-    Attributes:
-        published, already_published: files made visible now; files found visible.
-        copied_again: lost files among them.
-        files: every file of the manifest, as it was published.
-    """
-
-    published: int
-    already_published: int
-    copied_again: int
-    files: tuple[StagedFile, ...] = ()
-
 
 def publish(
     manifest: Manifest,
@@ -43,15 +24,18 @@ def publish(
     journal: Journal | None,
     recopy: Recopy,
     progress: Callable[[int], None],
-) -> Publication:
+) -> tuple[StagedFile, ...]:
     """Make every file of the manifest visible; idempotent (invariant 4).
 
     Files that the store has lost (a lifecycle rule aborted their uploads) are staged again from the manifest's own
     ranges under the same keys, and the manifest is rewritten before they are published, so that a crash in between is
     rolled forward like any other. Without a `journal` (the manifest is committed already: at most once) it is not.
 
+    Returns:
+        Every file of the manifest, as it was published.
+
     Raises:
-        PublishConflictError: an object of somebody else stands under one of the keys; the manifest stays open.
+        PublishConflictError: a foreign object stands under one of the keys; the manifest stays open.
         StagedFileLostError: a lost file cannot be made again.
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
@@ -68,8 +52,7 @@ def publish(
         if still_lost:
             raise _lost(still_lost, "was lost again before it could be published")
         files = replaced.files
-    count = list(outcomes.values()).count
-    return Publication(count(Outcome.PUBLISHED), count(Outcome.ALREADY_PUBLISHED), len(lost), files)
+    return files
 
 
 def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy) -> Manifest:

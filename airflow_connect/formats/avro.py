@@ -67,7 +67,6 @@ class AvroFormat:
     extension = ".avro"
     content_type = "avro/binary"
     content_encoding = ""
-    needs_schema = True
 
     def __init__(
         self,

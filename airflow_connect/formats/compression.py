@@ -88,12 +88,3 @@ class GzipStream:
         if self._level in _ISAL_LEVELS:
             return isal_zlib.compressobj(_ISAL_LEVELS[self._level], isal_zlib.DEFLATED, _RAW_DEFLATE)
         return zlib_ng.compressobj(min(self._level, _DENSEST_LEVEL), zlib_ng.DEFLATED, _RAW_DEFLATE)
-
-
-def compress_whole(data: bytes | bytearray | memoryview, level: int = DEFAULT_LEVEL) -> bytes:
-    """A complete gzip file in one go, for files that are compressed when they are closed.
-
-    Raises:
-        ConfigError: a level other than -1 to 9.
-    """
-    return GzipStream(level).finish(data)

@@ -52,10 +52,6 @@ class Format(Protocol):
     def content_encoding(self) -> str:
         """`gzip` where the bytes are gzip around the content type, else ""."""
 
-    @property
-    def needs_schema(self) -> bool:
-        """True when schemaless values cannot be written."""
-
     def open(self, sink: ByteSink, schema: Schema | None) -> FileEncoder:
         """Start a file whose values have `schema` (None: schemaless).
 

@@ -30,7 +30,6 @@ class JsonFormat:
             encoding.
     """
 
-    needs_schema = False
     content_type = "application/json"
 
     def __init__(self, decimal_format: str = "BASE64", *, gzip: bool = False) -> None:

@@ -62,7 +62,6 @@ class ArrowFormat:
     """What files made of Arrow columns have in common: structs with a schema."""
 
     content_encoding = ""
-    needs_schema = True
 
     def __init__(self, name: str, mapping: ArrowMapping) -> None:
         """`name`: of the format, for messages; `mapping`: Connect schemas to Arrow types."""

@@ -26,8 +26,6 @@ class ByteArrayFormat:
     record too and is never escaped inside values.
     """
 
-    needs_schema = False
-
     def __init__(self, extension: str = ".bin", separator: bytes = b"\n", *, gzip: bool = False) -> None:
         """Configure.
 
@@ -103,10 +101,6 @@ class ByteArrayEncoder:
                 code="data.not_bytes",
                 suggestion=_USE_BYTES,
             ) from error
-
-    def append_joined(self, data: bytes | bytearray | memoryview) -> None:
-        """Columnar path: values that already have a separator after each."""
-        self._sink.write(data)
 
     def spill(self) -> None:
         """Nothing is held here."""

@@ -38,11 +38,6 @@ class SpillArea:
         self._blocks = 0
         self._lock = threading.Lock()
 
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of all blocks that belong to a buffer."""
-        return (self._blocks - len(self._free)) * BLOCK_BYTES
-
     def allocate(self) -> int:
         """Number of a block that nobody uses."""
         with self._lock:
@@ -147,11 +142,6 @@ class SpillBuffer:
     def buffered_bytes(self) -> int:
         """Bytes held in memory."""
         return len(self._memory)
-
-    @property
-    def spilled_bytes(self) -> int:
-        """Bytes held on disk."""
-        return self._spilled
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
         """Copy `data` behind what is there."""

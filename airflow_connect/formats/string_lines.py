@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class StringFormat:
     """Lines of text, in UTF-8."""
 
-    needs_schema = False
     extension = ".txt"
     content_type = "text/plain"
     content_encoding = ""

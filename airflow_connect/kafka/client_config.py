@@ -9,7 +9,6 @@ are dropped and named in `ClientConfig.ignored`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,11 +20,6 @@ from airflow_connect.api.override_policy import OverridePolicy
 from airflow_connect.kafka.java_security import apply_sasl, apply_ssl
 from airflow_connect.kafka.librdkafka_names import NAMES
 
-MASK = "***"
-_SECRET = re.compile(
-    r"password|secret|jaas|credential|token(?!\.endpoint)|key\.pem|keystore\.key|sasl\.oauthbearer\.config",
-    re.I,
-)
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 EARLIEST, LATEST, NO_RESET = "earliest", "latest", "error"
 _RESETS: Mapping[str, str] = {
@@ -41,7 +35,7 @@ class ClientConfig:
     """Settings for one kind of client.
 
     Attributes:
-        settings: librdkafka settings; secrets inside, print them through `redact` only.
+        settings: librdkafka settings; with secrets: never print them.
         ignored: keys as the user wrote them, prefix included, that have no meaning for librdkafka.
     """
 
@@ -82,16 +76,6 @@ def producer_config(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> 
 def admin_config(worker: Mapping[str, Any], connector: Mapping[str, Any]) -> ClientConfig:
     """Settings of an admin client."""
     return _translate({}, _layers(worker, connector, ADMIN))
-
-
-def redact(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy for printing: values of secret keys are masked, `${provider:ref}` references are kept."""
-    return {key: _masked(key, value) for key, value in config.items()}
-
-
-def _masked(key: str, value: Any) -> Any:
-    is_reference = isinstance(value, str) and re.fullmatch(r"\$\{[^}]+\}", value)
-    return MASK if _SECRET.search(key) and value not in ("", None) and not is_reference else value
 
 
 def _layers(worker: Mapping[str, Any], connector: Mapping[str, Any], kind: str) -> list[Layer]:

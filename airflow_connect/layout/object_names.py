@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.layout.escaping import check_delimiter
@@ -95,16 +94,6 @@ class NameSettings:
 
     def _ended(self, directory: str) -> str:
         return directory + self.directory_delimiter if directory.strip() else ""
-
-
-class ObjectName(NamedTuple):
-    """The parts of a key; `start` is the offset of the first record inside."""
-
-    topic: str
-    directory: str
-    partition: int
-    start: int
-    extension: str
 
 
 def ended_key(key: str, end: int, extension: str, names: NameSettings) -> str:
@@ -197,35 +186,3 @@ def is_legal_topic(topic: str) -> bool:
 def keys_extension(extension: str, marker: str) -> str:
     """Extension of the object with keys (`KEYS`) or headers (`HEADERS`) beside values: `.keys.avro`."""
     return marker + extension
-
-
-def parse_object_key(key: str, names: NameSettings, topic: str | None = None) -> ObjectName | None:
-    """The parts of a key that `object_key` made, or None when it made no such key.
-
-    None also for keys under renamed topics: two different names look like the file of a stranger.
-
-    Args:
-        key: key without bucket.
-        topic: the topic, if it is known. Without it, delimiters that are legal in topic names (`_`, `-`, `.`)
-            can be ambiguous; the shortest topic wins then. Where `topics.dir` depends on it, it is needed.
-    """
-    match = _key_pattern(names, topic).fullmatch(key)
-    if match is None:
-        return None
-    name = ObjectName(
-        match["topic"], match["directory"], int(match["partition"]), int(match["start"]), match["extension"]
-    )
-    # Only the canonical spelling of the numbers is ours: no superfluous zeros.
-    canonical = str(name.partition) == match["partition"] and f"{name.start:0{names.pad_width}d}" == match["start"]
-    return name if canonical else None
-
-
-@lru_cache(maxsize=1024)
-def _key_pattern(names: NameSettings, topic: str | None) -> re.Pattern[str]:
-    dd, fd = re.escape(names.directory_delimiter), re.escape(names.file_delimiter)
-    name = re.escape(topic) if topic is not None else _TOPIC + "?"
-    prefix = re.escape(names.prefix if topic is None else names.prefix_of(topic))
-    return re.compile(
-        rf"(?s){prefix}(?P<topic>{name}){dd}(?P<directory>.*){dd}(?P=topic)"
-        rf"{fd}(?P<partition>[0-9]+){fd}(?P<start>[0-9]+)(?P<extension>(?:[^0-9].*)?)"
-    )

@@ -18,9 +18,6 @@ from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.record import ConnectRecord, SinkRecord
 from airflow_connect.api.transform import Transformation
 
-DROPPED: Mapping[str, Any] | None = None
-"""The outcome of a record that the transformation drops."""
-
 
 class TransformationConformance:
     """What every transformation must do.

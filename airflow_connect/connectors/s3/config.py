@@ -69,7 +69,6 @@ class S3SinkConfig:
         layout: names of directories and files.
         rotation: where files end.
         nulls: records without value.
-        region_given: whether `s3.region` is set, or the default is used.
         raw: the whole configuration as text, for partitioners and formats of third parties.
     """
 
@@ -78,7 +77,6 @@ class S3SinkConfig:
     layout: LayoutConfig
     rotation: RotationConfig
     nulls: NullConfig
-    region_given: bool = False
     raw: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -112,7 +110,6 @@ class S3SinkConfig:
             layout=LayoutConfig.from_parsed(parsed, tombstone_directory=parsed[keys.TOMBSTONE_DIRECTORY]),
             rotation=RotationConfig.from_parsed(parsed),
             nulls=NullConfig(parsed[keys.NULL_BEHAVIOR].lower(), parsed[keys.REPORT_NULLS]),
-            region_given=keys.REGION in given,
             raw=text,
         )
 

@@ -78,15 +78,6 @@ class AvroSettings:
         """The parameter that holds the name of an enum; with a dot and a symbol behind it, the symbols."""
         return GENERALIZED_ENUM if self.generalized_sum_types else ENUM_PARAMETER
 
-    def branch_name(self, schema: Schema, index: int) -> str:
-        """The field of a union's struct that stands for the branch `schema`, the `index`-th from 0."""
-        if self.generalized_sum_types:
-            return generalized_branch(index)
-        if schema.type is Type.STRUCT or is_enum(schema) or is_fixed(schema):
-            full = self.scrubbed_full(schema.name or DEFAULT_NAME)
-            return full if self.enhanced_schema else full.rpartition(".")[2]
-        return AVRO_TYPES[schema.type]
-
     def scrubbed(self, name: str) -> str:
         """A name as it is written."""
         return scrub(name) if self.scrub_invalid_names else name

@@ -67,13 +67,6 @@ class SubjectVersion(NamedTuple):
     schema: SchemaText
 
 
-class Compatibility(NamedTuple):
-    """Whether a schema may follow in a subject; the registry's reasons when it may not."""
-
-    is_compatible: bool
-    reasons: tuple[str, ...]
-
-
 class SchemaRegistryClient:
     """Asks one registry. Answers that cannot change are kept; that an id is unknown is kept for a minute."""
 
@@ -220,19 +213,6 @@ class SchemaRegistryClient:
                 suggestion="Register the schema first, or set auto.register.schemas=true.",
             )
         return _read(reply, f"the subject {subject}", lambda found: _subject_version(found, subject))
-
-    def compatibility(self, subject: str, schema: SchemaText, version: str = "latest") -> Compatibility:
-        """Whether the registry would accept the schema after `version` of the subject."""
-        path = f"/compatibility/subjects/{segment(subject)}/versions/{version}?verbose=true"
-        access = f"check compatibility with the subject {subject}"
-        reply = self._connection.request("POST", path, schema.to_json(), access=access)
-        if reply.status == _NOT_FOUND:
-            return Compatibility(True, ())
-        return _read(
-            reply,
-            f"the compatibility with {subject}",
-            lambda found: Compatibility(bool(found["is_compatible"]), tuple(map(str, found.get("messages") or ()))),
-        )
 
 
 def _keep(cache: dict[Any, Any], key: Any, value: Any, limit: int) -> None:

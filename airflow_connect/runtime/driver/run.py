@@ -342,8 +342,8 @@ class SinkRun(RunInProgress):
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
             there, publisher = self._staged.store_of(manifest)
-            published = commits.publish(manifest, publisher, journal, self._recopy, show)
-            seen = PublishedRun(manifest.run_id, manifest.created_ms, published.files, manifest.complete)
+            files = commits.publish(manifest, publisher, journal, self._recopy, show)
+            seen = PublishedRun(manifest.run_id, manifest.created_ms, files, manifest.complete)
             self._store_notes = tuple(there.published(seen, publisher) or ())
             for note in self._store_notes:
                 self._warn(note)

@@ -21,11 +21,6 @@ def request_stop() -> None:
     _stop.set()
 
 
-def is_stopping() -> bool:
-    """Whether somebody has asked."""
-    return _stop.is_set()
-
-
 def refuse_when_stopping() -> None:
     """Raise if somebody has asked.
 

@@ -59,7 +59,6 @@ class TextFormat:
     extension = ".txt"
     content_type = "text/plain"
     content_encoding = ""
-    needs_schema = False
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError
 from airflow_connect.formats.compressed_sink import GzipSink
-from airflow_connect.formats.compression import PIECE_BYTES, GzipStream, compress_whole
+from airflow_connect.formats.compression import PIECE_BYTES, GzipStream
 from airflow_connect.formats.spill import SpillArea
 from tests.support.searching import examples
 from tests.unit.formats.connect_values import Sink
+from tests.unit.formats.test_spill import used_bytes
 
 LEVELS = range(-1, 10)
 
@@ -52,18 +53,18 @@ def test_gzip_stream_every_level_is_one_member_that_zlib_reads(level: int) -> No
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_compress_whole_has_no_time_and_is_not_larger_than_zlibs_level(level: int) -> None:
+def test_gzip_has_no_time_and_is_not_larger_than_zlibs_level(level: int) -> None:
     data = _json_lines(10_000)
-    packed = compress_whole(data, level)
+    packed = GzipStream(level).finish(data)
     assert packed[4:8] == b"\0\0\0\0"
-    assert packed == compress_whole(bytearray(data), level)
+    assert packed == GzipStream(level).finish(bytearray(data))
     tolerance = 1.08 if level == -1 else 1.005
     assert len(packed) <= tolerance * len(zlib.compress(data, level, 31))
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_gzip_empty_file_is_valid(level: int) -> None:
-    assert gzip.decompress(compress_whole(b"", level)) == b""
+    assert gzip.decompress(GzipStream(level).finish(b"")) == b""
 
 
 @pytest.mark.parametrize("level", [-2, 10])
@@ -96,7 +97,7 @@ def test_gzip_sink_any_cut_and_any_spill_gives_the_same_file(cuts: list[tuple[in
     whole.finish()
     assert gzip.decompress(one.getvalue()) == source[:position]
     assert one.getvalue() == other.getvalue()
-    assert area.used_bytes == 0
+    assert used_bytes(area) == 0
     area.close()
 
 

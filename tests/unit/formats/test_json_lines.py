@@ -56,7 +56,6 @@ def two_steps(messages: list[bytes]) -> bytes:
 def test_format_without_compression_names_json() -> None:
     plain = JsonFormat()
     assert (plain.extension, plain.content_type, plain.content_encoding) == (".json", "application/json", "")
-    assert not plain.needs_schema
 
 
 def test_format_with_gzip_names_extension_and_encoding() -> None:

@@ -46,7 +46,7 @@ def read(data: bytes) -> pa.Table:
 
 def test_it_is_a_format():
     file_format: Format = OrcFormat()
-    assert (file_format.extension, file_format.needs_schema) == (".orc", True)
+    assert file_format.extension == ".orc"
 
 
 def test_every_type_is_read_back_as_hive_would_see_it():

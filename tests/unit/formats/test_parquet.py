@@ -96,7 +96,7 @@ def test_parquet_file_of_any_struct_reads_back_equal(made: tuple[Schema, list[An
 )
 def test_parquet_codec_is_in_name_and_file_and_polars_reads_it(codec: str, extension: str, in_file: str) -> None:
     made: Format = ParquetFormat(codec=codec)
-    assert (made.extension, made.needs_schema, made.content_encoding) == (extension, True, "")
+    assert (made.extension, made.content_encoding) == (extension, "")
     data = _written(EVENT, _rows(3000), codec=codec)
     column = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(1)
     assert column.compression == in_file

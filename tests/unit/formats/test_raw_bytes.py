@@ -28,15 +28,6 @@ def test_byte_array_file_is_each_value_followed_by_the_separator(batches: list[l
     assert sink.getvalue() == b"".join(value + separator for batch in batches for value in batch)
 
 
-def test_byte_array_joined_lines_are_written_as_they_are() -> None:
-    sink = Sink()
-    encoder = ByteArrayFormat().open(sink, None)
-    encoder.append([b"a"])
-    encoder.append_joined(memoryview(b"b\nc\n"))
-    encoder.finish()
-    assert sink.getvalue() == b"a\nb\nc\n"
-
-
 @pytest.mark.parametrize(
     ("gzip_on", "extension", "encoding"),
     [(False, ".log", ""), (True, ".log.gz", "gzip")],
@@ -46,7 +37,6 @@ def test_byte_array_names_follow_compression(gzip_on: bool, extension: str, enco
     made: Format = ByteArrayFormat(extension=".log", gzip=gzip_on)
     assert (made.extension, made.content_encoding) == (extension, encoding)
     assert made.content_type == "application/octet-stream"
-    assert made.needs_schema is False
 
 
 @pytest.mark.parametrize(

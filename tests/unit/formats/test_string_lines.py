@@ -18,7 +18,7 @@ def lines(schema, *values):
 
 def test_it_is_a_format():
     file_format: Format = StringFormat()
-    assert (file_format.extension, file_format.needs_schema) == (".txt", False)
+    assert file_format.extension == ".txt"
 
 
 def test_one_line_per_value():

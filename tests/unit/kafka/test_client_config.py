@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from airflow_connect.api.errors import ConfigError
-from airflow_connect.kafka.client_config import MASK, admin_config, consumer_config, producer_config, redact
+from airflow_connect.kafka.client_config import admin_config, consumer_config, producer_config
 
 WORKER = {"bootstrap.servers": "b:9092", "group.id": "workers", "key.converter": "x", "offset.flush.interval.ms": "9"}
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -211,30 +211,3 @@ def test_consumer_config_is_accepted_by_librdkafka() -> None:
     consumer = Consumer({**config.settings, "log_level": 0})
     assert consumer.assignment() == []
     consumer.close()
-
-
-def test_redact_masks_secrets_and_keeps_references() -> None:
-    shown = redact(
-        {
-            "sasl.jaas.config": "x",
-            "sasl.password": "p",
-            "ssl.key.pem": "k",
-            "ssl.keystore.password": "${file:/s:p}",
-            "sasl.oauthbearer.client.secret": "s",
-            "sasl.oauthbearer.token.endpoint.url": "https://i",
-            "consumer.override.sasl.jaas.config": "x",
-            "sasl.username": "u",
-            "ssl.key.password": "",
-        }
-    )
-    assert shown == {
-        "sasl.jaas.config": MASK,
-        "sasl.password": MASK,
-        "ssl.key.pem": MASK,
-        "ssl.keystore.password": "${file:/s:p}",
-        "sasl.oauthbearer.client.secret": MASK,
-        "sasl.oauthbearer.token.endpoint.url": "https://i",
-        "consumer.override.sasl.jaas.config": MASK,
-        "sasl.username": "u",
-        "ssl.key.password": "",
-    }

@@ -1,17 +1,13 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.layout.object_names import (
     HEADERS,
     KEYS,
     NameSettings,
-    ObjectName,
     is_legal_topic,
     keys_extension,
     object_key,
-    parse_object_key,
     under_renamed_topic,
     without_topic,
 )
@@ -41,48 +37,6 @@ def test_settings_change_the_key(names, expected):
 def test_keys_and_headers_come_before_the_extension():
     assert keys_extension(".avro", KEYS) == ".keys.avro"
     assert keys_extension(".snappy.parquet", HEADERS) == ".headers.snappy.parquet"
-
-
-TOPICS = st.from_regex("[A-Za-z0-9._-]{1,20}", fullmatch=True).filter(lambda topic: topic not in (".", ".."))
-SETTINGS = st.builds(
-    NameSettings,
-    topics_dir=st.sampled_from(["topics", "", "a/b", "raw data", "t+0+0"]),
-    directory_delimiter=st.sampled_from(["/", "_", "|", "--"]),
-    file_delimiter=st.sampled_from(["+", "#", "-", "/"]),
-    pad_width=st.integers(0, 20),
-)
-DIRECTORIES = st.sampled_from(["partition=0", "f=a/g=+1+2", "year=2024/month=01", "x_y=_", "f=", "f=a--b"])
-
-
-@given(DIRECTORIES, TOPICS, st.integers(0, 10**6), st.integers(0, 2**63 - 1), SETTINGS)
-def test_key_of_a_known_topic_is_read_back(directory, topic, partition, start, names):
-    for extension in (".avro", ".keys.avro", ".snappy.parquet", ".json.gz", ""):
-        key = object_key(directory, topic, partition, start, extension, names)
-        assert parse_object_key(key, names, topic) == ObjectName(topic, directory, partition, start, extension)
-
-
-@given(DIRECTORIES, TOPICS, st.integers(0, 100), st.integers(0, 10**12))
-def test_key_with_slashes_is_read_back_without_knowing_the_topic(directory, topic, partition, start):
-    key = object_key(directory, topic, partition, start, ".json", DEFAULT)
-    assert parse_object_key(key, DEFAULT) == ObjectName(topic, directory, partition, start, ".json")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "other/t/partition=0/t+0+0000000000.avro",
-        "topics/t/partition=0/u+0+0000000000.avro",
-        "topics/t/partition=0/t+0+0.avro",
-        "topics/t/partition=0/t+00+0000000000.avro",
-        "topics/t/partition=0/t+0+00000000000.avro",
-        "topics/t/partition=0/t+0.avro",
-        "topics/t/t+0+0000000000.avro",
-        "topics/t/partition=0/_SUCCESS",
-        "",
-    ],
-)
-def test_keys_of_others_are_not_taken_for_ours(key):
-    assert parse_object_key(key, DEFAULT) is None
 
 
 def test_key_under_a_renamed_topic_has_both_names():

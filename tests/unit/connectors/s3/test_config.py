@@ -90,7 +90,6 @@ def test_from_config_minimal_has_confluents_defaults() -> None:
         "snappy",
         "none",
     )
-    assert sink.region_given is False
     assert pickle.loads(pickle.dumps(sink)) == sink
 
 
@@ -104,7 +103,7 @@ def test_from_config_file_of_confluents_quickstart_is_taken_unchanged(tmp_path: 
         "partitioner.class=io.confluent.connect.storage.partitioner.DefaultPartitioner\nschema.compatibility=NONE\n"
     )
     sink = S3SinkConfig.from_config(read_connector_file(file))
-    assert (sink.store.part_size_bytes, sink.rotation.flush_size, sink.region_given) == (5242880, 3, True)
+    assert (sink.store.part_size_bytes, sink.rotation.flush_size) == (5242880, 3)
     assert config_def().unknown_keys(sink.raw) == []
     assert config_def().ignored_keys(sink.raw) == []
 
@@ -188,7 +187,7 @@ def test_credentials_connection_is_used_where_the_connector_has_none() -> None:
     given = sink.store.credentials
     assert (given.access_key_id, given.secret_access_key, given.session_token) == ("conn", "cs", "t")
     assert (given.role_arn, given.role_external_id) == ("arn:conn", "ce")
-    assert (sink.store.region, sink.store.endpoint, sink.region_given) == ("eu-west-1", "http://x:1", True)
+    assert (sink.store.region, sink.store.endpoint) == ("eu-west-1", "http://x:1")
 
 
 def test_credentials_own_role_is_assumed_with_the_connections_keys() -> None:
