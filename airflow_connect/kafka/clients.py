@@ -27,7 +27,7 @@ from airflow_connect.api.errors import (
 )
 
 API_TIMEOUT_S = 60.0
-"""Bound of one request to a cluster that has answered before (`kafka.api.timeout`)."""
+"""Bound of one request to a cluster that has answered before."""
 BOOTSTRAP_TIMEOUT_S = 12.0
 """Bound of the first contact: nobody waits a minute for a typing error in bootstrap.servers."""
 

@@ -34,6 +34,11 @@ NOT_OURS = {
     "offsets.retention.minutes",
     "max.message.bytes",
     "auto.create.topics.enable",
+    "max.compaction.lag.ms",
+    "min.cleanable.dirty.ratio",
+    "segment.bytes",
+    "segment.ms",
+    "runs.storage.min.insync.replicas",
     # Kafka Connect's clients and sources, Spark, error reports, namespaces of Python.
     "consumer.override.auto.offset.reset",
     "auto.offset.reset",
@@ -141,7 +146,7 @@ def is_known(name: str) -> bool:
     if (
         name in NOT_OURS
         or name in error_code_page.codes()
-        or name.startswith(("spark.", "airflow_connect.", "runtime.", "python."))
+        or name.startswith(("spark.", "airflow_connect.", "converters.", "runtime.", "python."))
     ):
         return True
     return any(name in d.keys or any(name.startswith(f.prefix) for f in d.families) for d in definitions)
