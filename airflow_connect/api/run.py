@@ -13,6 +13,9 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.source_documents import SourcePlan, SourceRunReport, SourceTaskReport
 from airflow_connect.api.time_progress import TimeDirectory
 
+STOPPED_BY_DEAD_LETTERS = "dead letters"
+"""`PartitionReport.stopped_early` where a task has gathered as many bytes of dead letters as one run may commit."""
+
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
@@ -84,7 +87,8 @@ class PartitionReport:
         dead_lettered: records that go to the dead letter queue.
         left: records read but left for the next run (`flush.on.end=false`).
         size_bytes: encoded bytes of the partition's files.
-        stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`), or "".
+        stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`, STOPPED_BY_DEAD_LETTERS), or
+            "".
         times: what is known of the records' times; None where nobody asks.
         value_schema: where the next run begins with it: the schema of the last file of this report, as JsonConverter
             writes it; else "".
@@ -216,23 +220,31 @@ class TaskPlan:
     Attributes:
         max_bytes: the task stops reading once it has read this many bytes of keys and values; 0: no limit.
         max_seconds: the task stops reading this long after it started; 0: no limit.
+        max_dead_letter_bytes: once the task's dead letters have this size, each partition ends behind its next one; 0:
+            no limit.
     """
 
     task: int
     ranges: tuple[OffsetRange, ...]
     max_bytes: int = 0
     max_seconds: float = 0.0
+    max_dead_letter_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
-        ranges = [r.to_json() for r in self.ranges]
-        return {"task": self.task, "ranges": ranges, "max_bytes": self.max_bytes, "max_seconds": self.max_seconds}
+        return {
+            "task": self.task,
+            "ranges": [r.to_json() for r in self.ranges],
+            "max_bytes": self.max_bytes,
+            "max_seconds": self.max_seconds,
+            "max_dead_letter_bytes": self.max_dead_letter_bytes,
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TaskPlan:
         """Inverse of `to_json`."""
         ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
-        return cls(data["task"], ranges, data["max_bytes"], data["max_seconds"])
+        return cls(data["task"], ranges, data["max_bytes"], data["max_seconds"], data.get("max_dead_letter_bytes", 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,11 @@ class RangeReader:
                 yield from columns_of(tp, run)
             take_back_s = min(2 * take_back_s, LONGEST_TAKE_BACK_S)
 
+    def stop(self, tp: TopicPartition) -> None:
+        """Read no more of a partition; what of it is on its way is not yielded. Idempotent."""
+        if tp in self._ends:
+            self._finish(tp, self._positions[tp])
+
     def close(self) -> None:
         """Let go of the connections; also called when an iterator ends, fails or is closed."""
         consumer, self._consumer = self._consumer, None

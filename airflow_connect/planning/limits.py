@@ -7,6 +7,13 @@ from dataclasses import dataclass, replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 
+MAX_DEAD_LETTER_BYTES = 32 << 20
+"""Bytes of dead letters that one run commits, over all tasks: keys, values and headers.
+
+They travel in the tasks' reports, in the manifest and in one Kafka transaction, which a broker aborts after
+`transaction.timeout.ms`, 60 seconds by default. A driver needs about ten times as much memory for them.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
@@ -17,12 +24,14 @@ class RunLimits:
         max_bytes: bytes of keys and values to read at most; a task stops after the batch that crosses its share.
         max_seconds: seconds of copying at most; what was read until then is published.
         until_timestamp_ms: records at or after this time stay for a later run.
+        max_dead_letter_bytes: bytes of dead letters; partitions with further ones end early.
     """
 
     max_records: int = 0
     max_bytes: int = 0
     max_seconds: float = 0.0
     until_timestamp_ms: int | None = None
+    max_dead_letter_bytes: int = MAX_DEAD_LETTER_BYTES
 
 
 def until_timestamp(ranges: Sequence[OffsetRange], first_later: Mapping[TopicPartition, int]) -> list[OffsetRange]:

@@ -35,12 +35,14 @@ def pack(
         contents[number].append(r)
         heapq.heappush(bins, (load + cost(r), number))
     shares = _byte_shares(contents, limits.max_bytes)
+    letter_shares = _byte_shares(contents, limits.max_dead_letter_bytes)
     return tuple(
         TaskPlan(
             task=number,
             ranges=tuple(sorted(held, key=lambda r: (r.topic, r.partition))),
             max_bytes=shares[number],
             max_seconds=limits.max_seconds,
+            max_dead_letter_bytes=letter_shares[number],
         )
         for number, held in enumerate(contents)
     )

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import DataError, FatalDataError, LateRecordError
-from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.api.run import STOPPED_BY_DEAD_LETTERS, PartitionReport, StagedFile
 from airflow_connect.connectors.storage.open_file import FileStream, StreamSettings
 from airflow_connect.connectors.storage.record_times import RecordTimes
 from airflow_connect.connectors.storage.task_plan import FAIL, IGNORE, StorageTaskPlan
@@ -250,7 +250,9 @@ class TopicPartitionWriter:
             reason: the limit.
         """
         copied = self._range if end is None else replace(self._range, end=end)
-        if self._plan.flush_on_end or self._plan.schedule_expired:
+        # A run that its dead letters stopped before any file was full would be stopped there for ever.
+        is_stuck = reason == STOPPED_BY_DEAD_LETTERS and self._commit_offset == self._range.start
+        if self._plan.flush_on_end or self._plan.schedule_expired or is_stuck:
             self.rotate()
         left = 0
         if self._open:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.run import RunReport, TaskReport
+from airflow_connect.api.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
 from airflow_connect.exactly_once.manifest import Manifest
-from airflow_connect.planning.limits import RunLimits
+from airflow_connect.planning.limits import MAX_DEAD_LETTER_BYTES, RunLimits
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
 
@@ -59,6 +59,21 @@ def standstill(reports: Sequence[TaskReport], limits: RunLimits) -> str:
     return (
         f"{told}, which will stop at the same limit and do the same again. Raise run.max.records, run.max.bytes or "
         "run.max.seconds until a run can fill a file, lower flush.size, or set flush.on.end=true."
+    )
+
+
+def stopped_by_dead_letters(plan: Plan, reports: Sequence[TaskReport]) -> str:
+    """What to say of a run that ends early because of the size of its dead letters; or ""."""
+    stopped = [p.range for r in reports for p in r.partitions if p.stopped_early == STOPPED_BY_DEAD_LETTERS]
+    if not stopped:
+        return ""
+    ends = {r.topic_partition: r.end for r in plan.ranges}
+    left = sum(ends[r.topic_partition] - r.end for r in stopped)
+    first, bound_mib = stopped[0], MAX_DEAD_LETTER_BYTES >> 20
+    return (
+        f"The run ended early in {len(stopped)} partition(s): its dead letters reached the {bound_mib} MiB that one "
+        f"run commits. {left} offsets of its plan are left for the next run, which goes on at "
+        f"{first.topic_partition}@{first.end}. Look at the dead letter queue and fix the producer."
     )
 
 

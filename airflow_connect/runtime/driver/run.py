@@ -33,6 +33,7 @@ from airflow_connect.runtime.driver.reporting import (
     now_ms,
     publishing,
     standstill,
+    stopped_by_dead_letters,
 )
 from airflow_connect.runtime.driver.run_in_progress import Engine, RunInProgress
 from airflow_connect.runtime.driver.run_times import RunTimes, airflow_task, told_nobody
@@ -182,6 +183,9 @@ class SinkRun(RunInProgress):
             reached(crash_points.AUDITED)
         if all_left := standstill(reports, self._config.policy.limits):
             self._warn(all_left)
+        if stopped := stopped_by_dead_letters(plan, reports):
+            self._warn(stopped)
+            plan = replace(plan, notes=(*plan.notes, stopped))
         manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
         return self._make_true(kafka, state, plan, manifest, reports)
 
@@ -301,9 +305,9 @@ class SinkRun(RunInProgress):
         self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
         wanted = {(f.topic, f.partition) for f in lost}
         ranges = [r for r in manifest.ranges if (r.topic, r.partition) in wanted]
-        tasks = pack(
-            ranges, self._config.tasks_max, {}, replace(self._config.policy.limits, max_bytes=0, max_seconds=0)
-        )
+        # The ranges are those that were copied, limits included.
+        limits = replace(self._config.policy.limits, max_bytes=0, max_seconds=0, max_dead_letter_bytes=0)
+        tasks = pack(ranges, self._config.tasks_max, {}, limits)
         settings = self._config.with_manifest(manifest).task_settings(manifest.created_ms, schedule_expired=True)
         settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
         self._staged.may_be_named()

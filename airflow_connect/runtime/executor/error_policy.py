@@ -37,7 +37,10 @@ TRANSFORMATION, TASK_PUT = "TRANSFORMATION", "TASK_PUT"
 SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 """What Connect writes as the class of every record that a sink could not write, whichever sink it was."""
 STACK_TRACE_CHARACTERS = 16_000
-"""Longest `exception.stacktrace`: a dead letter must still fit into a Kafka record."""
+MESSAGE_CHARACTERS = 4_000
+"""Longest `exception.stacktrace` and `exception.message`: a dead letter must still fit into a Kafka record."""
+_LETTER_BYTES = 100
+"""What a dead letter takes beside its key, value and headers."""
 _TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "CreateTime", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
 
 
@@ -59,14 +62,16 @@ class Failure:
 class ErrorPolicy:
     """Applies `errors.*` in one task, counts failed records and collects dead letters."""
 
-    def __init__(self, connector: str, task: int, errors: ErrorConfig) -> None:
-        """`errors`: the connector's `errors.*` keys."""
+    def __init__(self, connector: str, task: int, errors: ErrorConfig, max_dead_letter_bytes: int = 0) -> None:
+        """`errors`: the connector's `errors.*` keys. `max_dead_letter_bytes`: see `TaskPlan`; 0: no limit."""
         self._connector = connector
         self._task = task
         self._errors = errors
         self._final: ConnectError | None = None
         self.retries = Retries(errors)
         self.dead_letters: list[dict[str, Any]] = []
+        self._max_letter_bytes = max_dead_letter_bytes
+        self._letter_bytes = 0
         self.failed = 0
         """Records that were tolerated so far."""
         self.places: list[str] = []
@@ -97,6 +102,11 @@ class ErrorPolicy:
     def report(self, record: KafkaRecord, failure: Failure) -> bool:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
         return self.handle(record, failure) if self._errors.dead_letter_topic else False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the dead letters have the size that one run may commit."""
+        return 0 < self._max_letter_bytes <= self._letter_bytes
 
     def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
         """Dead letters of records that this run commits.
@@ -153,6 +163,8 @@ class ErrorPolicy:
             headers += [
                 (PREFIX + name, value.encode("utf-8", "replace")) for name, value in self._context(record, failure)
             ]
+        self._letter_bytes += _LETTER_BYTES + len(record.key or b"") + len(record.value or b"")
+        self._letter_bytes += sum(len(name) + len(value or b"") for name, value in headers)
         return {
             "topic": self._errors.dead_letter_topic,
             "key": to_text(record.key),
@@ -173,7 +185,10 @@ class ErrorPolicy:
             ("stage", failure.stage),
             ("class.name", failure.stage_class),
             ("exception.class.name", f"{type(error).__module__}.{type(error).__qualname__}"),
-            ("exception.message", error.message if isinstance(error, ConnectError) else str(error)),
+            (
+                "exception.message",
+                _shortened(error.message if isinstance(error, ConnectError) else str(error), MESSAGE_CHARACTERS),
+            ),
             ("exception.stacktrace", _stack_trace(error)),
         ]
 
@@ -238,8 +253,12 @@ def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: Connec
 
 
 def _stack_trace(error: Exception) -> str:
-    text = "".join(traceback.format_exception(error))
-    if len(text) <= STACK_TRACE_CHARACTERS:
+    return _shortened("".join(traceback.format_exception(error)), STACK_TRACE_CHARACTERS)
+
+
+def _shortened(text: str, characters: int) -> str:
+    """The beginning and the end of a text that is longer."""
+    if len(text) <= characters:
         return text
-    half = STACK_TRACE_CHARACTERS // 2
+    half = characters // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import ConnectError, DataError, FatalDataError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.run import STOPPED_BY_DEAD_LETTERS
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.allocators import bound_allocators
 from airflow_connect.runtime.executor.converting import ConversionError
@@ -47,6 +48,9 @@ class SinkLoop:
         self._columns: ColumnPath | None = None
         self._records = 0
         self._bytes = 0
+        self._letters = 0
+        self._stopped: dict[TopicPartition, int] = {}
+        """Where partitions have ended because of their dead letters: the offset behind the last record that was put."""
 
     def run(self, reader: RangeReader, plan: TaskPlan, *, columnar: bool) -> list[PartitionReport]:
         """Copy every range; returns one report per range.
@@ -84,6 +88,7 @@ class SinkLoop:
             self._account(len(records), size)
             if limit.is_reached(size):
                 return
+            self._stop_reading(reader)
 
     def _run_columns(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
         from airflow_connect.runtime.executor.column_path import Attempts
@@ -99,6 +104,7 @@ class SinkLoop:
             self._account(len(batch), size)
             if limit.is_reached(size):
                 break
+            self._stop_reading(reader)
         for gathered in gathering.take_all():
             self._put_gathered(gathered, attempts)
 
@@ -108,8 +114,15 @@ class SinkLoop:
         else:
             self._put_all(batch.topic_partition, batch.records())
 
+    def _stop_reading(self, reader: RangeReader) -> None:
+        """A partition that has ended early is not read any further: the next run reads it again."""
+        for tp in self._stopped:
+            reader.stop(tp)
+
     def _put_columns(self, batch: ColumnBatch) -> int:
         """Write a batch, what is not plain of it record by record; returns how many records went in columns."""
+        if batch.topic_partition in self._stopped:
+            return 0
         pieces = self._converted(batch)
         if pieces and self._sink.put_columns(pieces, len(batch)):
             return len(batch)
@@ -140,34 +153,47 @@ class SinkLoop:
         self._progress.update(self._records, self._bytes)
 
     def _put_all(self, tp: TopicPartition, records: Sequence[KafkaRecord]) -> None:
-        convert, put = self._converter.convert, self._sink.put
-        for record in records:
+        """Write records one by one.
+
+        Once the dead letters have the size that one run may commit, a partition ends behind its next one: those without
+        any are copied to their ends, and every run gets on in every partition.
+        """
+        letters = self._policy.dead_letters
+        for record in () if tp in self._stopped else records:
+            self._put(tp, record)
+            if len(letters) != self._letters:
+                self._letters = len(letters)
+                if self._policy.is_full:
+                    self._stopped[tp] = record.offset + 1
+                    return
+
+    def _put(self, tp: TopicPartition, record: KafkaRecord) -> None:
+        try:
+            converted = self._converter.convert(record)
+        except ConversionError as error:
             try:
-                converted = convert(record)
-            except ConversionError as error:
-                try:
-                    converted = self._convert_again(record, error)
-                except ConversionError as last:
-                    self._failed(tp, record, last.failure)
-                    continue
-            if converted is None:
-                self._sink.count_skipped(tp)
-                continue
-            try:
-                is_accepted = put(converted)
-            except FatalDataError:
-                raise
-            except DataError as error:
-                self._failed(tp, record, Failure(TASK_PUT, SINK_TASK, error))
-                continue
-            except (ConnectError, MemoryError):
-                raise
-            except Exception as error:
-                raise put_failed(record.where, error) from error
-            if not is_accepted:
-                reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
-                if self._policy.report(record, Failure(TASK_PUT, SINK_TASK, reason)):
-                    self._sink.count_dead_letter(tp, already_read=True)
+                converted = self._convert_again(record, error)
+            except ConversionError as last:
+                self._failed(tp, record, last.failure)
+                return
+        if converted is None:
+            self._sink.count_skipped(tp)
+            return
+        try:
+            is_accepted = self._sink.put(converted)
+        except FatalDataError:
+            raise
+        except DataError as error:
+            self._failed(tp, record, Failure(TASK_PUT, SINK_TASK, error))
+            return
+        except (ConnectError, MemoryError):
+            raise
+        except Exception as error:
+            raise put_failed(record.where, error) from error
+        if not is_accepted:
+            reason = DataError(f"The record at {record.where} has a null value.", code="data.null_value")
+            if self._policy.report(record, Failure(TASK_PUT, SINK_TASK, reason)):
+                self._sink.count_dead_letter(tp, already_read=True)
 
     def _convert_again(self, record: KafkaRecord, error: ConversionError) -> SinkRecord | None:
         """Repeat a conversion that failed for a passing reason; raises the last error when it has failed for good."""
@@ -183,6 +209,9 @@ class SinkLoop:
         self, planned: OffsetRange, position: int, next_offsets: dict[TopicPartition, int], limit: _Limit
     ) -> PartitionReport:
         tp = planned.topic_partition
+        stopped = self._stopped.get(tp, planned.end)
+        if stopped < planned.end:
+            return self._sink.finish(tp, max(position, stopped), end=stopped, reason=STOPPED_BY_DEAD_LETTERS)
         if limit.reason and position < planned.end:
             stop = next_offsets[tp]
             return self._sink.finish(tp, max(position, stop), end=stop, reason=limit.reason)

@@ -73,7 +73,7 @@ class _Way:
 def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, way: _Way) -> TaskReport:
     started = time.monotonic()
     config = load_connector_config(settings.connector, settings.worker)
-    policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors)
+    policy = ErrorPolicy(config.connector.name, plan.task, config.connector.errors, plan.max_dead_letter_bytes)
     context = settings.task_context(plan.task, PluginErrors(policy, config.connector.errors))
     open_task = load_role(config.connector.connector, "task_role")
     sink: SinkWriter | None = None

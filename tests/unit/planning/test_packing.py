@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.planning.limits import RunLimits
+from airflow_connect.planning.limits import MAX_DEAD_LETTER_BYTES, RunLimits
 from airflow_connect.planning.packing import pack
 
 ranges = st.lists(st.integers(0, 500), max_size=20).map(
@@ -24,6 +24,7 @@ def test_every_range_with_records_is_in_one_task_and_tasks_are_even(given_ranges
     assert [task.task for task in tasks] == list(range(min(tasks_max, len(work))))
     assert all(task.ranges and task.max_seconds == 3 for task in tasks)
     assert all((task.max_bytes > 0) == (max_bytes > 0) for task in tasks)
+    assert sum(task.max_dead_letter_bytes for task in tasks) == (MAX_DEAD_LETTER_BYTES if tasks else 0)
 
     def cost(r):
         return len(r) * averages.get(r.topic, 200.0)
