@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.hive.columns import Column, FileKind
 from airflow_connect.layout.escaping import unescape
+from airflow_connect.layout.file_system_names import HDFS
 
 TOPIC = "${topic}"
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -151,7 +152,7 @@ def place_of(key: str) -> Place:
         directory="/".join(parts[:first]),
         partition="/".join(parts),
         names=tuple(partition_column(name) for name, _ in pairs),
-        values=tuple(unescape(value) or NULL_PARTITION for _, value in pairs),
+        values=tuple(unescape(value, forbidden=HDFS.forbidden) or NULL_PARTITION for _, value in pairs),
     )
 
 

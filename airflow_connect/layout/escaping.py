@@ -7,6 +7,7 @@ Kafka Connect's sinks put field values into object keys as they are, so a value 
 * control characters (C0, DEL, C1) and lone surrogates, which S3 and XML cannot carry;
 * the first character of every directory delimiter, so that directories of several fields stay distinct;
 * the whole values `.` and `..`;
+* where the file system forbids further characters, those: `:` in HDFS, as `%3A`;
 * `%` where what follows would otherwise read as one of these escapes: `%2F` becomes `%252F`, while `100%` and
   `%20` stay.
 
@@ -28,12 +29,13 @@ _ESCAPE_TAILS = (
 )
 
 
-def escape(value: str, delimiter: str = "/") -> str:
+def escape(value: str, delimiter: str = "/", forbidden: str = "") -> str:
     """`value` as it appears in a directory name.
 
     Args:
         value: any text, also with lone surrogates.
         delimiter: `directory.delim`; must pass `check_delimiter`.
+        forbidden: further characters that no name may have.
 
     Returns:
         `value` itself when it is harmless.
@@ -44,7 +46,7 @@ def escape(value: str, delimiter: str = "/") -> str:
     # boundary.
     text = value + delimiter
     parts, end = [], 0
-    for match in _harmful_character(delimiter).finditer(text):
+    for match in _harmful_character(delimiter, forbidden).finditer(text):
         if match.start() >= len(value):
             break
         parts += [text[end : match.start()], _percent(match.group())]
@@ -52,9 +54,9 @@ def escape(value: str, delimiter: str = "/") -> str:
     return "".join(parts) + value[end:] if parts else value
 
 
-def unescape(text: str, delimiter: str = "/") -> str:
+def unescape(text: str, delimiter: str = "/", forbidden: str = "") -> str:
     """The value whose `escape` is `text`."""
-    return _escapes(delimiter).sub(_decoded, text)
+    return _escapes(delimiter, forbidden).sub(_decoded, text)
 
 
 def check_delimiter(delimiter: str, config_path: str) -> str:
@@ -73,23 +75,24 @@ def check_delimiter(delimiter: str, config_path: str) -> str:
     return delimiter
 
 
-def escaped_pattern(delimiter: str) -> str:
+def escaped_pattern(delimiter: str, forbidden: str = "") -> str:
     """Regular expression of every text that `escape` can return; it never spans a `delimiter`."""
-    return f"(?:(?!{re.escape(delimiter)})[^{_HARMFUL}])*?"
+    return f"(?:(?!{re.escape(delimiter)})[^{_HARMFUL}{re.escape(forbidden)}])*?"
 
 
 @lru_cache(maxsize=16)
-def _harmful_character(delimiter: str) -> re.Pattern[str]:
-    return re.compile(rf"(?s)[{_HARMFUL}]|%(?={_tails(delimiter)})|(?={re.escape(delimiter)}).")
+def _harmful_character(delimiter: str, forbidden: str) -> re.Pattern[str]:
+    harmful = _HARMFUL + re.escape(forbidden)
+    return re.compile(rf"(?s)[{harmful}]|%(?={_tails(delimiter, forbidden)})|(?={re.escape(delimiter)}).")
 
 
 @lru_cache(maxsize=16)
-def _escapes(delimiter: str) -> re.Pattern[str]:
-    return re.compile(f"(?:%(?:{_tails(delimiter)}))+")
+def _escapes(delimiter: str, forbidden: str) -> re.Pattern[str]:
+    return re.compile(f"(?:%(?:{_tails(delimiter, forbidden)}))+")
 
 
-def _tails(delimiter: str) -> str:
-    return f"{_ESCAPE_TAILS}|{_percent(delimiter[0])[1:]}"
+def _tails(delimiter: str, forbidden: str) -> str:
+    return "|".join([_ESCAPE_TAILS, *(_percent(character)[1:] for character in (delimiter[0], *forbidden))])
 
 
 def _percent(text: str) -> str:

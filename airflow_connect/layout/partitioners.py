@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from airflow_connect.layout.file_system_names import NameRules
+
 _CACHED_DIRECTORIES = 100_000
 _INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 
@@ -88,8 +90,8 @@ class FieldPartitioner:
 
     is_time_based = False
 
-    def __init__(self, fields: Sequence[str], delimiter: str = "/") -> None:
-        """Partition by `fields`, `partition.field.name`."""
+    def __init__(self, fields: Sequence[str], delimiter: str = "/", rules: NameRules | None = None) -> None:
+        """Partition by `fields`, `partition.field.name`; `rules`: of the file system."""
         if not fields or any(not name.strip() or "" in name.split(".") for name in fields):
             raise ConfigError(
                 f"partition.field.name={','.join(fields)!r} must name fields, without empty names.",
@@ -97,6 +99,8 @@ class FieldPartitioner:
             )
         self.fields = tuple(name.strip() for name in fields)
         self.delimiter = delimiter
+        self.rules = rules
+        self._forbidden = rules.forbidden if rules else ""
         self.paths = [name.split(".") for name in self.fields]
 
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
@@ -115,16 +119,21 @@ class FieldPartitioner:
             found = [struct_field(value, schema, path) for path in self.paths]
             return self.directory_of_values([_field_value(*pair) for pair in found])
         except DataError as error:
-            raise DataError(f"{error.message} ({record.where})", suggestion=error.suggestion) from error
+            message = f"{error.message} ({record.where})"
+            raise DataError(message, code=error.code, suggestion=error.suggestion) from error
 
     def directory_of_values(self, values: Sequence[str | int | bool | None]) -> str:
         """Directory of records whose fields have these values, in the order of `fields`."""
         pairs = zip(self.fields, values, strict=True)
-        return self.delimiter.join(f"{name}={escape(_text(value), self.delimiter)}" for name, value in pairs)
+        escaped = (f"{name}={escape(_text(value), self.delimiter, self._forbidden)}" for name, value in pairs)
+        directory = self.delimiter.join(escaped)
+        if self.rules is not None:
+            self.rules.check(directory)
+        return directory
 
     def directory_regex(self) -> str:
         """Each name with any escaped text."""
-        text = escaped_pattern(self.delimiter)
+        text = escaped_pattern(self.delimiter, self._forbidden)
         return re.escape(self.delimiter).join(f"{re.escape(name)}={text}" for name in self.fields)
 
 

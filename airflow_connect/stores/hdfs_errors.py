@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from airflow_connect.api.config_values import shortened
 from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
 
 _RPC = re.compile(r'RPCError\("(?P<kind>[^"]+)", "(?P<text>.*)"\)\s*', re.DOTALL)
 _VARIANT = re.compile(r'(?P<kind>\w+)\((?:"(?P<text>.*)"|(?P<other>.*))\)\s*', re.DOTALL)
 
 NO_DATA_NODE = "could only be written to 0 of the"
+DATA_NODE_AWAY = "DataNodeAway"
+"""Kind of a refusal: a connection failed that was not one to the NameNode."""
 
 # Java's names without package, and Rust's. The rest of RPC errors is Java's refusal and stays one.
 TRANSIENT = frozenset(
@@ -156,7 +159,7 @@ def error_for(refusal: Refusal, operation: str, place: str) -> ConnectError:
         return DataError(
             head,
             code="data.hdfs_name",
-            suggestion="HDFS allows no ':' in names and bounds their length: let the partitioner return other ones.",
+            suggestion="HDFS allows no ':' in names and bounds their length: choose other names of directories.",
         )
     if refusal.kind in ("ParentNotDirectoryException", "NotADirectoryError"):
         return AccessError(
@@ -175,16 +178,18 @@ def error_for(refusal: Refusal, operation: str, place: str) -> ConnectError:
         )
     if refusal.kind in GONE:
         return UnavailableError(
-            f"The file {place} has gone, or was taken over, while this run tried to {operation} it: {refusal.text}.",
+            f"The temporary file {place} was deleted, or taken over by another process, before this run could "
+            f"{operation} it.",
             code="hdfs.staged_file_gone",
-            suggestion=f"Let nothing delete files below +tmp while runs work. {NEXT_RUN}",
+            suggestion="Find what deletes files below +tmp, such as a clean-up job, and keep it away from there. "
+            f"{NEXT_RUN}",
         )
     if refusal.kind == "IOException":  # Java's word for anything that went wrong in the server
         return UnavailableError(head, code="hdfs.failed", suggestion=f"Look it up in the NameNode's log. {NEXT_RUN}")
     return AccessError(head, code="hdfs.refused", suggestion=f"Look it up in the NameNode's log. {NEXT_RUN}")
 
 
-NEXT_RUN = "Nothing is lost: the next run goes on where this one ended."
+NEXT_RUN = "Nothing is lost: the next run continues where this one ended."
 
 
 def away(refusal: Refusal, operation: str, place: str, waited_s: float) -> UnavailableError:
@@ -202,12 +207,20 @@ def away(refusal: Refusal, operation: str, place: str, waited_s: float) -> Unava
         return UnavailableError(
             head, code="hdfs.standby", suggestion=f"No NameNode of the name service is active. {NEXT_RUN}"
         )
-    if NO_DATA_NODE in refusal.text or refusal.kind in ("DataTransferError", "BlocksNotFound"):
+    if NO_DATA_NODE in refusal.text:
         return UnavailableError(
-            head,
+            f"HDFS could not {operation} {place}{waited}: the NameNode has no DataNode that can take the data "
+            f"({shortened(refusal.text)}).",
             code="hdfs.no_data_node",
-            suggestion="Check that DataNodes are up, that they have room, and that this machine reaches them. "
-            f"{NEXT_RUN}",
+            suggestion=f"Check that DataNodes are up and have room: `hdfs dfsadmin -report`. {NEXT_RUN}",
+        )
+    if refusal.kind in (DATA_NODE_AWAY, "DataTransferError", "BlocksNotFound"):
+        return UnavailableError(
+            f"HDFS could not {operation} {place}{waited}: the NameNode answers, but no DataNode does "
+            f"({shortened(refusal.text)}).",
+            code="hdfs.no_data_node",
+            suggestion="Check that DataNodes are up, and that this machine reaches the addresses and ports under which "
+            f"the NameNode knows them: `hdfs dfsadmin -report`. {NEXT_RUN}",
         )
     if refusal.kind in NO_ANSWER:
         return UnavailableError(
@@ -221,8 +234,7 @@ def away(refusal: Refusal, operation: str, place: str, waited_s: float) -> Unava
             head,
             code="hdfs.unreachable",
             config_path="store.url",
-            suggestion="Check the address in store.url and that this machine reaches the NameNode and the DataNodes. "
-            f"{NEXT_RUN}",
+            suggestion=f"Check the address in store.url, and that this machine reaches the NameNode. {NEXT_RUN}",
         )
     return UnavailableError(head, code="hdfs.unavailable", suggestion=NEXT_RUN)
 

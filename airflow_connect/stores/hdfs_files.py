@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from airflow_connect.api.errors import ConnectError, UnavailableError, missing_package
 from airflow_connect.stores.hdfs_answers import AnsweringClient, AnsweringWriter
-from airflow_connect.stores.hdfs_errors import GONE, NO_ANSWER, Refusal, away, error_for, read_refusal
+from airflow_connect.stores.hdfs_errors import (
+    DATA_NODE_AWAY,
+    GONE,
+    NO_ANSWER,
+    UNREACHABLE,
+    Refusal,
+    away,
+    error_for,
+    read_refusal,
+)
 from airflow_connect.stores.hdfs_settings import CLIENT_PROPERTIES, HdfsSettings
 
 if TYPE_CHECKING:
@@ -30,6 +39,8 @@ DIRECTORY_PERMISSION = 0o777
 UMASK = 0o022
 
 
+_THROUGH_DATA_NODES = frozenset({"write", "close", "read"})
+"""Operations, as messages call them, that send or fetch blocks."""
 DIRECTORY_IN_THE_WAY = "must both be directories"
 """How FSDirRenameOp.validateOverwrite refuses to rename a file to the name of a directory: with a plain IOException."""
 
@@ -231,9 +242,26 @@ class HdfsFiles:
         except (OSError, RuntimeError) as error:
             refusal = read_refusal(error)
             place = self.place(path)
-            raise (
-                away(refusal, operation, place, 0) if refusal.is_transient else error_for(refusal, operation, place)
-            ) from error
+            if refusal.is_transient:
+                raise self._away(refusal, operation, path, 0) from error
+            raise error_for(refusal, operation, place) from error
+
+    def _away(self, refusal: Refusal, operation: str, path: str, waited_s: float) -> UnavailableError:
+        """The error for what did not pass.
+
+        hdfs-native does not tell whether it was the NameNode or a DataNode to which a connection failed.
+        """
+        if operation in _THROUGH_DATA_NODES and refusal.kind in UNREACHABLE and self._name_node_answers():
+            refusal = Refusal(DATA_NODE_AWAY, refusal.text)
+        return away(refusal, operation, self.place(path), waited_s)
+
+    def _name_node_answers(self) -> bool:
+        try:
+            self._connection.client().get_file_info("/")
+        except (OSError, RuntimeError, ConnectError) as error:
+            log.debug("The NameNode does not answer either: %s", error)
+            return False
+        return True
 
     def _call(
         self,
@@ -273,7 +301,7 @@ class HdfsFiles:
                     raise error_for(refusal, operation, self.place(path)) from error
                 elif refusal.kind in NO_ANSWER or waited >= self._retry_s:
                     # Who was silent for that long is not asked again and again.
-                    raise away(refusal, operation, self.place(path), waited) from error
+                    raise self._away(refusal, operation, path, waited) from error
                 log.debug("HDFS could not %s %s, trying again: %s", operation, path, refusal)
             # Jitter keeps a thousand threads from coming back at once.
             time.sleep(pause * random.uniform(0.5, 1))

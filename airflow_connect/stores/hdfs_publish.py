@@ -23,7 +23,7 @@ from airflow_connect.api.errors import ConnectError, PublishConflictError, Unava
 from airflow_connect.api.run import StagedFile
 from airflow_connect.api.staging import LeftOver, Outcome
 from airflow_connect.stores.hdfs_files import HdfsFiles
-from airflow_connect.stores.hdfs_settings import HdfsSettings
+from airflow_connect.stores.hdfs_settings import FIRST_RETRY_S, HdfsSettings
 from airflow_connect.stores.hdfs_staging import discard
 from airflow_connect.stores.publishing import publish_each, refuse_equal_keys, try_out
 from airflow_connect.stores.staged_names import (
@@ -35,7 +35,6 @@ from airflow_connect.stores.staged_names import (
 
 log = logging.getLogger(__name__)
 
-PREFLIGHT_RETRY_S = 10.0
 """A wrong address should not be tried for minutes; the run has not begun."""
 NO_CONNECTION = frozenset(
     {"hdfs.conf_dir", "hdfs.jvm", "hdfs.jvm_missing", "hdfs.login", "hdfs.name_service", "hdfs.unreachable"}
@@ -72,7 +71,7 @@ class HdfsPublisher:
         Raises:
             AccessError, ConfigError, UnavailableError: with what is missing.
         """
-        files = self._files.with_patience(min(PREFLIGHT_RETRY_S, self._settings.retry_s))
+        files = self._files.with_patience(min(FIRST_RETRY_S, self._settings.retry_s))
         try_out(lambda: self._try_out(files), deleted="hdfs.staged_file_gone")
 
     def _try_out(self, files: HdfsFiles) -> None:

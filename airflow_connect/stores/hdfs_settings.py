@@ -11,6 +11,8 @@ from airflow_connect.api.errors import ConfigError
 from airflow_connect.stores.hdfs_answers import ANSWER_S
 
 SCHEMES = ("hdfs", "viewfs")
+FIRST_RETRY_S = 10.0
+"""Seconds that the first requests of a run are repeated: a wrong address is told before anything is copied."""
 NATIVE, JVM = "native", "jvm"
 """`HdfsSettings.publisher`."""
 

@@ -15,6 +15,7 @@ from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.plugins import PluginKind, built_in, resolve
 from airflow_connect.connectors.hdfs import keys
 from airflow_connect.connectors.storage import keys as storage
+from airflow_connect.connectors.storage.complete_keys import COMPLETE_MARKER, LATE_DIRECTORY
 from airflow_connect.connectors.storage.config import (
     FormatConfig,
     LayoutConfig,
@@ -22,7 +23,10 @@ from airflow_connect.connectors.storage.config import (
     RotationConfig,
     StorageConfig,
 )
+from airflow_connect.layout.date_patterns import compile_pattern
+from airflow_connect.layout.file_system_names import HDFS
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
+from airflow_connect.layout.time_zones import Zone
 from airflow_connect.layout.topic_directories import check_pattern, check_template, directory_of
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.hdfs_store import HdfsStore
@@ -35,6 +39,12 @@ _WITH_SCHEMA = {
     for name in ("avro.AvroFormat", "parquet.ParquetFormat", "orc.OrcFormat")
 }
 """Formats whose files hold a schema. Source: SchemaFileReader of JsonFormat and StringFormat, which finds none."""
+_NAMES = (storage.TOPICS_DIR, keys.LOGS_DIR, COMPLETE_MARKER, LATE_DIRECTORY)
+_WITHOUT_PATH_FORMAT = {
+    built_in(PluginKind.PARTITIONER)[f"io.confluent.connect.storage.partitioner.{name}Partitioner"]
+    for name in ("Default", "Field", "Daily", "Hourly")
+}
+_WINTER_AND_SUMMER_MS = (1_705_320_000_000, 1_721_044_800_000)
 _ANY_SUBSTITUTION = re.compile(r"\$\{.*\}")
 
 
@@ -46,6 +56,9 @@ def config_def() -> ConfigDef:
     definition.define_rule((storage.STORAGE_CLASS,), _storage_is_hdfs)
     directories = (storage.TOPICS_DIR, keys.LOGS_DIR, keys.TOPIC_PATTERN, connector_keys.TOPICS)
     definition.define_rule(directories, _directories_fit_the_topics)
+    definition.define_rule((*_NAMES, storage.PARTITION_FIELD_NAME), _names_are_allowed)
+    path_keys = (storage.PATH_FORMAT, storage.PARTITIONER_CLASS, storage.LOCALE, storage.TIMEZONE)
+    definition.define_rule(path_keys, _path_format_is_allowed)
     definition.define_rule((keys.KERBEROS, keys.PRINCIPAL, keys.KEYTAB), _kerberos_needs_a_keytab)
     definition.define_rule((keys.HIVE_INTEGRATION, storage.SCHEMA_COMPATIBILITY), _hive_needs_compatible_schemas)
     return definition.define_rule((keys.HIVE_TABLE_NAME,), _table_name_holds_the_topic)
@@ -95,7 +108,11 @@ class HdfsSinkConfig:
         """
         parsed = config_def().parse(raw)
         layout = LayoutConfig.from_parsed(
-            parsed, tombstone_directory="", in_file_system=True, topic_pattern=parsed[keys.TOPIC_PATTERN] or ""
+            parsed,
+            tombstone_directory="",
+            in_file_system=True,
+            topic_pattern=parsed[keys.TOPIC_PATTERN] or "",
+            names=HDFS,
         )
         formats = _formats(parsed)
         return cls(
@@ -212,6 +229,35 @@ def _directories_fit_the_topics(parsed: Mapping[str, Any]) -> Iterable[Problem]:
                 directory_of(parsed[key], pattern, topic)
     except ConfigError as error:
         yield Problem(error.config_path or keys.TOPIC_PATTERN, error.message, error.suggestion)
+
+
+def _names_are_allowed(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    names = {key: parsed[key] for key in _NAMES} | {
+        storage.PARTITION_FIELD_NAME: ",".join(parsed[storage.PARTITION_FIELD_NAME] or ())
+    }
+    for key, text in names.items():
+        # An address before the path means something to Confluent's sink, and is left to the check of addresses.
+        if text and "://" not in text and (broken := HDFS.broken_by(text.replace(",", "/"))):
+            yield Problem(key, f"{key}={shortened(text)} cannot name anything in HDFS: {broken}", "Choose other names.")
+
+
+def _path_format_is_allowed(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """A colon comes out of `HH:mm` as well as out of `ZZ`, so the directories themselves are looked at."""
+    key, path = storage.PATH_FORMAT, parsed[storage.PATH_FORMAT]
+    partitioner = resolve(PluginKind.PARTITIONER, parsed[storage.PARTITIONER_CLASS]).path
+    if not path or partitioner in _WITHOUT_PATH_FORMAT:
+        return
+    try:
+        pattern = compile_pattern(path, parsed[storage.LOCALE] or "en", Zone.of(parsed[storage.TIMEZONE] or "UTC"))
+        broken = next(filter(None, (HDFS.broken_by(pattern(moment)) for moment in _WINTER_AND_SUMMER_MS)), "")
+    except ConfigError:
+        return  # Said by the partitioner that is made of it.
+    if broken:
+        yield Problem(
+            key,
+            f"{key}={shortened(path)} makes directories that HDFS refuses: {broken}",
+            "Write another separator, as in 'hour'=HH/'minute'=mm; of zones, Z prints +0100 where ZZ prints +01:00.",
+        )
 
 
 def _kerberos_needs_a_keytab(parsed: Mapping[str, Any]) -> Iterable[Problem]:

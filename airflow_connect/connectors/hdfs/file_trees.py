@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from airflow_connect.api.errors import ConnectError
 from airflow_connect.stores.hdfs_files import HdfsFiles
-from airflow_connect.stores.hdfs_settings import HdfsSettings
+from airflow_connect.stores.hdfs_settings import FIRST_RETRY_S, HdfsSettings
 from airflow_connect.stores.hdfs_store import HdfsStore
 from airflow_connect.stores.local_directories import refusals, remove_file
 from airflow_connect.stores.local_rename import rename_without_replacing
@@ -59,11 +60,18 @@ class FileTree(Protocol):
 
 
 def open_tree(store: Store) -> FileTree:
-    """The files of the HDFS sink's stores."""
+    """The files of the HDFS sink's stores.
+
+    Raises:
+        UnavailableError: nobody answers at the address. It is the first thing that a first run asks there, so it is not
+            repeated for as long as a request in the middle of a run.
+    """
     if isinstance(store, LocalStore):
         return LocalTree(store.root)
     if isinstance(store, HdfsStore):
-        return HdfsTree(store.settings, store.driver_files())
+        tree = HdfsTree(store.settings, store.driver_files())
+        tree.find()
+        return tree
     raise TypeError(f"{type(store).__name__} is no file system.")
 
 
@@ -74,6 +82,18 @@ class HdfsTree:
         """No request yet."""
         self._settings = settings
         self._files = files
+
+    def find(self) -> None:
+        """Ask the NameNode for anything, with little patience.
+
+        Raises:
+            UnavailableError: nobody answers at the address.
+        """
+        try:
+            self._files.with_patience(min(FIRST_RETRY_S, self._settings.retry_s)).status("/")
+        except ConnectError:
+            self.close()
+            raise
 
     def path(self, key: str) -> str:
         """See `FileTree`."""

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_connect.api.plugins import PluginKind, PluginRef, resolve
 from airflow_connect.connectors.storage import keys
 from airflow_connect.connectors.storage.complete_keys import CompleteConfig
+from airflow_connect.layout.file_system_names import NameRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class LayoutConfig:
         in_file_system: whether names are those of a file system, as Confluent's HDFS sink writes them: with the last
             offset, `+` between their parts and `/` between directories.
         topic_pattern: in a file system: `topic.capture.groups.regex`, "" when it is not set.
+        names: what the file system wants of names, beyond what is always escaped; None: nothing.
     """
 
     topics_dir: str
@@ -51,6 +53,7 @@ class LayoutConfig:
     complete: CompleteConfig = field(default_factory=CompleteConfig)
     in_file_system: bool = False
     topic_pattern: str = ""
+    names: NameRules | None = None
 
     @property
     def is_time_based(self) -> bool:
@@ -65,8 +68,9 @@ class LayoutConfig:
         tombstone_directory: str,
         in_file_system: bool = False,
         topic_pattern: str = "",
+        names: NameRules | None = None,
     ) -> LayoutConfig:
-        """From the typed values of `storage_keys()`; `in_file_system`, `topic_pattern`: see the attributes."""
+        """From the typed values of `storage_keys()`; for the others see the attributes."""
         topics_dir = parsed[keys.TOPICS_DIR]
         return cls(
             topics_dir=_plain_directory(topics_dir) if in_file_system else topics_dir,
@@ -86,6 +90,7 @@ class LayoutConfig:
             complete=CompleteConfig.from_parsed(parsed),
             in_file_system=in_file_system,
             topic_pattern=topic_pattern,
+            names=names,
         )
 
 

@@ -13,6 +13,7 @@ from airflow_connect.connectors.storage.complete_keys import APPEND, DIRECTORY
 from airflow_connect.connectors.storage.open_file import StreamSettings
 from airflow_connect.connectors.storage.task_plan import StorageLayout, StorageTaskPlan
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
+from airflow_connect.layout.file_system_names import CheckedNames
 from airflow_connect.layout.late_records import LatePartitioner, LateRecords
 from airflow_connect.layout.object_names import HEADERS, KEYS, NameSettings, keys_extension
 from airflow_connect.layout.partitioners import (
@@ -141,7 +142,7 @@ def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitione
     name = _built_in_name(layout.partitioner)
     partitioner: Partitioner
     if name == "FieldPartitioner":
-        partitioner = opened(layout.partition_fields, delimiter)
+        partitioner = opened(layout.partition_fields, delimiter, layout.names)
     elif name in ("DailyPartitioner", "HourlyPartitioner"):
         partitioner = opened(layout.locale, layout.timezone, _extractor(layout, raw), delimiter)
     elif _is_plain_subclass(opened, TimeBasedPartitioner):
@@ -154,6 +155,8 @@ def open_partitioner(layout: LayoutConfig, raw: Mapping[str, str]) -> Partitione
         partitioner = opened.from_texts(duration_ms, path, locale, zone, _extractor(layout, raw), delimiter)
     else:
         partitioner = _from_config(opened, layout.partitioner, raw, "partitioner.class")
+    if layout.names is not None and not name:
+        partitioner = CheckedNames(partitioner, layout.names)
     affix = Affix(layout.schema_affix)
     return partitioner if affix is Affix.NONE else SchemaAffixPartitioner(partitioner, affix, delimiter)
 

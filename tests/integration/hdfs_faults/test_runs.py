@@ -24,7 +24,7 @@ from tests.support.runs import InProcessEngine, numbered
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-NEXT_RUN = "the next run goes on where this one ended"
+NEXT_RUN = "the next run continues where this one ended"
 
 
 class DisturbedEngine(InProcessEngine):
@@ -231,7 +231,8 @@ def test_data_node_that_is_away_or_full_fails_the_run_until_it_has_room(cluster,
         cluster.wait_until_writable()
 
     assert away is not None
-    assert away["code"] in ("hdfs.no_data_node", "hdfs.unreachable"), away
+    assert away["code"] == "hdfs.no_data_node" and not away.get("config_path"), away
+    assert "DataNode" in away["message"] and "dfsadmin -report" in away["suggestion"]
     assert away["retriable"]
     assert NEXT_RUN in away["suggestion"]
     assert "room" in full["suggestion"]

@@ -14,11 +14,13 @@ import pytest
 
 from airflow_connect.api.errors import AccessError, ConfigError, DataError, PublishConflictError, UnavailableError
 from airflow_connect.api.run import StagedFile
+from airflow_connect.connectors.hdfs import file_trees
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.process import free_ports
 from airflow_connect.stores.hdfs_publish import HdfsPublisher
 from airflow_connect.stores.hdfs_settings import HdfsSettings
 from airflow_connect.stores.hdfs_staging import HdfsStager
+from airflow_connect.stores.hdfs_store import HdfsStore
 from airflow_connect.stores.store import FileIdentity, Outcome
 from tests.support import hdfs_files
 
@@ -188,6 +190,18 @@ def test_unknown_name_service_and_missing_folder_name_their_keys(tmp_path: Path)
     assert (unknown.value.code, missing.value.code) == ("hdfs.name_service", "hdfs.conf_dir")
     assert "hadoop.conf.dir" in unknown.value.suggestion
     assert missing.value.config_path == "hadoop.conf.dir"
+
+
+def test_nobody_at_the_address_of_a_first_run_is_told_as_soon_as_in_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look for what Confluent's sink left comes before the preflight."""
+    (nobody,) = free_ports(1)
+    monkeypatch.setattr(file_trees, "FIRST_RETRY_S", 0.5)
+    started = monotonic()
+    with pytest.raises(UnavailableError) as caught:
+        file_trees.open_tree(HdfsStore(HdfsSettings(f"hdfs://127.0.0.1:{nobody}")))
+    assert (caught.value.code, caught.value.config_path) == ("hdfs.unreachable", "store.url")
+    assert "DataNode" not in str(caught.value)
+    assert monotonic() - started < 60
 
 
 def test_nobody_at_the_address_is_unavailable_within_the_patience(tmp_path: Path) -> None:

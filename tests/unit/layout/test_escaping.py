@@ -46,6 +46,20 @@ def test_harmful_values_are_escaped(value, escaped):
     assert unescape(escaped) == value
 
 
+def test_colon_is_escaped_only_where_the_file_system_forbids_it():
+    assert escape("12:30") == "12:30"
+    assert escape("12:30", forbidden=":") == "12%3A30"
+    assert escape("12%3A30", forbidden=":") == "12%253A30"
+
+
+@given(VALUES, VALUES)
+@example(":", "%3A")
+def test_values_without_forbidden_characters_stay_apart(one, other):
+    escaped = [escape(value, forbidden=":") for value in (one, other)]
+    assert ":" not in "".join(escaped)
+    assert [unescape(value, forbidden=":") for value in escaped] == [one, other]
+
+
 def test_delimiter_inside_a_value_is_escaped_also_where_it_would_only_arise_with_the_next_one():
     assert escape("a_b", "_") == "a%5Fb"
     assert escape("a-b", "--") == "a-b"

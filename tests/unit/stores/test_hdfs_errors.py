@@ -83,3 +83,19 @@ def test_text_of_java_is_its_first_lines_without_the_stack() -> None:
 def test_pointer_to_a_wiki_is_no_part_of_what_java_said() -> None:
     said = JavaRefusal("ConnectException", "Call From a to b failed; For more details see:  http://wiki\n\tat org.x")
     assert read_refusal(said) == Refusal("ConnectException", "Call From a to b failed")
+
+
+def test_deleted_temporary_file_is_told_without_words_about_leases() -> None:
+    text = "File does not exist: /a (inode 7) Holder hdfs_native_client-1 does not have any open files."
+    error = error_for(Refusal("LeaseExpiredException", text), "close", "hdfs://h:1/a")
+    assert error.message == (
+        "The temporary file hdfs://h:1/a was deleted, or taken over by another process, before this run could close it."
+    )
+    assert error.suggestion.startswith("Find what deletes files below +tmp")
+
+
+def test_data_nodes_that_fail_are_told_in_few_words_and_not_as_a_wrong_address() -> None:
+    listed = "DatanodeInfoProto { id: DatanodeIdProto { ip_addr: 127.0.0.1 } } " * 40
+    error = away(Refusal("DataTransferError", f"All DataNodes failed: [{listed}]"), "read", "hdfs://h:1/a", 3)
+    assert "the NameNode answers, but no DataNode does (All DataNodes failed" in error.message
+    assert len(error.message) < 400 and error.config_path == ""
