@@ -1,15 +1,19 @@
-"""Amazon's partitions, their regions and DNS suffixes, read from botocore's data.
+"""Amazon's partitions, their regions and DNS suffixes, and so S3's host names, read from botocore's data.
 
-botocore itself is not imported: that costs 150 ms, and the configuration of every connector is checked against this.
+botocore itself is not imported: with its rules for endpoints that costs 0.3 s in every Python process of Spark, and the
+configuration of every connector is checked against this. A test compares with botocore's own client in every region.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
+
+from airflow_connect.api.errors import ConfigError
 
 
 class Partition(NamedTuple):
@@ -19,11 +23,13 @@ class Partition(NamedTuple):
         name: `aws`, `aws-cn`, ...
         dns_suffixes: what its host names end with, without the leading dot; the second is that of dual stack.
         regions: names of its regions, the pseudo-region of global services left out.
+        region_pattern: what names of its regions look like, also of those that this botocore does not know.
     """
 
     name: str
     dns_suffixes: tuple[str, ...]
     regions: frozenset[str]
+    region_pattern: str
 
 
 @cache
@@ -42,6 +48,25 @@ def known_regions() -> tuple[str, ...]:
     return tuple(sorted(region for partition in partitions() for region in partition.regions))
 
 
+def partition_of_region(region: str) -> Partition:
+    """The partition of a region; of one that nobody knows the standard one, as botocore does.
+
+    Raises:
+        ConfigError: botocore's data is missing.
+    """
+    found = partitions()
+    if not found:
+        raise ConfigError(
+            "The data of botocore, which tells the host names of AWS regions, is missing.",
+            code="s3.endpoint",
+            config_path="store.url",
+            suggestion="Install boto3 where the driver and the executors run, or set store.url.",
+        )
+    known = (each for each in found if region in each.regions)
+    alike = (each for each in found if re.fullmatch(each.region_pattern, region))
+    return next(known, None) or next(alike, found[0])
+
+
 def partition_of_host(host: str) -> Partition | None:
     """The partition whose host names end as `host` does; None for a host that is not Amazon's.
 
@@ -56,4 +81,4 @@ def _partition(found: dict[str, dict[str, str]]) -> Partition:
     outputs = found["outputs"]
     suffixes = (outputs["dnsSuffix"], outputs["dualStackDnsSuffix"])
     regions = frozenset(region for region in found["regions"] if not region.endswith("-global"))
-    return Partition(str(found["id"]), suffixes, regions)
+    return Partition(str(found["id"]), suffixes, regions, str(found["regionRegex"]))

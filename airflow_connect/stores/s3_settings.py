@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.stores.s3_partitions import partition_of_region
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 """Smallest part that S3 accepts anywhere but at the end (S3 API: EntityTooSmall)."""
@@ -159,10 +160,11 @@ class S3Settings:
             if self.path_style:
                 return f"{parts.scheme}://{parts.netloc}{parts.path}/{self.bucket}"
             return f"{parts.scheme}://{self.bucket}.{parts.netloc}{parts.path}"
-        domain = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+        domain = partition_of_region(self.region).dns_suffixes[0]
         if self.wan_mode:
             return f"https://{self.bucket}.s3-accelerate.{domain}"
-        if self.path_style:
+        # The certificate of *.s3.<region> holds for one label; AWS's clients go back to the path, too.
+        if self.path_style or "." in self.bucket:
             return f"https://s3.{self.region}.{domain}/{self.bucket}"
         return f"https://{self.bucket}.s3.{self.region}.{domain}"
 
@@ -199,6 +201,8 @@ class S3Settings:
                 config_path="s3.wan.mode",
                 suggestion="Set s3.path.style.access.enabled=false.",
             )
+        if self.wan_mode and not self.endpoint:
+            self._check_acceleration()
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             message = "store.url is not an http or https address."
@@ -209,6 +213,21 @@ class S3Settings:
                 code="s3.endpoint",
                 config_path="store.url",
                 suggestion="Give credentials as aws.access.key.id and aws.secret.access.key.",
+            )
+
+    def _check_acceleration(self) -> None:
+        """Source: botocore's rules for endpoints of S3."""
+        why = ""
+        if "." in self.bucket:
+            why = f"buckets without dots in their names, and this one is called {self.bucket}"
+        elif partition_of_region(self.region).name == "aws-cn":
+            why = f"regions outside China, and s3.region is {self.region}"
+        if why:
+            raise ConfigError(
+                f"s3.wan.mode works for {why}.",
+                code="s3.wan_mode",
+                config_path="s3.wan.mode",
+                suggestion="Set s3.wan.mode=false.",
             )
 
     def _check_encryption(self) -> None:

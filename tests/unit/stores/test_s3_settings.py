@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import base64
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
+import boto3
+import botocore.awsrequest
 import pytest
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.stores.s3_partitions import partitions
 from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
 from tests.unit.stores.s3_clients import SECRETS
 
@@ -39,6 +45,10 @@ def test_pickle_round_trip_keeps_everything() -> None:
         ({"path_style": False}, "https://b.s3.us-west-2.amazonaws.com"),
         ({"path_style": False, "wan_mode": True}, "https://b.s3-accelerate.amazonaws.com"),
         ({"region": "cn-north-1"}, "https://s3.cn-north-1.amazonaws.com.cn/b"),
+        ({"region": "eusc-de-east-1"}, "https://s3.eusc-de-east-1.amazonaws.eu/b"),
+        ({"region": "eusc-de-south-9"}, "https://s3.eusc-de-south-9.amazonaws.eu/b"),
+        ({"region": "us-iso-east-1", "path_style": False}, "https://b.s3.us-iso-east-1.c2s.ic.gov"),
+        ({"region": "moon-1"}, "https://s3.moon-1.amazonaws.com/b"),
         ({"endpoint": "http://h:9000/"}, "http://h:9000/b"),
         ({"endpoint": "minio.example"}, "https://minio.example/b"),
         ({"endpoint": "https://h/base", "path_style": False}, "https://b.h/base"),
@@ -46,6 +56,72 @@ def test_pickle_round_trip_keeps_everything() -> None:
 )
 def test_base_url_of_addressing_modes(changes: dict[str, Any], url: str) -> None:
     assert S3Settings(bucket="b", **changes).base_url == url
+
+
+def botocore_url(region: str, bucket: str, *, path_style: bool, wan_mode: bool) -> str:
+    """Where botocore's client would send a request for a bucket, or its error."""
+    client = boto3.client(
+        "s3",
+        region_name=region,
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=Config(
+            s3={
+                "addressing_style": "path" if path_style else "virtual",
+                "use_accelerate_endpoint": wan_mode,
+                "us_east_1_regional_endpoint": "regional",
+            }
+        ),
+    )
+    sent: list[str] = []
+
+    def stop(request: Any, **_: Any) -> Any:
+        sent.append(request.url)
+        return botocore.awsrequest.AWSResponse(request.url, 200, {}, SimpleNamespace(stream=tuple))
+
+    client.meta.events.register("before-send.s3.HeadObject", stop)
+    try:
+        client.head_object(Bucket=bucket, Key="k")
+    finally:
+        client.close()
+    return sent[0].removesuffix("/k")
+
+
+def test_every_region_of_s3_has_the_address_that_botocore_has() -> None:
+    session = boto3.Session()
+    regions = {
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("s3", partition_name=partition)
+    }
+    assert {"eusc-de-east-1", "us-iso-east-1", "us-isob-east-1", "us-isof-south-1", "us-gov-west-1"} < regions
+    # A client takes 30 ms to make: every region is asked in one way, one of each partition in all.
+    for region in sorted(regions):
+        ours = S3Settings(bucket="bucket", region=region, path_style=False).base_url
+        assert ours == botocore_url(region, "bucket", path_style=False, wan_mode=False), region
+    for partition in partitions():
+        region = min(partition.regions & regions)
+        for bucket, path_style in (("bucket", True), ("dotted.bucket", False)):
+            ours = S3Settings(bucket=bucket, region=region, path_style=path_style).base_url
+            assert ours == botocore_url(region, bucket, path_style=path_style, wan_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("region", "bucket"),
+    [("eu-west-1", "bucket"), ("cn-north-1", "bucket"), ("us-gov-west-1", "bucket"), ("eu-west-1", "dotted.bucket")],
+)
+def test_acceleration_is_accepted_where_botocore_accepts_it(region: str, bucket: str) -> None:
+    try:
+        expected = botocore_url(region, bucket, path_style=False, wan_mode=True)
+    except BotoCoreError:
+        expected = ""
+    given: dict[str, Any] = {"bucket": bucket, "region": region, "path_style": False, "wan_mode": True}
+    if expected:
+        assert S3Settings(**given).base_url == expected
+        return
+    with pytest.raises(ConfigError) as caught:
+        S3Settings(**given)
+    assert (caught.value.code, caught.value.config_path) == ("s3.wan_mode", "s3.wan.mode")
 
 
 @pytest.mark.parametrize(
