@@ -247,7 +247,7 @@ def _parse_list(name: str, value: Any) -> list[str]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if not isinstance(value, str):
-        raise invalid(name, value, f"Expected value to be a List, but it was a {_java_class(value)}")
+        raise invalid(name, value, "Expected a comma separated list.")
     text = java_trim(value)
     return _LIST_SEPARATOR.split(text) if text else []
 

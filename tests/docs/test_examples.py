@@ -59,9 +59,10 @@ NOT_OURS = {
     "connect.type",
     "tool.importlinter",
     "plugin.path",
-    # Settings of config providers.
+    # Settings of config providers, of a converter.
     "allowed.paths",
     "allowlist.pattern",
+    "converter.encoding",
     # Hive: a table property, a name of a table, a topic with a dot.
     "avro.schema.literal",
     "a.b",

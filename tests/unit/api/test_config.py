@@ -20,6 +20,7 @@ from airflow_connect.api.config import (
 from airflow_connect.api.config_validators import EnumString, Lambda, OneOf, Range, ValidString
 from airflow_connect.api.config_values import (
     HIDDEN,
+    InvalidValueError,
     coerce_config,
     coerce_json,
     invalid,
@@ -77,6 +78,16 @@ def test_parse_json_array_or_object_is_refused_by_key(value: Any, kind: str) -> 
 def test_validate_null_value_gives_connects_text() -> None:
     errors = {v.name: v.errors for v in definition().validate({"flush.size": None})}
     assert errors["flush.size"] == [NULL_VALUE]
+
+
+@pytest.mark.parametrize("value", [5, True, 2.5])
+def test_list_that_is_neither_text_nor_list_is_refused_in_connects_words(value: object) -> None:
+    """Asked of ConfigDef.parseType of Kafka 4.3.1."""
+    shown = str(value).lower()
+    with pytest.raises(
+        InvalidValueError, match=f"Invalid value {shown} for configuration k: Expected a comma separated list"
+    ):
+        parse_type("k", value, Type.LIST)
 
 
 def test_hexadecimal_double_beyond_every_double_is_infinite_as_in_java() -> None:

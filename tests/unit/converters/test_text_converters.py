@@ -191,3 +191,10 @@ def test_header_float_with_schema_prints_the_float(data: bytes) -> None:
     value = struct.unpack("<f", data)[0]
     written = SimpleHeaderConverter().from_connect_header("t", "h", s.FLOAT32, value)
     assert written == float_text(value).encode()
+
+
+def test_schemaless_float_is_a_double() -> None:
+    """Listed in docs/compatibility.md: Python does not tell Java's Float and Double apart."""
+    (narrow,) = struct.unpack("<f", struct.pack("<f", 0.1))
+    assert string_converter("UTF-8").from_connect("t", None, narrow) == b"0.10000000149011612"
+    assert string_converter("UTF-8").from_connect("t", s.FLOAT32, narrow) == b"0.1"
