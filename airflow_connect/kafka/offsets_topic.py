@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import DataError, TaskFailedError
 from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.kafka import compacted_topics, new_topics
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
-    from airflow_connect.kafka.clients import Admin
 
 _LOG = logging.getLogger(__name__)
 _PLAIN = str | int | float | bool | None
@@ -73,6 +71,10 @@ class SourceOffsets:
     def items(self) -> Iterator[tuple[SourcePartition, SourceOffset]]:
         """Every source partition with its offset."""
         return ((stored.partition, stored.offset) for stored in list(self._stored.values()))
+
+    def stored(self) -> Iterable[StoredOffset]:
+        """Every offset, with the key under which it is stored."""
+        return self._stored.values()
 
     def take(self, key: bytes | None, value: bytes | None) -> None:
         """Take one record of the topic; those of other connectors are left out."""
@@ -136,27 +138,6 @@ class SourceOffsets:
         if encoded is None:
             raise TypeError("JSON of a list or a map is never null")
         return encoded
-
-
-def read(
-    admin: Admin, settings: Mapping[str, Any], topics: Sequence[str], connector: str
-) -> tuple[SourceOffsets, SourceOffsets]:
-    """Committed offsets of a connector: of all its topics together, and of the first topic alone.
-
-    The first topic counts; what only later ones hold is taken over (ConnectorOffsetBackingStore).
-
-    Raises:
-        UnavailableError, AccessError: the topic cannot be read.
-    """
-    own = SourceOffsets(connector)
-    together = SourceOffsets(connector)
-    for number, topic in enumerate(topics):
-        if new_topics.partition_count(admin, topic) is None:
-            continue
-        found = own if number == 0 else SourceOffsets(connector)
-        compacted_topics.read(admin, settings, topic, found.take)
-        together.take_missing(found)
-    return together, own
 
 
 def _check_plain(values: Mapping[str, Any], what: str) -> None:

@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownState:
+    """What the driver has read of topics of state, so that tasks read only what came later.
+
+    Attributes:
+        claim_from: offset of the connector's partition of the runs topic; the run's claim is not before it.
+        offsets: `OffsetsView.packed`; b"": tasks read all of the offsets topics.
+    """
+
+    claim_from: int = 0
+    offsets: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceTaskSettings:
     """What tasks of a source get beside the configuration.
 
@@ -21,12 +34,14 @@ class SourceTaskSettings:
         delivery_guarantee: what the run promises, decided by the driver.
         max_records, max_bytes: the share of one task; 0: no limit.
         max_seconds: 0: no limit.
+        known: what need not be read again.
     """
 
     delivery_guarantee: str
     max_records: int = 0
     max_bytes: int = 0
     max_seconds: float = 0.0
+    known: KnownState = field(default_factory=KnownState)
 
 
 @dataclass(frozen=True, slots=True)

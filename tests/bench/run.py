@@ -40,6 +40,7 @@ from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.sources import LogLines  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
+from tests.bench.state_week import measure_state  # noqa: E402
 from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
 from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
@@ -311,6 +312,8 @@ def main() -> int:
     asked = _arguments()
     if asked.stages:
         return measure_stages()
+    if asked.state:
+        return measure_state()
     rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
@@ -379,6 +382,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=lambda text: set(text.split(",")), default=set(), help="names, comma between")
     parser.add_argument("--stages", action="store_true", help="converters and transformations by themselves, 2 minutes")
+    parser.add_argument("--state", action="store_true", help="start of a run after a week of 200 connectors, a minute")
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()

@@ -17,7 +17,7 @@ from airflow_connect.runtime.driver.checked_configuration import CheckedConfigur
 from airflow_connect.runtime.driver.plugin_checks import refuse_incomplete, refuse_wrong_values
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.raised import words_for
-from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
+from airflow_connect.runtime.settings import KnownState, SourceTaskSettings, TaskSettings
 
 if TYPE_CHECKING:
     from airflow_connect.api.config_references import ResolvedReferences
@@ -109,7 +109,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
             return (f"{note} and it depends on the connector whether an offset brings back the same records.",)
         return ()
 
-    def task_settings(self, now_ms: int, task_configs: list[Mapping[str, str]]) -> TaskSettings:
+    def task_settings(self, now_ms: int, task_configs: list[Mapping[str, str]], known: KnownState) -> TaskSettings:
         """What tasks get."""
         connector, count = self.resolved.connector, max(1, len(task_configs))
         return TaskSettings(
@@ -124,6 +124,7 @@ class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
                 max_records=-(-connector.run_max_records // count),
                 max_bytes=-(-connector.run_max_bytes // count),
                 max_seconds=connector.run_max_seconds,
+                known=known,
             ),
         )
 

@@ -88,7 +88,7 @@ class SourceRun(RunInProgress):
                 kafka.write_task_count(len(configs) if self._is_exactly_once else 0)
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.SOURCE_PLANNED)
-        settings = self._config.task_settings(plan.created_ms, configs)
+        settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state())
         reports = self._run_tasks(plan, settings, total=0) if configs else []
         with self._phase("settle"):
             if self._is_exactly_once and self._may_have_other_attempts(reports):

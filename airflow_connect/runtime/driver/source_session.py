@@ -20,9 +20,11 @@ from airflow_connect.kafka.compacted_topics import CompactedTopic
 from airflow_connect.kafka.murmur2 import partition_for
 from airflow_connect.kafka.offsets_file import OffsetsFile
 from airflow_connect.kafka.offsets_topic import SourceOffsets
+from airflow_connect.kafka.offsets_view import OffsetsView
 from airflow_connect.kafka.transactions import TransactionalWriter
 from airflow_connect.kafka.worker_group import live_workers
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
+from airflow_connect.runtime.settings import KnownState
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
@@ -39,6 +41,7 @@ class SourceSession(ClusterSession):
         super().__init__(configuration)
         self._config = configuration.resolved
         self._writer: TransactionalWriter | None = None
+        self._offsets = OffsetsView(self._config.connector.name, self._config.offsets_topics)
         self._partitions: dict[str, int] = {}
 
     def open_writer(self) -> Journal:
@@ -112,8 +115,11 @@ class SourceSession(ClusterSession):
 
     def read_offsets(self) -> SourceOffsets:
         """Committed offsets of the connector."""
-        topics, name = self._config.offsets_topics, self._config.connector.name
-        return offsets_topic.read(self.admin, self._reader_settings(), topics, name)[0]
+        return self._offsets.read(self.admin, self._reader_settings())
+
+    def known_state(self) -> KnownState:
+        """What tasks need not read again: offsets as last read, and where the claim of this run can be."""
+        return KnownState(self._journal.position if self._journal else 0, self._offsets.packed())
 
     def changes_in_file(self, offsets: SourceOffsets) -> list[tuple[SourcePartition, SourceOffset | None]]:
         """What brings `offsets` to those of a standalone worker that went on after us; nothing without its file.

@@ -31,8 +31,8 @@ class Claim(NamedTuple):
     is_held: bool
 
 
-def claimed_by(admin: Admin, settings: Mapping[str, Any], topic: str, connector: str) -> Claim:
-    """The claim as it is in the connector's state.
+def claimed_by(admin: Admin, settings: Mapping[str, Any], topic: str, connector: str, start: int = 0) -> Claim:
+    """The claim as it is in the connector's state, whose record is not before `start` in its partition.
 
     Raises:
         ConnectError: Kafka did not say.
@@ -40,7 +40,7 @@ def claimed_by(admin: Admin, settings: Mapping[str, Any], topic: str, connector:
     found = runs_topic.find(admin, topic)
     if found is None:
         return Claim("", is_held=False)
-    records = runs_topic.read(admin, settings, found, connector)
+    records = runs_topic.read_from(admin, settings, found, connector, start).values
     state = runs_topic.decode_document("state", connector, records)
     return Claim(str(state["run_id"]), state["phase"] == COPYING) if state else Claim("", is_held=False)
 

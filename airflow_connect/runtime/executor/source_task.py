@@ -20,8 +20,9 @@ from airflow_connect.api.errors import ConnectError, FencedError, TaskFailedErro
 from airflow_connect.api.run import TaskPlan, TaskReport
 from airflow_connect.api.source_config import ResolvedSourceConfig, load_source_config
 from airflow_connect.exactly_once.task_transaction import delivery_of
-from airflow_connect.kafka import client_config, offsets_topic
+from airflow_connect.kafka import client_config
 from airflow_connect.kafka.clients import Admin, admin_client
+from airflow_connect.kafka.offsets_view import OffsetsView
 from airflow_connect.kafka.task_producer import TaskProducer, transaction_timeout_ms
 from airflow_connect.kafka.topic_creation import TopicCreation
 from airflow_connect.runtime import crash_points
@@ -44,6 +45,7 @@ from airflow_connect.runtime.executor.source_offsets import TaskOffsets
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceTask
     from airflow_connect.api.source_documents import SourceTaskReport
+    from airflow_connect.kafka.offsets_topic import SourceOffsets
     from airflow_connect.runtime.settings import SourceTaskSettings, TaskSettings
 
 log = logging.getLogger(__name__)
@@ -175,13 +177,13 @@ class _Work:
     def _reader_settings(self) -> dict[str, Any]:
         return client_config.consumer_config(self.worker, self.config.connector.raw).settings
 
-    def _read_offsets(self, admin: Admin) -> offsets_topic.SourceOffsets:
-        topics = self.config.offsets_topics
-        return offsets_topic.read(admin, self._reader_settings(), topics, self.config.connector.name)[0]
+    def _read_offsets(self, admin: Admin) -> SourceOffsets:
+        name, topics = self.config.connector.name, self.config.offsets_topics
+        return OffsetsView.of_packed(name, topics, self.source.known.offsets).read(admin, self._reader_settings())
 
     def _claim(self, admin: Admin) -> Claim:
         name, topic = self.config.connector.name, self.config.worker.runs_topic
-        return claimed_by(admin, self._reader_settings(), topic, name)
+        return claimed_by(admin, self._reader_settings(), topic, name, self.source.known.claim_from)
 
     def _refuse_other_run(self, admin: Admin) -> None:
         refuse_other_run(self._claim(admin), self.settings.run_id)
