@@ -17,8 +17,8 @@ from airflow_connect.airflow.connections import (
     worker_with_kafka,
     worker_with_spark,
 )
+from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
-from airflow_connect.airflow.redaction import Redactor, mask_in_airflow, secret_values
 from airflow_connect.airflow.run_params import chosen_limits, run_params
 from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConfigError, ConnectError
@@ -27,6 +27,7 @@ from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file, read_worker_file, unwrap_connector
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.presentation import EventLines, error_lines
+from airflow_connect.runtime.redaction import Redactor, secret_values
 from airflow_connect.runtime.spec import RunSpec
 
 if TYPE_CHECKING:

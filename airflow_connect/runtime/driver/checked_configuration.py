@@ -15,6 +15,7 @@ from airflow_connect.api.source_config import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up, resolve_references
 from airflow_connect.kafka import client_config
 from airflow_connect.runtime.driver import findings as found
+from airflow_connect.runtime.engine.spark_settings import refuse_unusable
 
 if TYPE_CHECKING:
     from typing import Self
@@ -63,7 +64,9 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
         """
         references = resolve_references(spec.connector, spec.worker, spec.references)
         with references.hiding_errors():
-            return cls._of(spec, references)
+            checked = cls._of(spec, references)
+            refuse_unusable(checked.worker_spark)
+            return checked
 
     @classmethod
     def findings(cls, spec: RunSpec) -> list[dict[str, Any]]:
@@ -71,6 +74,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
         def check(references: ResolvedReferences) -> list[dict[str, Any]]:
             configuration = cls._of(spec, references)
+            refuse_unusable(configuration.worker_spark)
             return found.of_resolved(configuration.resolved, configuration.worker, references)
 
         try:

@@ -1,8 +1,12 @@
-"""The JVM of a local or client-mode session, started the short way: no launcher JVM, classes from an archive.
+"""The driver's JVM, started so that none of its settings is on a command line or in an environment.
 
-pyspark would start `spark-submit`, which starts a JVM that computes a command line, which starts the JVM; and it would
-put every Spark setting, secrets included, into that command line, where anybody on the machine can read it. Here
-Spark's own launcher is asked once, its answer is kept, and the JVM gets its settings through its socket.
+pyspark would start `spark-submit` with every Spark setting, secrets included, as an argument that anybody on the
+machine can read. There are two ways here:
+
+- `start_gateway`: no launcher JVM, classes from an archive. Spark's own launcher is asked once and its answer is kept.
+  The JVM gets its settings through its socket. For local and standalone masters.
+- `start_submitted`: `spark-submit` with a private properties file. It does all that Spark does for YARN, Kubernetes,
+  extra class paths and its own configuration files (spark_settings.py says when).
 """
 
 from __future__ import annotations
@@ -11,11 +15,13 @@ import hashlib
 import importlib.util
 import json
 import os
+import shlex
 import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +29,11 @@ from airflow_connect.api.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
 from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.runtime.engine.private_text import argument_file, private_text, properties_text
 
 START_TIMEOUT_S = 60.0
+SUBMIT_TIMEOUT_S = 600.0
+"""spark-submit may have to download packages first."""
 STOP_TIMEOUT_S = 60.0
 """Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, several."""
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
@@ -76,18 +85,67 @@ def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
         TaskFailedError: the JVM did not start.
     """
     java, home = find_java(), spark_home()
-    flags = [f"-Xmx{memory}", *_LEAN, *_module_options(home), *_logging(), *options]
+    flags = [f"-Xmx{memory}", *_LEAN, *_module_options(home), *_logging()]
     jars = sorted((home / "jars").glob("*.jar"))
-    archive = None if os.environ.get("SPARK_CONF_DIR") else ClassDataArchive(java, jars, flags)
+    archive = None if os.environ.get("SPARK_CONF_DIR") else ClassDataArchive(java, jars, [*flags, *options])
     class_path = ":".join([*filter(None, [os.environ.get("SPARK_CONF_DIR")]), *map(str, jars)])
-    command = [str(java.executable), *flags, *(archive.flags() if archive else ()), "-cp", class_path, _SERVER]
+    with private_text(argument_file(options)) as more:
+        shared = archive.flags() if archive else ()
+        command = [str(java.executable), *flags, f"@{more.path}", *shared, "-cp", class_path, _SERVER]
+        process = _start(command, more.descriptors, START_TIMEOUT_S, "java")
+    return Gateway(process, archive)
+
+
+def start_submitted(settings: Mapping[str, str]) -> Gateway:
+    """Let `spark-submit` prepare and start the JVM; tell pyspark where it is.
+
+    The JVM has the settings afterwards, as spark-submit has prepared them. PYSPARK_SUBMIT_ARGS is passed on, and
+    Spark's own defaults file counts where `settings` say nothing.
+
+    Args:
+        settings: `spark.*`.
+
+    Raises:
+        TaskFailedError: the JVM did not start.
+    """
+    own = dict(settings)
+    options = [own.pop(name, "") for name in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")]
+    with ExitStack() as stack:
+        descriptors: list[int] = []
+        if any(options):
+            more = stack.enter_context(private_text(argument_file(shlex.split(" ".join(options)))))
+            # spark-submit passes it on as it is, and `java` reads the options from the file.
+            own["spark.driver.extraJavaOptions"] = f"@{more.path}"
+            descriptors += more.descriptors
+        file = stack.enter_context(private_text(properties_text(own)))
+        descriptors += file.descriptors
+        arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+        program = str(spark_home() / "bin" / "spark-submit")
+        command = [program, "--properties-file", file.path, "--load-spark-defaults", *arguments]
+        return Gateway(_start(command, descriptors, SUBMIT_TIMEOUT_S, "spark-submit"))
+
+
+def _start(command: Sequence[str], descriptors: Sequence[int], timeout_s: float, what: str) -> subprocess.Popen[bytes]:
+    """Start what becomes the JVM; it has read the files behind `descriptors` when this returns."""
     with tempfile.TemporaryDirectory(prefix="airflow-connect-") as folder:
         where = Path(folder) / "gateway"
-        environment = {**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(where), "SPARK_HOME": str(home)}
-        process = subprocess.Popen([*DEAF, *command], stdin=subprocess.PIPE, env=environment)
-        port, secret = _connection(process, where)
+        environment = {
+            **os.environ,
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(where),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_CONNECT_MODE": "0",
+        }
+        process = subprocess.Popen(
+            [*DEAF, *command], stdin=subprocess.PIPE, env=environment, pass_fds=tuple(descriptors)
+        )
+        try:
+            port, secret = _connection(process, where, timeout_s, what)
+        except BaseException:
+            assert process.stdin is not None
+            process.stdin.close()
+            raise
     os.environ[_PORT], os.environ[_SECRET] = str(port), secret
-    return Gateway(process, archive)
+    return process
 
 
 def spark_home() -> Path:
@@ -100,20 +158,26 @@ def spark_home() -> Path:
     return Path(found.origin).parent
 
 
-def _connection(process: subprocess.Popen[bytes], where: Path) -> tuple[int, str]:
+def _connection(process: subprocess.Popen[bytes], where: Path, timeout_s: float, what: str) -> tuple[int, str]:
     """Port and secret, as PythonGatewayServer writes them: an int, then a string with its length before it."""
-    deadline = time.monotonic() + START_TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     while not where.exists():
-        if process.poll() is not None or time.monotonic() >= deadline:
+        if process.poll() is not None:
+            raise _not_started(f"{what} ended with exit code {process.returncode} before Spark's JVM was ready.")
+        if time.monotonic() >= deadline:
             process.kill()
-            raise TaskFailedError(
-                f"Spark's JVM did not start within {START_TIMEOUT_S:.0f} s (exit code {process.poll()}).",
-                suggestion="Its messages are in the log above; check Java and the memory of the machine.",
-            )
+            process.wait()
+            raise _not_started(f"Spark's JVM did not start within {timeout_s:.0f} s.")
         time.sleep(0.01)
     data = where.read_bytes()
     port, length = struct.unpack(">ii", data[:8])
     return port, data[8 : 8 + length].decode()
+
+
+def _not_started(message: str) -> TaskFailedError:
+    return TaskFailedError(
+        message, suggestion="Its messages are in the log above; check Java, the settings and the memory of the machine."
+    )
 
 
 def _module_options(home: Path) -> list[str]:

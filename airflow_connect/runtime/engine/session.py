@@ -9,8 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.errors import TaskFailedError, missing_package
-from airflow_connect.runtime.engine.gateway import Gateway, start_gateway
+from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
 from airflow_connect.runtime.engine.java import java_home
+from airflow_connect.runtime.engine.spark_settings import (
+    DEFAULT_MASTER,
+    MASTER,
+    REMOTE,
+    needs_spark_submit,
+    refuse_unusable,
+)
+from airflow_connect.runtime.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,6 +31,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.python.worker.reuse": "true",
+    # What Spark shows in its log, its UI and its event log; its own expression misses some of these names.
+    "spark.redaction.regex": "(?i)secret|passw|passphrase|token|access.?key|api.?key|credential|jaas|private.?key",
     # One row is one task: a batch must never hold two.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
 }
@@ -49,11 +59,15 @@ class OpenSession:
 def open_session(settings: Mapping[str, str]) -> OpenSession:
     """A session for the master (or Spark Connect server) that `settings` name; `local[*]` without one.
 
+    No setting appears on a command line or in an environment, whatever the master is.
+
     Args:
         settings: `spark.*`; they win over the defaults here.
 
     Raises:
         MissingPackageError: pyspark is not installed.
+        ConfigError: a setting that cannot be applied.
+        AccessError: no Java 17 or newer.
         TaskFailedError: Spark did not start.
     """
     try:
@@ -61,33 +75,34 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
     except ModuleNotFoundError as error:
         raise missing_package("pyspark", "spark", purpose="Copying with Spark") from error
 
-    remote = settings.get("spark.remote", "")
-    if remote:
-        builder = SparkSession.builder.remote(remote)
+    refuse_unusable(settings)
+    if settings.get(REMOTE):
+        builder = SparkSession.builder.remote(settings[REMOTE])
         for key, value in settings.items():
             if key.startswith("spark.sql."):
                 builder = builder.config(key, value)
         return OpenSession(builder.getOrCreate())
-    master = settings.get("spark.master", "local[*]")
+    master = settings.get(MASTER, DEFAULT_MASTER)
     merged = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **settings}
+    merged[MASTER] = _with_retries(master)
     os.environ["JAVA_HOME"] = java_home()
-    gateway = None
-    if master.startswith(("local", "spark://")):
+    if needs_spark_submit(settings, spark_home()):
+        # spark-submit has prepared the settings of the JVM; giving them once more would undo that.
+        gateway, own = start_submitted(merged), {}
+    else:
         options = shlex.split(merged.pop("spark.driver.extraJavaOptions", ""))
-        gateway = start_gateway(merged.pop("spark.driver.memory", DRIVER_MEMORY), options)
-    builder = SparkSession.builder.master(_with_retries(master))
-    for key, value in merged.items():
-        if key.startswith("spark.") and key != "spark.master":
-            builder = builder.config(key, value)
+        gateway, own = start_gateway(merged.pop("spark.driver.memory", DRIVER_MEMORY), options), merged
+    builder = SparkSession.builder.config("spark.api.mode", "classic")  # The environment may say otherwise.
+    for key, value in own.items():
+        builder = builder.config(key, value)
     try:
         return OpenSession(builder.getOrCreate(), gateway)
     except Exception as error:
         reason = " ".join(str(error).split("\n\tat ")[0].split())  # Asks the JVM, so before that is ended.
-        if gateway is not None:
-            _forget_gateway()
-            gateway.stop()
+        _forget_gateway()
+        gateway.stop()
         raise TaskFailedError(
-            f"Spark did not start: {reason[:1000].rstrip('.')}.",
+            f"Spark did not start: {Redactor(secret_values(settings))(reason)[:1000].rstrip('.')}.",
             suggestion="Check spark.master of the worker and its settings.",
         ) from error
 

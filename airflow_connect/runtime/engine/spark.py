@@ -22,6 +22,7 @@ from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
+from airflow_connect.runtime.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +48,7 @@ class SparkEngine:
         self._open: OpenSession | None = None
         self._is_remote = bool(self._settings.get("spark.remote"))
         self._speculates = False
+        self._redact = Redactor(secret_values(self._settings))
 
     def __enter__(self) -> SparkEngine:
         """Starts nothing yet."""
@@ -93,7 +95,7 @@ class SparkEngine:
             # The JVM or the server may be what failed: the next run of this process gets a new session.
             self.stop()
             raise TaskFailedError(
-                f"The Spark job failed: {_reason(text)}.",
+                f"The Spark job failed: {self._redact(_reason(text))}.",
                 suggestion="The Spark log says more; nothing was committed and running again is safe.",
             ) from None
         return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
@@ -108,7 +110,7 @@ class SparkEngine:
         try:
             opened.stop()
         except Exception as error:  # noqa: BLE001 (as above; what is gone needs no stop)
-            log.warning("The Spark session did not end in order: %s", _reason(_text(error)))
+            log.warning("The Spark session did not end in order: %s", self._redact(_reason(_text(error))))
             _forget(opened)
 
     def _wait_for_attempts(self, session: SparkSession) -> None:
@@ -142,7 +144,7 @@ class SparkEngine:
                 raise
             except Exception as error:
                 raise TaskFailedError(
-                    f"Spark did not start: {_reason(_text(error))}.",
+                    f"Spark did not start: {self._redact(_reason(_text(error)))}.",
                     suggestion="Check spark.master or spark.remote of the worker, and Java.",
                 ) from error
         return self._open.session
@@ -158,7 +160,7 @@ def _retry_for_a_minute(session: SparkSession) -> None:
 def _forget(opened: OpenSession) -> None:
     """Clear what pyspark keeps of a session whose JVM died: class attributes that would be the next session."""
     if opened.gateway is None:
-        return  # Spark Connect, whose client forgets by itself, or a JVM that pyspark started (YARN, Kubernetes).
+        return  # Spark Connect, whose client forgets by itself.
     from pyspark import SparkContext
     from pyspark.sql import SparkSession, SQLContext
 

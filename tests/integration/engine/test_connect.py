@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.integration.engine.conftest import progress_of
+from tests.support.processes import command_lines, descendants_of
 from tests.support.spark_servers import ConnectServer
 
+TOKEN = "hunter2-of-the-server"
 FAULTY = "tests.support.faulty_converter:FaultyConverter"
 
 
@@ -22,12 +27,15 @@ def test_server_copies_and_the_driver_starts_no_java(make_topic, fill, make_sink
     values = fill(topic, 4, 200, at={0: {"do": "hold", "times": 1}})
     sink = make_sink(topic, tasks_max="4", **faults.config())
 
-    running = in_background(lambda: drive(sink, {"spark.remote": server.remote}))
+    running = in_background(lambda: drive(sink, {"spark.remote": f"{server.remote}/;token={TOKEN}"}))
     running.until(lambda: faults.held() != [], "a task is at work")
+    seen = [line for _, line in command_lines()]
+    seen += [Path(f"/proc/{pid}/environ").read_text(errors="replace") for pid in descendants_of(os.getpid())]
     faults.release()
     driven = running.result()
 
     assert (driven.report.status, driven.report.records) == ("done", 200), driven.log
+    assert [line for line in [*seen, driven.log, server.log] if TOKEN in line] == []
     assert progress_of(driven.events)[-1]["done"] == 200
     assert sink.s3.secret_key not in driven.log
     assert sink.s3.secret_key not in server.log

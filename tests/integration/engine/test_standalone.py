@@ -39,6 +39,7 @@ def test_both_workers_copy_and_the_driver_sees_their_progress(
     values = fill(topic, 4, 200, at={0: {"do": "hold", "times": 2}, 1: {"do": "hold", "times": 2}})
     sink = make_sink(topic, tasks_max="2", **faults.config())
     sink.worker_config["spark.hadoop.fs.s3a.secret.key"] = SECRET
+    sink.worker_config["spark.driver.extraJavaOptions"] = f"-Dstore.password={SECRET}"
 
     running = in_background(lambda: drive(sink, cluster.settings()))
     running.until(lambda: len(faults.held()) == 2, "both tasks are at work")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from airflow_connect.api.errors import ConfigError
 from airflow_connect.runtime.driver.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
@@ -36,3 +39,12 @@ def test_without_secrets_keeps_the_workers_converters_and_no_secret() -> None:
     assert kept["value.converter.schemas.enable"] == "false"
     assert "hush" not in str(kept)
     assert kept["flush.size"] == "3"
+
+
+def test_master_that_spark_does_not_know_is_found_before_anything_starts() -> None:
+    spec = RunSpec(CONNECTOR, {**WORKER, "spark.master": "mesos://zk:5050"})
+    found = [f for f in RunConfiguration.findings(spec) if f["level"] == "error"]
+
+    assert [(f["key"], f["message"]) for f in found] == [("spark.master", "'mesos' is no master that Spark knows.")]
+    with pytest.raises(ConfigError, match="no master that Spark knows"):
+        RunConfiguration.from_spec(spec)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.airflow.redaction import Redactor, secret_values
+from airflow_connect.runtime.redaction import Redactor, secret_values
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,8 @@ from airflow_connect.airflow.redaction import Redactor, secret_values
         ("http.proxy", "http://me:pw123@proxy:80", ["pw123"]),
         ("nested", {"inner.token": "pw123"}, ["pw123"]),
         ("hosts", ["http://a:pw123@b", "http://c"], ["pw123"]),
+        ("spark.remote", "sc://host:15002/;user_id=me;token=pw123;use_ssl=true", ["pw123"]),
+        ("spark.driver.extraJavaOptions", "-Xmx1g -Dssl.keyStorePassword='pw 123' -Da=b", ["pw 123"]),
         ("sasl.password", "${env:PASSWORD}", []),
         ("connection.url", "jdbc:postgresql://me:${env:PW}@db/x", []),
         ("topics", "password", []),

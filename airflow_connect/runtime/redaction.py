@@ -1,9 +1,4 @@
-"""Secrets of a configuration: which values they are, and how to keep them out of logs and rendered fields.
-
-Airflow masks by key name, and its list misses Kafka's: `sasl.jaas.config`, `ssl.keystore.key`,
-`basic.auth.user.info`, a password inside a URL. So the values themselves are found here and given to
-Airflow's masker.
-"""
+"""Secrets of a configuration: which values they are, and how to keep them out of logs and error messages."""
 
 from __future__ import annotations
 
@@ -16,6 +11,9 @@ from airflow_connect.api.config_values import HIDDEN, is_secret_name
 
 _URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
 _JAAS_VALUE = re.compile(r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE)
+_PARAMETER = re.compile(r"[;?&]([\w.-]+)=([^;&\s]+)")
+"""Parameters of a URL: Spark Connect takes its token as one."""
+_JAVA_OPTION = re.compile(r"""-D([\w.-]+)=("[^"]*"|'[^']*'|\S+)""")
 _REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
 # A shorter mask would tear holes into every line of a log. Airflow's own limit is the same.
 MIN_SECRET_LENGTH = 5
@@ -44,7 +42,9 @@ def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
         if (key in names or is_secret_name(key)) and _REFERENCE.fullmatch(value) is None:
             yield value
             yield from (part for groups in _JAAS_VALUE.findall(value) for part in groups if part)
-        yield from (found for found in _URL_PASSWORD.findall(value) if _REFERENCE.fullmatch(found) is None)
+        named = [*_PARAMETER.findall(value), *_JAVA_OPTION.findall(value)]
+        inside = [*_URL_PASSWORD.findall(value), *(text for name, text in named if is_secret_name(name))]
+        yield from (text.strip("\"'") for text in inside if _REFERENCE.fullmatch(text) is None)
 
 
 class Redactor:
@@ -66,12 +66,3 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
-
-
-def mask_in_airflow(secrets: Iterable[str]) -> None:
-    """Have Airflow hide these values in logs, rendered fields and XCom views of this task."""
-    from airflow.sdk.log import mask_secret
-
-    for secret in secrets:
-        if len(secret) >= MIN_SECRET_LENGTH:  # of a shorter one Airflow would only write that it is too short
-            mask_secret(secret)

@@ -1,0 +1,20 @@
+"""Hand the secrets of a run to Airflow's masker.
+
+Airflow masks by key name, and its list misses Kafka's: `sasl.jaas.config`, `ssl.keystore.key`,
+`basic.auth.user.info`, a password inside a URL. So it is given the values themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_connect.runtime.redaction import MIN_SECRET_LENGTH
+
+
+def mask_in_airflow(secrets: Iterable[str]) -> None:
+    """Have Airflow hide these values in logs, rendered fields and XCom views of this task."""
+    from airflow.sdk.log import mask_secret
+
+    for secret in secrets:
+        if len(secret) >= MIN_SECRET_LENGTH:  # of a shorter one Airflow would only write that it is too short
+            mask_secret(secret)
