@@ -199,6 +199,12 @@ class TaskFailedError(ConnectError):
     retriable = True
 
 
+class InternalError(ConnectError):
+    """This package has a defect. Running again fails in the same way; please report it with its traceback."""
+
+    code = "internal.error"
+
+
 def is_retriable(error: BaseException) -> bool:
     """Whether the same run, started again, may succeed.
 

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar
 
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.driver.process_tree import end_processes, own_token
+from airflow_connect.runtime.driver.process_tree import end_processes, own_token, told_unended
 
 STOP_GRACE_S = 3.0
 T = TypeVar("T")
@@ -69,7 +69,9 @@ def _end(number: int, token: str, stopping: threading.Event, thread: threading.T
     if driver is not None:
         driver.request_stop()
     thread.join(STOP_GRACE_S)
-    end_processes(token, grace_s=0, spare=[os.getpid()])
+    left = end_processes(token, grace_s=0, spare=[os.getpid()])
+    if left:
+        print(told_unended(left), file=sys.stderr, flush=True)
     terminal.note("\nInterrupted. What was committed stays; the next run goes on behind it.")
     terminal.out.flush()
     # The thread may still be inside C code: nothing may follow, not even a commit.

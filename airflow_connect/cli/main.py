@@ -13,7 +13,7 @@ from airflow_connect import __version__
 from airflow_connect.api.errors import ConnectError
 from airflow_connect.cli.commands import dlq, plan, standalone, validate
 from airflow_connect.cli.demo import command as demo
-from airflow_connect.cli.outcome import Outcome, defect, failed
+from airflow_connect.cli.outcome import Outcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.terminal import Terminal
 
@@ -43,8 +43,7 @@ def execute(arguments: Namespace, terminal: Terminal) -> int:
             terminal.note(traceback.format_exc())
         outcome = failed(error)
     except Exception as error:  # noqa: BLE001 (the last resort of a program: a defect still gets its envelope)
-        terminal.note(traceback.format_exc())
-        outcome = failed(defect(error))
+        outcome = failed(terminal.defect(error))
     show(arguments.command.NAME, outcome, terminal)
     return outcome.exit_code
 

@@ -44,15 +44,6 @@ def failed(error: ConnectError) -> Outcome:
     return Outcome(error.message, errors=[error.to_json()], exit_code=error.exit_code)
 
 
-def defect(error: Exception) -> ConnectError:
-    """An exception that nobody planned for, as an error of ours."""
-    return ConnectError(
-        f"This is a defect of airflow-connect: {type(error).__name__}.",
-        code="connect.defect",
-        suggestion="Please report it with the lines above.",
-    )
-
-
 def exit_code_of(error: Mapping[str, Any] | None) -> int:
     """Exit code of a failure in its JSON form."""
     if error is None:

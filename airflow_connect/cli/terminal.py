@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 from airflow_connect.api.config_references import ResolvedReferences
+from airflow_connect.api.errors import InternalError
 from airflow_connect.cli.private_streams import NoiseFilter
+from airflow_connect.runtime.internal_errors import internal_error, traceback_of
 from airflow_connect.runtime.presentation import error_lines
+from airflow_connect.runtime.redaction import Redactor
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "⚠": "!", "→": ">", "━": "=", "╸": "-", "·": ".", "…": "."})
@@ -39,13 +42,27 @@ class Terminal:
         self.as_json = as_json
         self.verbose = verbose
         self._noise = noise
-        self._hidden = ResolvedReferences()
+        self._references = ResolvedReferences()
+        self._secrets: frozenset[str] = frozenset()
+        self._redact = Redactor(())
 
-    def hide(self, references: Mapping[str, str]) -> None:
-        """From now on show references to config providers instead of the values that they stand for."""
-        self._hidden = ResolvedReferences({**self._hidden.values, **references})
-        if self._noise is not None and references:
-            self._noise.start(self._hidden.hide)
+    def hide(self, references: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+        """From now on show references to config providers instead of the values that they stand for.
+
+        Args:
+            references: what they stand for.
+            secrets: values of configurations, which are hidden as well.
+        """
+        self._references = ResolvedReferences({**self._references.values, **references})
+        self._secrets = self._secrets.union(secrets)
+        self._redact = Redactor(self._secrets, self._references)
+        if self._noise is not None and (references or self._secrets):
+            self._noise.start(self._redact)
+
+    def defect(self, error: Exception) -> InternalError:
+        """Print the traceback of an exception that nobody planned for; return the error to report."""
+        self.note(traceback_of(error, self._redact))
+        return internal_error(error, self._redact)
 
     @property
     def is_live(self) -> bool:
@@ -106,7 +123,7 @@ class Terminal:
     def _write(self, stream: TextIO, text: str) -> None:
         if stream is self.err:
             # Results are made of names and counts; among their words a value would be replaced by chance only.
-            text = self._hidden.hide(text)
+            text = self._redact(text)
         encoding = stream.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)

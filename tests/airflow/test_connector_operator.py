@@ -151,7 +151,13 @@ def test_unknown_key_of_the_conf_is_refused_with_the_nearest(
 
 @pytest.mark.parametrize(
     ("fake", "outcome"),
-    [("config", ("failed", 1)), ("fenced", ("failed", 1)), ("away", ("failed", 3)), ("crash", ("failed", 3))],
+    [
+        ("config", ("failed", 1)),
+        ("fenced", ("failed", 1)),
+        ("defect", ("failed", 1)),
+        ("away", ("failed", 3)),
+        ("crash", ("failed", 3)),
+    ],
 )
 def test_only_retriable_errors_are_retried(dag_of: Callable[..., Any], fake: str, outcome: tuple[str, int]) -> None:
     assert tries(dag_of({"fake": fake}, retries=2).test(logical_date=None)) == outcome

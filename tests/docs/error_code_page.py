@@ -32,6 +32,7 @@ AREAS = {
     "group": "The consumer group",
     "hdfs": "HDFS",
     "hive": "Hive tables",
+    "internal": "Internal errors",
     "java": "Java",
     "kafka": "Kafka",
     "layout": "Names of directories and objects",
@@ -46,8 +47,9 @@ AREAS = {
     "s3": "S3",
     "server": "A server was away",
     "source": "Sources",
+    "spark": "Settings of the Spark session",
     "state": "State in Kafka",
-    "task": "Spark",
+    "task": "Tasks on Spark",
     "transaction": "Transactions",
 }
 HEAD = """# Error codes

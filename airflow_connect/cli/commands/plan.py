@@ -15,6 +15,7 @@ from airflow_connect.cli.outcome import Outcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.presentation import plan_table, plural
+from airflow_connect.runtime.redaction import secret_values
 
 NAME = "plan"
 HELP = "show what a run would copy now; writes nothing"
@@ -65,7 +66,7 @@ def _plan_one(
     try:
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
-        terminal.hide(spec.references)
+        terminal.hide(spec.references, secret_values(spec.connector, spec.worker))
         return plan_connector(spec), None
     except ConnectError as error:
         return None, {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}

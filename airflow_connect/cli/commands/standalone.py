@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,11 +12,12 @@ from airflow_connect.api.run import RunReport
 from airflow_connect.cli.inputs import add_files, label_of, spark_settings, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
-from airflow_connect.cli.outcome import Outcome, defect, exit_code_of
+from airflow_connect.cli.outcome import Outcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.connectors.file.config import is_line_output
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.presentation import format_count, plural, report_line
+from airflow_connect.runtime.redaction import secret_values
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.engine.spark import SparkEngine
@@ -97,7 +97,7 @@ def _run_one(
     try:
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
-        terminal.hide(spec.references)
+        terminal.hide(spec.references, secret_values(spec.connector, spec.worker))
         _give_lines_to_stdout(connector, terminal)
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)
@@ -105,8 +105,7 @@ def _run_one(
     except ConnectError as failure:
         error = failure.to_json()
     except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
-        terminal.note(traceback.format_exc())
-        error = defect(failure).to_json()
+        error = terminal.defect(failure).to_json()
     if error is not None:
         error = {**error, "message": f"{label_of(path, connector)}: {error['message']}"}
     return report, error

@@ -19,12 +19,12 @@ import select
 import signal
 import sys
 import threading
-import traceback
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.run import RunReport
-from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes
+from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes, told_unended
 from airflow_connect.runtime.spec import RunSpec
 
 PARENT_CHECK_S = 0.5
@@ -37,15 +37,21 @@ class Terminated(BaseException):
 
 
 class EventPipe:
-    """The real stdout as an observer: one event, one line; safe from several threads."""
+    """The real stdout as an observer: one event, one line; safe from several threads.
+
+    Attributes:
+        is_ended: whether the event `end`, with the report, is written.
+    """
 
     def __init__(self, fd: int) -> None:
         """Write to the descriptor `fd`."""
         self._out = os.fdopen(fd, "wb", buffering=0)
         self._lock = threading.Lock()
+        self.is_ended = False
 
     def __call__(self, event: Mapping[str, Any]) -> None:
         """Write one event. A closed pipe is not an error here: the watch over the parent ends the process."""
+        self.is_ended = self.is_ended or event["event"] == "end"
         rest = memoryview(json.dumps(event, default=str).encode() + b"\n")
         with self._lock:
             try:
@@ -74,13 +80,36 @@ def main() -> int:
 
 def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
     # Imported here so that the parent is watched and signals are obeyed from the first millisecond.
+    started_ms = time.time_ns() // 1_000_000
     from airflow_connect.runtime.driver.run import run_connector
 
     try:
         outcome.append(run_connector(spec, observer))
-    except BaseException:  # noqa: BLE001 (nobody above: this thread would die without a word of use)
-        # run_connector reports failures; what arrives here is a defect. The parent shows the end of this log.
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 (nobody above: this thread would die without a word of use)
+        # run_connector reports failures; what arrives here is a defect, or something that overtook the whole process.
+        _report_unexpected(spec, observer, outcome, error, started_ms)
+
+
+def _report_unexpected(
+    spec: RunSpec, observer: EventPipe, outcome: list[RunReport], error: BaseException, started_ms: int
+) -> None:
+    """Log the traceback without secrets; report a defect, so that nobody repeats it.
+
+    Of anything else the parent learns by the exit code, and shows the end of this log: a retry may help.
+    """
+    from airflow_connect.api.config_references import ResolvedReferences
+    from airflow_connect.runtime.driver.reporting import failed
+    from airflow_connect.runtime.internal_errors import internal_error, is_defect, traceback_of
+    from airflow_connect.runtime.redaction import Redactor, secret_values
+
+    redact = Redactor(secret_values(spec.connector, spec.worker, spec.aws), ResolvedReferences(spec.references))
+    print(traceback_of(error, redact), file=sys.stderr, flush=True)
+    if not is_defect(error) or observer.is_ended:
+        return
+    name = str(spec.connector.get("name") or "")
+    report = failed(name, spec.run_id, started_ms, internal_error(error, redact), {})
+    outcome.append(report)
+    observer({"event": "end", "report": report.to_json()})
 
 
 def _stop(worker: threading.Thread) -> int:
@@ -138,7 +167,9 @@ def _watch_parent(life_line: int, parent: int) -> None:
 
 
 def _end_children() -> None:
-    end_processes(os.environ[TOKEN_ENV], grace_s=0, spare=[os.getpid()])
+    left = end_processes(os.environ[TOKEN_ENV], grace_s=0, spare=[os.getpid()])
+    if left:
+        print(told_unended(left), file=sys.stderr, flush=True)
 
 
 def _raise_terminated(number: int, frame: object) -> None:

@@ -26,7 +26,13 @@ from queue import SimpleQueue
 from typing import Any
 
 from airflow_connect.api.run import RunReport
-from airflow_connect.runtime.driver.process_tree import POLL_S, TOKEN_ENV, end_processes, new_token
+from airflow_connect.runtime.driver.process_tree import (
+    POLL_S,
+    TOKEN_ENV,
+    end_processes,
+    new_token,
+    told_unended,
+)
 from airflow_connect.runtime.spec import RunSpec
 
 TAIL_LINES = 40
@@ -34,6 +40,8 @@ TAIL_LINES = 40
 STOP_GRACE_S = 2.5
 # A JVM removes its temporary folders while it ends. After a driver that was killed nobody waits that long.
 EXIT_GRACE_S, KILLED_GRACE_S = 5.0, 1.0
+LAST_LINES_S = 1.0
+"""For what the driver had written, where a process that cannot be ended keeps its output open."""
 
 
 class DriverProcess:
@@ -64,6 +72,7 @@ class DriverProcess:
         self._report: RunReport | None = None
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._exit_code: int | None = None
+        self._unended: list[int] = []
         self._process = subprocess.Popen(
             [sys.executable, "-m", "airflow_connect.runtime.driver"],
             stdin=subprocess.PIPE,
@@ -106,19 +115,22 @@ class DriverProcess:
             yield event
 
     def wait(self) -> RunReport | int:
-        """Wait until every process of the run is gone.
+        """Wait until every process of the run is gone. What cannot be ended is told in the log and not waited for.
 
         Returns:
             The report of the `end` event, or the exit code (negative: the signal) of a driver that ended
             without one.
         """
-        for thread in self._threads:
-            thread.join()
-        assert self._exit_code is not None
+        events, log, reaper = self._threads
+        while reaper.is_alive() and not self._unended:
+            reaper.join(POLL_S)
+        for thread in (events, log):
+            thread.join(LAST_LINES_S if self._unended else None)
+        exit_code = -signal.SIGKILL if self._exit_code is None else self._exit_code
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
-        return self._report if self._report is not None else self._exit_code
+        return self._report if self._report is not None else exit_code
 
     def kill(self) -> None:
         """End all processes of the run: SIGTERM, then SIGKILL. Nothing is committed after it returns."""
@@ -129,8 +141,10 @@ class DriverProcess:
             self._await_exit(STOP_GRACE_S)
         if self.is_running:
             self._signal_group(signal.SIGKILL)
-        end_processes(self.token, grace_s=0)
+        left = end_processes(self.token, grace_s=0)
         self._await_exit(STOP_GRACE_S)
+        if self.is_running:
+            self._give_up(left or [self.pid])
 
     def _await_exit(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -164,14 +178,25 @@ class DriverProcess:
         assert self._process.stderr is not None
         with self._process.stderr as stderr:
             for raw in stderr:
-                line = raw.decode("utf-8", "replace").rstrip()
-                self._tail.append(line)
-                if self._on_log is not None:
-                    self._on_log(line)
+                self._take_line(raw.decode("utf-8", "replace").rstrip())
+
+    def _take_line(self, line: str) -> None:
+        self._tail.append(line)
+        if self._on_log is not None:
+            self._on_log(line)
 
     def _reap(self) -> None:
         exit_code = self._exit_code = self._process.wait()
-        end_processes(self.token, EXIT_GRACE_S if exit_code >= 0 else KILLED_GRACE_S)
+        left = end_processes(self.token, EXIT_GRACE_S if exit_code >= 0 else KILLED_GRACE_S)
+        if left:
+            self._threads[0].join(LAST_LINES_S)  # Its pipe may stay open; the driver's own events are all in it.
+            self._give_up(left)
+
+    def _give_up(self, pids: list[int]) -> None:
+        """Say which processes stay, and let nobody wait for what they hold open."""
+        self._unended = pids
+        self._take_line(told_unended(pids))
+        self._events.put(None)
 
 
 def _environment(token: str, extra: Mapping[str, str]) -> dict[str, str]:

@@ -23,6 +23,9 @@ from pathlib import Path
 
 TOKEN_ENV = "AIRFLOW_CONNECT_RUN_TOKEN"
 POLL_S = 0.02
+UNENDED_S = 1.5
+"""How long after SIGKILL a process is waited for. One that runs is gone in milliseconds. Airflow follows its SIGTERM
+by SIGKILL after five seconds."""
 
 
 def new_token() -> str:
@@ -53,23 +56,56 @@ def processes_of(token: str) -> list[int]:
     return [pid for pid in _pids() if any(e == wanted or e.startswith(below) for e in _environment(pid))]
 
 
-def end_processes(token: str, grace_s: float, spare: Iterable[int] = ()) -> None:
+def end_processes(token: str, grace_s: float, spare: Iterable[int] = ()) -> list[int]:
     """SIGKILL the processes of a run that did not end by themselves in time, until none is left.
+
+    A process that the kernel does not let go (state D, waiting for a disk or a network file system) is given up after
+    `UNENDED_S`. It has its signal by then and runs no further instruction of its program.
 
     Args:
         token: the run's token.
         grace_s: seconds; 0 kills at once.
         spare: pids that are left alone.
+
+    Returns:
+        Pids that are still there.
     """
     spared = set(spare)
     deadline = time.monotonic() + grace_s
     while left := [pid for pid in processes_of(token) if pid not in spared]:
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline + UNENDED_S:
+            return left
+        if now >= deadline:
             for pid in left:
-                # Gone since the scan: that is what was wanted.
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _end(pid)
         time.sleep(POLL_S)
+    return []
+
+
+def _end(pid: int) -> None:
+    # Gone since the scan: that is what was wanted. One of another user is told of as not ended.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def told_unended(pids: Iterable[int]) -> str:
+    """A sentence about processes that `end_processes` could not end: pid, name and state of each."""
+    named = ", ".join(f"{pid} ({_name_and_state(pid)})" for pid in pids)
+    return (
+        f"Processes of this run could not be ended: {named}. They were sent SIGKILL and can commit nothing; the kernel "
+        "removes them when the disk or network file system that they wait for answers."
+    )
+
+
+def _name_and_state(pid: int) -> str:
+    """Such as `java, state D`. Source: proc_pid_stat(5)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return "gone by now"
+    before, _, after = stat.rpartition(")")
+    return f"{before.partition('(')[2]}, state {after.split()[0]}"
 
 
 def _pids() -> list[int]:

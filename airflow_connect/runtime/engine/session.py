@@ -86,6 +86,7 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
     merged = {**_DEFAULTS, **(_LOCAL_DEFAULTS if master.startswith("local") else {}), **settings}
     merged[MASTER] = _with_retries(master)
     os.environ["JAVA_HOME"] = java_home()
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # pyspark sets it for Spark Connect, and leaves it there.
     if needs_spark_submit(settings, spark_home()):
         # spark-submit has prepared the settings of the JVM; giving them once more would undo that.
         gateway, own = start_submitted(merged), {}

@@ -1,7 +1,8 @@
 """The function that runs inside a Spark task, and how its report or its error comes back.
 
 A report is a row. So is an error that another attempt would only meet again (a record that cannot be converted, a wrong
-configuration): raising it would make Spark repeat the copy up to the bad record three times more. Other errors are
+configuration), and an internal error: raising it would make Spark repeat the copy up to the bad record three times
+more. Other errors are
 raised, so that Spark gives the task its next attempt; the last one comes back inside the text of Spark's own error.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import struct
 import zlib
@@ -17,12 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.errors import ConnectError, TaskFailedError
 from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.runtime.internal_errors import internal_error, is_own_defect, traceback_of
 from airflow_connect.runtime.other_tasks import OtherTasksError
+from airflow_connect.runtime.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.runtime.settings import TaskSettings
+
+log = logging.getLogger(__name__)
 
 ROW_SCHEMA = "result binary"
 _MARK = "airflow-connect-error:"
@@ -58,6 +64,9 @@ def reports_of(rows: Iterable[bytes]) -> list[TaskReport]:
         ConnectError: the first error with which a task failed; its cause is `OtherTasksError`.
     """
     results = [_unpack(row) for row in rows]
+    for result in results:
+        if "traceback" in result:
+            log.error("A task failed with an internal error:\n%s", result["traceback"])
     reports = [TaskReport.from_json(result["report"]) for result in results if "error" not in result]
     for result in results:
         if "error" in result:
@@ -81,6 +90,11 @@ def _result_of(settings: TaskSettings, plan: TaskPlan, attempt: int) -> dict[str
             # Without the chain of causes: Spark Connect cuts long texts, and the mark stands at the end.
             raise RuntimeError(_marked(error)) from None
         return {"error": error.to_json()}
+    except Exception as error:
+        if not is_own_defect(error):
+            raise
+        redact = Redactor(secret_values(settings.connector, settings.worker, settings.aws))
+        return {"error": internal_error(error, redact).to_json(), "traceback": traceback_of(error, redact)}
 
 
 def _row(result: dict[str, Any]) -> pa.RecordBatch:

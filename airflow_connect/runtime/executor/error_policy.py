@@ -23,6 +23,7 @@ from airflow_connect.api.record import (
 from airflow_connect.runtime.dead_letter_codec import to_text
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
+from airflow_connect.runtime.internal_errors import is_own_defect
 from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
@@ -193,8 +194,10 @@ class ErrorPolicy:
         ]
 
 
-def put_failed(where: str, error: Exception) -> TaskFailedError:
+def put_failed(where: str, error: Exception) -> Exception:
     """The error for a sink, or a class of somebody else inside it, that raised what is not an error of ours.
+
+    A defect in which no class of somebody else had a part stays as it is: it is reported as an internal error.
 
     Not tolerable, as in Connect: nobody knows whether the record was written. Another attempt starts from scratch.
 
@@ -202,6 +205,9 @@ def put_failed(where: str, error: Exception) -> TaskFailedError:
         where: topic-partition@offset of the record.
         error: what was raised.
     """
+    if is_own_defect(error):
+        error.add_note(f"while the record at {where} was written")
+        return error
     return TaskFailedError(
         f"Writing the record at {where} failed with {words_for(error)}.",
         code="task.put_failed",

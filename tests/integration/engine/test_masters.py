@@ -52,41 +52,44 @@ def in_jvm(opened: OpenSession, name: str) -> str:
     return str(opened.session.sparkContext._jvm.java.lang.System.getProperty(name))
 
 
-@pytest.mark.parametrize(
-    ("more", "programs"),
-    [
-        ({}, {"java"}),
-        ({"spark.driver.extraClassPath": "/nowhere/extra.jar"}, {"java", "spark-submit"}),
-    ],
-    ids=["direct", "spark-submit"],
-)
-def test_local_session_has_every_setting_and_shows_none(spark, more, programs):
-    opened = open_session({"spark.master": "local[1]", **SETTINGS, **more})
+def test_local_session_has_every_setting_and_shows_none(spark):
+    opened = open_session({"spark.master": "local[1]", **SETTINGS})
     try:
         told = running()
         assert opened.session.conf.get("spark.hadoop.fs.s3a.secret.key") == SECRET
         assert (in_jvm(opened, "store.password"), in_jvm(opened, "words")) == (PASSWORD, "two words")
-        assert ("/nowhere/extra.jar" in in_jvm(opened, "java.class.path")) == bool(more)
         assert opened.session.range(3).count() == 3
     finally:
         opened.stop()
 
-    assert set(spark.started()) == programs
+    assert set(spark.started()) == {"java"}
     assert_hidden(spark.seen(), told)
     assert descendants_of(os.getpid()) == set()
 
 
-def test_defaults_file_of_spark_is_obeyed_and_the_workers_settings_win(spark, tmp_path, monkeypatch):
+def test_setting_that_only_spark_submit_applies_is_applied_and_others_are_not_shown(spark, tmp_path, monkeypatch):
     folder = tmp_path / "conf"
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text("spark.speculation true\nspark.executor.memory 3g\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
-    opened = open_session({"spark.master": "local[1]", **SETTINGS})
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # as pyspark leaves it after a session of Spark Connect
+    extra = {"spark.driver.extraClassPath": "/nowhere/extra.jar"}
+    opened = open_session({"spark.master": "local[1]", **SETTINGS, **extra})
     try:
+        told = running()
+        assert opened.session.conf.get("spark.hadoop.fs.s3a.secret.key") == SECRET
+        assert (in_jvm(opened, "store.password"), in_jvm(opened, "words")) == (PASSWORD, "two words")
+        assert "/nowhere/extra.jar" in in_jvm(opened, "java.class.path")
+        # The worker's settings win over the defaults file of Spark.
         found = [opened.session.conf.get(name) for name in ("spark.speculation", "spark.executor.memory")]
+        assert found == ["true", "512m"]
+        assert opened.session.range(3).count() == 3
     finally:
         opened.stop()
-    assert found == ["true", "512m"]
+
+    assert set(spark.started()) == {"java", "spark-submit"}
+    assert_hidden(spark.seen(), told)
+    assert descendants_of(os.getpid()) == set()
 
 
 def test_kubernetes_gets_pods_without_secrets_and_shows_none(spark, tmp_path, monkeypatch):
@@ -158,7 +161,7 @@ def test_spark_submit_that_fails_is_a_sentence(spark):
 
 
 def test_connect_url_that_is_malformed_is_refused_without_its_token(spark, monkeypatch):
-    monkeypatch.delenv("SPARK_CONNECT_MODE_ENABLED", raising=False)
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # So that it is gone after the test: pyspark sets it.
     remote = "sc://127.0.0.1:1/path/;token=hunter2-of-the-url"
     with SparkEngine({"spark.remote": remote}) as engine, pytest.raises(TaskFailedError) as refusal:
         engine._get_session()

@@ -119,7 +119,16 @@ def _crash(spec: Any, observer: Any) -> RunReport:
 
 
 def _defect(spec: Any, observer: Any) -> RunReport:
-    raise AssertionError("a defect of ours")
+    raise AssertionError(f"a defect of ours near {spec.connector.get('sasl.password', 'nothing')}")
+
+
+def _trouble(spec: Any, observer: Any) -> RunReport:
+    raise ConnectionResetError("gone")
+
+
+def _late_defect(spec: Any, observer: Any) -> RunReport:
+    observer({"event": "end", "report": _report(spec).to_json()})
+    raise TypeError("too late")
 
 
 def _report(spec: Any, **fields: Any) -> RunReport:
@@ -140,4 +149,6 @@ _REPORTS = {
     "hang": _hang,
     "crash": _crash,
     "defect": _defect,
+    "trouble": _trouble,
+    "late defect": _late_defect,
 }

@@ -170,11 +170,13 @@ def test_validate_describes_a_class_as_json_schema(cli: Cli) -> None:
 
 
 def test_defect_is_reported_with_its_traceback_and_an_envelope(cli: Cli, worker: Path, connector: Connector) -> None:
-    done = cli("standalone", "--json", worker, connector("orders", fake="defect"), connector("next"))
+    broken = connector("orders", fake="defect", **{"sasl.password": "hunter2-of-the-test"})
+    done = cli("standalone", "--json", worker, broken, connector("next"))
     assert done.exit_code == 1
-    assert done.envelope["error"]["code"] == "connect.defect"
+    assert done.envelope["error"]["code"] == "internal.error"
     assert done.envelope["result"]["connectors"][1]["report"]["status"] == "done"
-    assert "AssertionError: a defect of ours" in done.err
+    assert "AssertionError: a defect of ours near [hidden]" in done.err
+    assert "hunter2" not in done.out + done.err
 
 
 def test_own_error_shows_no_traceback(cli: Cli, worker: Path, connector: Connector) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.run import RunReport
+from airflow_connect.runtime.driver import process, process_tree
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
 from airflow_connect.runtime.spec import RunSpec
@@ -115,11 +116,70 @@ def test_crash_returns_the_exit_code_and_keeps_the_end_of_the_log() -> None:
     assert driver.log_tail.endswith("OutOfMemoryError: Java heap space")
 
 
-def test_defect_in_the_run_leaves_its_traceback_in_the_log() -> None:
-    with start({"fake": "defect"}) as driver:
-        list(driver.events())
+def test_defect_in_the_run_is_reported_as_an_internal_error_with_its_traceback_in_the_log() -> None:
+    connector = {"name": "c", "fake": "defect", "sasl.password": "hunter2-of-the-test"}
+    with start(connector) as driver:
+        ended = list(driver.events())[-1]["event"]
+        report = driver.wait()
+    assert isinstance(report, RunReport) and report.error is not None
+    assert (ended, report.status, report.error["code"]) == ("end", "failed", "internal.error")
+    assert report.error["retriable"] is False
+    message = "Internal error, please report it: AssertionError: a defect of ours near [hidden]."
+    assert report.error["message"] == message
+    assert "AssertionError: a defect of ours near [hidden]" in driver.log_tail
+    assert "Traceback (most recent call last)" in driver.log_tail
+
+
+def test_trouble_that_is_no_defect_stays_a_driver_that_died() -> None:
+    with start({"fake": "trouble"}) as driver:
+        assert [event["event"] for event in driver.events()] == ["start"]
         assert driver.wait() == 1
-    assert "AssertionError: a defect of ours" in driver.log_tail
+    assert "ConnectionResetError: gone" in driver.log_tail
+
+
+def test_defect_after_the_end_does_not_change_the_report() -> None:
+    with start({"fake": "late defect"}) as driver:
+        assert [event["event"] for event in driver.events()].count("end") == 1
+        report = driver.wait()
+    assert isinstance(report, RunReport) and report.status == "done"
+    assert "TypeError: too late" in driver.log_tail
+
+
+def test_process_that_cannot_be_ended_is_named_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel keeps a process in state D whatever signal it has. Here the signal does not arrive."""
+    driver, pids = start_hanging(tmp_path)
+    children = [pid for pid in pids if pid != driver.pid]
+    with monkeypatch.context() as patch:
+        patch.setattr(process_tree, "_end", lambda pid: None)
+        os.kill(driver.pid, signal.SIGKILL)
+        list(driver.events())
+        assert driver.wait() == -signal.SIGKILL
+    left = [pid for pid in children if is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left
+    assert "could not be ended" in driver.log_tail
+    assert all(f"{pid} (python" in driver.log_tail for pid in left)
+
+
+def test_driver_that_cannot_be_ended_is_named_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, pids = start_hanging(tmp_path, deaf=True)
+    with monkeypatch.context() as patch:
+        for where, name in ((process, "STOP_GRACE_S"), (process_tree, "UNENDED_S")):
+            patch.setattr(where, name, 0.1)
+        patch.setattr(process_tree, "_end", lambda pid: None)
+        patch.setattr(driver, "_signal_group", lambda number: None)
+        driver.kill()
+        list(driver.events())
+        assert driver.wait() == -signal.SIGKILL
+    assert is_alive(driver.pid)
+    assert f"{driver.pid} (python" in driver.log_tail
+    driver.kill()
+    assert [pid for pid in pids if is_alive(pid)] == []
 
 
 def test_kill_asks_the_run_to_stop_and_leaves_no_process(tmp_path: Path) -> None:

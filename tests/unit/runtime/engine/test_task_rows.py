@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import errors
-from airflow_connect.api.errors import ConnectError, DataError, StagedFileLostError, TaskFailedError, UnavailableError
+from airflow_connect.api.errors import (
+    ConnectError,
+    DataError,
+    InternalError,
+    StagedFileLostError,
+    TaskFailedError,
+    UnavailableError,
+)
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan, TaskReport
 from airflow_connect.runtime.engine.task_rows import error_of, reports_of, task_function
@@ -84,7 +94,27 @@ def test_passing_error_is_raised_with_its_parts_and_without_its_causes(monkeypat
     assert found.to_json() == given_error.to_json()
 
 
-def test_defect_is_raised_as_it_is(monkeypatch):
+class HashableDict(dict):
+    """A key that a dictionary can look for, and not find."""
+
+    def __hash__(self):
+        return 0
+
+
+def test_own_defect_is_a_row_and_its_traceback_is_logged_by_the_driver(monkeypatch, caplog):
+    # A function in C leaves no frame of the test in the traceback.
+    monkeypatch.setattr(executor, "load_connector_config", operator.getitem)
+    settings = replace(SETTINGS, worker=HashableDict({"sasl.password": "hunter2-of-the-test"}))
+    (row,) = task_function(settings, plans(1))(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
+
+    with pytest.raises(InternalError, match=r"Internal error, please report it: KeyError: ") as caught:
+        reports_of([row.column(0)[0].as_py()])
+    assert not caught.value.retriable
+    assert "Traceback (most recent call last)" in caplog.text
+    assert "hunter2" not in caplog.text + str(caught.value)
+
+
+def test_defect_of_somebody_else_is_raised_as_it_is(monkeypatch):
     with pytest.raises(ZeroDivisionError, match="defect"):
         run_rows(monkeypatch, failing(ZeroDivisionError("defect")), plans(1), [[0]])
 

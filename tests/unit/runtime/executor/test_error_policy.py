@@ -3,6 +3,8 @@
 import base64
 import json
 import logging
+import socket
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from airflow_connect.api.errors import (
     TooManyErrorsError,
     UnavailableError,
 )
+from airflow_connect.api.properties_file import parse_properties
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, KafkaRecord
 from airflow_connect.runtime.executor.error_policy import (
     SINK_TASK,
@@ -25,6 +28,7 @@ from airflow_connect.runtime.executor.error_policy import (
     VALUE_CONVERTER,
     ErrorPolicy,
     Failure,
+    put_failed,
 )
 
 RECORDED = [
@@ -235,3 +239,25 @@ def test_log_line_has_the_words_of_connect_and_no_content(caplog, enabled, detai
 
     assert [r.getMessage() for r in caplog.records] == expected
     assert "secret content" not in caplog.text
+
+
+def raised_by(work):
+    """What `work` raises, as code of ours that called it would see it: without the frames of this test."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (each test looks at it)
+        work()
+    return caught.value.with_traceback(caught.value.__traceback__.tb_next)
+
+
+def test_defect_of_ours_in_put_stays_what_it_is_and_one_of_a_plugin_is_told_with_the_record():
+    ours = raised_by(partial(parse_properties, None))
+    assert put_failed("t-0@7", ours) is ours
+    assert ours.__notes__ == ["while the record at t-0@7 was written"]
+
+    theirs = put_failed("t-0@7", raised_by(lambda: {}["region"]))
+    assert theirs.code == "task.put_failed"
+    assert theirs.message == "Writing the record at t-0@7 failed with KeyError: 'region'."
+
+
+def test_broken_connection_inside_our_code_is_no_defect():
+    error = raised_by(partial(socket.create_connection, ("127.0.0.1", 1)))
+    assert put_failed("t-0@7", error).retriable
