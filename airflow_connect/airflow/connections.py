@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from airflow_connect.airflow.aws_connection import credentials_of
 from airflow_connect.api.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ BOOTSTRAP_SERVERS = "bootstrap.servers"
 SPARK_MASTER, SPARK_REMOTE = "spark.master", "spark.remote"
 SPARK_CONNECT_PORT = 15002
 
+LOGIN_CALLBACK = "oauth_cb"
 # What a `kafka` connection says for the consumers of other operators. Here `group.id` is the worker's own
-# name, offsets are committed by the run, and callbacks are dotted names that only the Kafka provider
-# resolves.
+# name, offsets are committed by the run, and callbacks that only watch a client are dotted names that the Kafka
+# provider resolves in the process of its own operators.
 NOT_FOR_WORKERS = frozenset(
     {
         "group.id",
@@ -33,7 +35,6 @@ NOT_FOR_WORKERS = frozenset(
         "stats_cb",
         "throttle_cb",
         "on_commit",
-        "oauth_cb",
         "on_delivery",
         "logger",
     }
@@ -43,16 +44,6 @@ _SPARK_EXTRAS = {
     "namespace": "spark.kubernetes.namespace",
     "principal": "spark.kerberos.principal",
 }
-_AWS_EXTRAS = {
-    "aws_access_key_id": "access_key_id",
-    "aws_secret_access_key": "secret_access_key",
-    "aws_session_token": "session_token",
-    "region_name": "region",
-    "endpoint_url": "endpoint_url",
-    "role_arn": "role_arn",
-    "external_id": "external_id",
-}
-
 GetConnection = Callable[[str], "Connection"]
 
 
@@ -88,34 +79,36 @@ def worker_with_kafka(
     worker does not name its brokers, since Airflow creates a `kafka_default` that points nowhere.
 
     Raises:
-        ConfigError: the connection is missing, or its extra is not an object.
+        ConfigError: the connection is missing, its extra is not an object, or it logs in with a callback.
     """
     if conn_id is None or (conn_id == DEFAULT_KAFKA_CONN_ID and worker.get(BOOTSTRAP_SERVERS)):
         return dict(worker)
     extra = extra_of(get(conn_id))
+    if extra.get(LOGIN_CALLBACK):
+        raise ConfigError(
+            f"Connection {conn_id!r} gets its token from the function {extra[LOGIN_CALLBACK]!r} (oauth_cb), which the "
+            "driver and the executors cannot call.",
+            code="airflow.oauth_callback",
+            config_path=LOGIN_CALLBACK,
+            suggestion="Let the clients fetch the token: replace oauth_cb by sasl.oauthbearer.method=oidc with "
+            "sasl.oauthbearer.token.endpoint.url, sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret.",
+        )
     return {**worker, **{key: value for key, value in extra.items() if key not in NOT_FOR_WORKERS}}
 
 
 def aws_credentials(conn_id: str | None, get: GetConnection = get_connection) -> dict[str, str]:
-    """What `RunSpec.aws` wants of an `aws` connection: login and password are the keys.
+    """What `RunSpec.aws` wants of an `aws` connection; see `aws_connection.credentials_of`.
 
     Returns:
         {} without a connection: boto3's default chain is used then.
+
+    Raises:
+        ConnectError: there is no such connection, or it gives no credentials.
     """
     if conn_id is None:
         return {}
     connection = get(conn_id)
-    extra = extra_of(connection)
-    role_arguments = extra.get("assume_role_kwargs") or {}
-    s3 = (extra.get("service_config") or {}).get("s3") or {}
-    given = {
-        "access_key_id": connection.login,
-        "secret_access_key": connection.password,
-        "external_id": role_arguments.get("ExternalId"),
-        **{ours: extra.get(theirs) for theirs, ours in _AWS_EXTRAS.items() if extra.get(theirs)},
-        **({"endpoint_url": s3["endpoint_url"]} if s3.get("endpoint_url") else {}),
-    }
-    return {key: str(value) for key, value in given.items() if value}
+    return credentials_of(connection, extra_of(connection))
 
 
 def worker_with_spark(

@@ -63,6 +63,8 @@ def run_params(*, source: bool = False) -> dict[str, Param]:
 def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]) -> dict[str, Any]:
     """The limits that somebody chose for this DAG run.
 
+    A DAG run's conf is for all tasks of its DAG. Keys that are no misspelling of a limit belong to others.
+
     Args:
         params: the merged parameters of the task; Airflow has put the run's conf into them.
         conf: the conf of the DAG run, as it was sent. Airflow takes any key there without a word.
@@ -72,12 +74,13 @@ def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: 
         `run.*` keys with values, without those that were left empty.
 
     Raises:
-        ConfigError: a key of the conf that nobody declared, or a value that the form would refuse.
+        ConfigError: a key of the conf that nobody declared and that looks like a limit, or a value that the form
+            would refuse.
     """
     known = {*RUN_KEYS, *declared}
     for key in conf:
-        if key not in known:
-            raise _unknown_key(key, known)
+        if key not in known and (meant := nearest(key, RUN_KEYS)):
+            raise _misspelt_key(key, meant)
     chosen = {key: params[key] for key in RUN_KEYS if params.get(key) not in (None, "")}
     checks = run_params() if chosen else {}
     for key, value in chosen.items():
@@ -85,13 +88,12 @@ def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: 
     return chosen
 
 
-def _unknown_key(key: str, known: Iterable[str]) -> ConfigError:
-    hint = did_you_mean(nearest(key, known)) or f"Known here: {', '.join(sorted(known))}."
+def _misspelt_key(key: str, meant: Iterable[str]) -> ConfigError:
     return ConfigError(
         f"The conf of this DAG run has a key that no parameter is called: {key!r}.",
         code="airflow.conf_unknown",
         config_path=key,
-        suggestion=f"{hint} Declare it among the DAG's params if another task reads it.",
+        suggestion=f"{did_you_mean(meant)} Declare it among the DAG's params if another task reads it.",
     )
 
 

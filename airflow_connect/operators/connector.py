@@ -17,6 +17,7 @@ from airflow_connect.airflow.connections import (
     worker_with_kafka,
     worker_with_spark,
 )
+from airflow_connect.airflow.default_assets import default_assets, without_known
 from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
 from airflow_connect.airflow.run_params import chosen_limits, run_params
@@ -60,6 +61,9 @@ class ConnectorOperator(BaseOperator):
         complete_outlet: asset that gets an event for each directory of time that is complete (`complete.directories` or
             `complete.marker` of the connector); None: no events. A DAG with `schedule=[asset]` runs when an hour or a
             day is there.
+        add_assets: whether the topics and directories that the configuration names are added to `inlets` and
+            `outlets`, see `airflow.default_assets`. What you list there stays; a URI that you list under a name of your
+            own is not added again.
         kwargs: as for every operator. For each asset in `outlets` an event with counts and offsets is
             emitted.
 
@@ -86,11 +90,17 @@ class ConnectorOperator(BaseOperator):
         aws_conn_id: str | None = None,
         spark_conn_id: str | None = None,
         complete_outlet: Asset | None = None,
+        add_assets: bool = True,
         **kwargs: Any,
     ) -> None:
-        """Keep the arguments; nothing is read here, because this runs at every parse of the DAG file."""
+        """Keep the arguments; of files, only configurations are read here: this runs at every parse of the DAG file."""
         if complete_outlet is not None:
             kwargs["outlets"] = [*_listed(kwargs.get("outlets")), alias_of(complete_outlet)]
+        if add_assets:
+            inlets, outlets = default_assets(_read_now(config, config_file), _read_now(worker, None))
+            known = [*_listed(kwargs.get("outlets")), complete_outlet]
+            kwargs["inlets"] = [*_listed(kwargs.get("inlets")), *without_known(inlets, _listed(kwargs.get("inlets")))]
+            kwargs["outlets"] = [*_listed(kwargs.get("outlets")), *without_known(outlets, known)]
         super().__init__(**kwargs)
         if (config is None) == (config_file is None):
             which = "neither" if config is None else "both"
@@ -106,6 +116,7 @@ class ConnectorOperator(BaseOperator):
         self.aws_conn_id = aws_conn_id
         self.spark_conn_id = spark_conn_id
         self.complete_outlet = complete_outlet
+        self.add_assets = add_assets
         self._driver: DriverProcess | None = None
         self._killed = False
 
@@ -226,6 +237,17 @@ def _listed(outlets: Any) -> Sequence[Any]:
     if outlets is None:
         return ()
     return outlets if isinstance(outlets, Sequence) else [outlets]
+
+
+def _read_now(config: Mapping[str, Any] | str | Path | None, config_file: str | Path | None) -> Mapping[str, Any]:
+    """What is known of a configuration before the task runs: nothing where a path or all of it is a template."""
+    try:
+        if isinstance(config, Mapping):
+            return unwrap_connector(config, "config")
+        path = config_file or config
+        return read_connector_file(path) if isinstance(path, (str, Path)) and Path(path).is_file() else {}
+    except (ConfigError, OSError):  # OSError: a template so long that it cannot be a path.
+        return {}  # The task says what is wrong with it, where somebody reads it.
 
 
 def _as_secrets(aws: Mapping[str, str]) -> dict[str, str]:

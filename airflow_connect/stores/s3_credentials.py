@@ -80,14 +80,18 @@ def _assumed_role(settings: S3Settings) -> Any:
     return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 
-def _unavailable_or_refused(given: S3Credentials, error: Exception) -> ConnectError:
-    """Tell a credentials service that is away from one that says no."""
+def is_unavailable(error: Exception) -> bool:
+    """Whether a service that gives credentials is away or busy. Else it says no."""
     from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
 
     status = 0
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if isinstance(error, (ConnectionError, HTTPClientError)) or status == 429 or status >= 500:
+    return isinstance(error, (ConnectionError, HTTPClientError)) or status == 429 or status >= 500
+
+
+def _unavailable_or_refused(given: S3Credentials, error: Exception) -> ConnectError:
+    if is_unavailable(error):
         return UnavailableError(f"AWS credentials could not be fetched: {error}", code="s3.sts_unavailable")
     return _no_keys(given, error)
 

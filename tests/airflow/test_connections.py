@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
 from airflow.sdk import Connection
+from botocore.credentials import ReadOnlyCredentials
+from botocore.exceptions import ClientError, EndpointConnectionError, ProfileNotFound
 
 from airflow_connect.airflow.connections import aws_credentials, worker_with_kafka, worker_with_spark
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
 
 Get = Callable[[str], Connection]
 
@@ -45,6 +49,14 @@ def test_kafka_connection_named_by_the_dag_wins_over_the_worker() -> None:
         "security.protocol": "SASL_SSL",
         "group.id": "workers",
     }
+
+
+def test_login_callback_of_a_kafka_connection_is_refused_with_another_way_to_log_in() -> None:
+    extra = {"bootstrap.servers": "b:9092", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": "my.module.token"}
+    with pytest.raises(ConfigError, match=r"'ours' gets its token from the function 'my.module.token'") as caught:
+        worker_with_kafka({}, "ours", one(conn_type="kafka", extra=extra))
+    assert caught.value.config_path == "oauth_cb"
+    assert "sasl.oauthbearer.method=oidc" in caught.value.suggestion
 
 
 def test_default_kafka_connection_is_not_read_when_the_worker_names_brokers() -> None:
@@ -95,6 +107,112 @@ def test_extra_that_is_no_object_is_refused() -> None:
 )
 def test_aws_connection_becomes_credentials(fields: dict[str, Any], expected: dict[str, str]) -> None:
     assert aws_credentials("a", one(conn_type="aws", **fields)) == expected
+
+
+NEED_PROVIDER: list[tuple[str, Any]] = [
+    ("profile_name", "prod"),
+    ("session_kwargs", {"profile_name": "prod"}),
+    ("assume_role_method", "assume_role_with_web_identity"),
+    ("assume_role_with_web_identity_token_file", "/var/token"),
+    ("assume_role_kwargs", {"DurationSeconds": 900}),
+    ("service_config", {"sts": {"endpoint_url": "http://sts"}}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), NEED_PROVIDER)
+def test_aws_extra_that_needs_the_provider_is_refused_without_it(name: str, value: Any) -> None:
+    """The project's environment has no Amazon provider."""
+    with pytest.raises(ConfigError, match=f"Connection 'a' has the extra '{name}', which would be ignored") as caught:
+        aws_credentials("a", one(conn_type="aws", login="K", password="S", extra={name: value}))
+    assert caught.value.config_path == name
+    assert "Install apache-airflow-providers-amazon" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(("name", "value"), [("verify", False), ("verify", "/ca.pem"), ("config_kwargs", {"a": 1})])
+def test_aws_extra_of_boto3s_clients_is_refused_with_what_to_use_instead(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"has the extra '{name}', which would be ignored") as caught:
+        aws_credentials("a", one(conn_type="aws", extra={name: value}))
+    assert caught.value.suggestion.startswith("Remove it here and ")
+
+
+class StandInHook:
+    """`AwsBaseHook` as far as it is used here: same names, same arguments, keys that it was told to give.
+
+    With the provider installed (9.39.0) the same calls were tried by hand with a profile and with `assume_role_kwargs`.
+    """
+
+    keys: Any = None
+    error: Exception | None = None
+
+    def __init__(self, aws_conn_id: str, *, client_type: str) -> None:
+        assert (aws_conn_id, client_type) == ("a", "s3")
+        self.region_name = "eu-west-1"
+        self.conn_config = self
+
+    def get_service_endpoint_url(self, service_name: str) -> str | None:
+        return {"s3": "http://s3:9000"}[service_name]
+
+    def get_session(self) -> Any:
+        return self
+
+    def get_credentials(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self if self.keys else None
+
+    def get_frozen_credentials(self) -> Any:
+        return self.keys
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> type[StandInHook]:
+    """Amazon's provider is there, with a stand-in for its hook."""
+    names = ["airflow.providers.amazon", "airflow.providers.amazon.aws", "airflow.providers.amazon.aws.hooks"]
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    base = ModuleType("airflow.providers.amazon.aws.hooks.base_aws")
+    hook = type("Hook", (StandInHook,), {})
+    base.AwsBaseHook = hook  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, base.__name__, base)
+    return hook
+
+
+@pytest.mark.parametrize(("name", "value"), NEED_PROVIDER)
+def test_hook_of_the_provider_gives_what_is_not_read_here(provider: type[StandInHook], name: str, value: Any) -> None:
+    provider.keys = ReadOnlyCredentials("ASIA", "secret", "token")
+    assert aws_credentials("a", one(conn_type="aws", login="K", password="S", extra={name: value})) == {
+        "access_key_id": "ASIA",
+        "secret_access_key": "secret",
+        "session_token": "token",
+        "region": "eu-west-1",
+        "endpoint_url": "http://s3:9000",
+    }
+
+
+def test_keys_and_role_are_read_here_with_the_provider_too_so_that_the_roles_keys_are_renewed(
+    provider: type[StandInHook],
+) -> None:
+    provider.error = AssertionError("not asked")
+    given = one(conn_type="aws", login="K", password="S", extra={"role_arn": "arn"})
+    assert aws_credentials("a", given)["role_arn"] == "arn"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (None, AccessError),
+        (ProfileNotFound(profile="prod"), AccessError),
+        (ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "AssumeRole"), AccessError),
+        (ClientError({"Error": {}, "ResponseMetadata": {"HTTPStatusCode": 503}}, "AssumeRole"), UnavailableError),
+        (EndpointConnectionError(endpoint_url="http://sts"), UnavailableError),
+    ],
+)
+def test_hook_without_credentials_is_an_error_that_names_the_connection(
+    provider: type[StandInHook], error: Exception | None, kind: type[ConnectError]
+) -> None:
+    provider.error = error
+    with pytest.raises(kind, match=r"Connection 'a' g[ia]ve"):
+        aws_credentials("a", one(conn_type="aws", extra={"profile_name": "prod"}))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_connect.runtime.engine.gateway import spark_home
 from airflow_connect.runtime.engine.java import find_java
+from tests.support.processes import descendants_of
 
 _PROGRAM = """#!/bin/sh
 {{ printf '%s\\n' "$0" "$@"; env; }} > "$(mktemp '{records}/{name}.XXXXXX')"
@@ -17,10 +18,15 @@ exec '{program}' "$@"
 
 
 class RecordedSpark:
-    """SPARK_HOME and JAVA_HOME whose programs write their arguments and environment into a folder."""
+    """SPARK_HOME and JAVA_HOME whose programs write their arguments and environment into a folder.
+
+    Attributes:
+        before: processes below this one that were there before: servers of the session.
+    """
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         """Make both and let the environment name them."""
+        self.before = descendants_of(os.getpid())
         self._records = folder / "records"
         self._records.mkdir(parents=True)
         java, spark = find_java(), spark_home()

@@ -1,0 +1,83 @@
+"""Assets of a connector, as its configuration names them: topics, buckets, directories of HDFS.
+
+They are known when the DAG file is parsed, so nothing is asked: no connection, no broker, no plugin. What the
+configuration does not say in so many words (a template, a reference to a config provider, a pattern of topics) has no
+asset. Topics: `kafka://<first broker>/<topic>`, as Airflow's Kafka provider writes them; directories:
+`s3://<bucket>/<topics.dir>/<topic>` and `hdfs://<name node>/<topics.dir>/<topic>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.sdk import Asset
+
+_UNKNOWN = re.compile(r"\$\{|\{\{|\{%")
+_SINK = re.compile(r"Sink(?:Connector)?$")
+_SOURCE = re.compile(r"Source(?:Connector)?$")
+_TOPICS_DIR, _DEFAULT_TOPICS_DIR = "topics.dir", "topics"
+# Transformations of Kafka Connect and Confluent that leave the topic of a record as it is.
+_KEEPS_TOPIC = re.compile(
+    r"\b(?:Cast|DropHeaders|Drop|ExtractField|Filter|Flatten|GzipDecompress|HeaderFrom|HoistField|InsertField"
+    r"|InsertHeader|MaskField|ReplaceField|SetSchemaMetadata|TimestampConverter|TombstoneHandler|ValueToKey)"
+    r"(?:\$(?:Key|Value))?$"
+)
+
+
+def default_assets(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> tuple[list[Asset], list[Asset]]:
+    """Inlets and outlets of a connector with this configuration; either may be empty."""
+    name = re.split("[.:$]", _known(connector, "connector.class"))[-1]
+    if _SOURCE.search(name):
+        return [], _topics([_known(connector, "topic")], worker)
+    if not _SINK.search(name):
+        return [], []
+    topics = [topic.strip() for topic in _known(connector, "topics").split(",")]
+    return _topics(topics, worker), _directories(name, connector, topics)
+
+
+def without_known(assets: Iterable[Asset], given: Iterable[Any]) -> list[Asset]:
+    """`assets` without those that `given` names already, whatever it calls them: a URI has one name in Airflow."""
+    uris = {asset.uri for asset in given if isinstance(asset, Asset)}
+    return [asset for asset in assets if asset.uri not in uris]
+
+
+def _known(config: Mapping[str, Any], key: str) -> str:
+    """A value as it is written, "" where it is missing or only known when the task runs."""
+    value = str(config.get(key) or "").strip()
+    return "" if _UNKNOWN.search(value) else value
+
+
+def _topics(topics: Iterable[str], worker: Mapping[str, Any]) -> list[Asset]:
+    first = _known(worker, "bootstrap.servers").partition(",")[0].strip().rpartition("://")[2]
+    return [Asset(f"kafka://{first}/{topic}") for topic in topics if topic] if first else []
+
+
+def _directories(name: str, connector: Mapping[str, Any], topics: Sequence[str]) -> list[Asset]:
+    root = _root(name, connector)
+    folder = str(connector.get(_TOPICS_DIR, _DEFAULT_TOPICS_DIR)).strip("/ ")
+    if not root or _UNKNOWN.search(folder):
+        return []
+    root = f"{root}/{folder}" if folder else root
+    if not any(topics) or _may_rename(connector):
+        return [Asset(root)]
+    return [Asset(f"{root}/{topic}") for topic in topics if topic]
+
+
+def _root(name: str, connector: Mapping[str, Any]) -> str:
+    """`s3://bucket` or `hdfs://host:port/path`, "" of other sinks and where it is not known."""
+    if name.startswith("S3"):
+        bucket = _known(connector, "s3.bucket.name")
+        return f"s3://{bucket}" if bucket else ""
+    if name.startswith("Hdfs"):
+        found = urlsplit(_known(connector, "store.url") or _known(connector, "hdfs.url"))
+        return f"hdfs://{found.netloc}{found.path.rstrip('/')}" if found.scheme == "hdfs" and found.netloc else ""
+    return ""
+
+
+def _may_rename(connector: Mapping[str, Any]) -> bool:
+    """Whether a transformation may give records another topic, and with it another directory."""
+    aliases = filter(None, (alias.strip() for alias in str(connector.get("transforms") or "").split(",")))
+    return not all(_KEEPS_TOPIC.search(str(connector.get(f"transforms.{alias}.type", ""))) for alias in aliases)

@@ -1,0 +1,136 @@
+"""Topics and directories as assets: known at parse time, told of in a real Airflow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset
+
+from airflow_connect.airflow.default_assets import default_assets
+from airflow_connect.operators.connector import ConnectorOperator
+from tests.airflow.conftest import LoadDag
+
+S3 = {
+    "name": "copy",
+    "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+    "topics": "orders, payments",
+    "s3.bucket.name": "lake",
+}
+ONE = S3 | {"topics": "t"}
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+HDFS = {"connector.class": "HdfsSinkConnector", "topics": "orders", "store.url": "hdfs://nn:8020"}
+SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "topic": "lines"}
+WORKER = {"bootstrap.servers": "SASL_SSL://broker-1:9092,broker-2:9092"}
+
+
+def uris(connector: dict[str, Any], worker: dict[str, Any] | None = None) -> tuple[list[str], list[str]]:
+    inlets, outlets = default_assets(connector, WORKER if worker is None else worker)
+    return [a.uri for a in inlets], [a.uri for a in outlets]
+
+
+@pytest.mark.parametrize(
+    ("config", "outlets"),
+    [
+        (S3, ["s3://lake/topics/orders", "s3://lake/topics/payments"]),
+        (S3 | {"topics.dir": "/raw/"}, ["s3://lake/raw/orders", "s3://lake/raw/payments"]),
+        (S3 | {"topics.dir": "", "topics": "t"}, ["s3://lake/t"]),
+        (S3 | {"topics": "", "topics.regex": "o.*"}, ["s3://lake/topics"]),
+        (S3 | {"topics": "${vault:a:b}"}, ["s3://lake/topics"]),
+        (S3 | {"s3.bucket.name": "{{ var.value.bucket }}"}, []),
+        (S3 | {"topics.dir": "${file:/a:b}"}, []),
+        (ONE | {"connector.class": "airflow_connect.connectors.s3.sink:S3SinkConnector"}, ["s3://lake/topics/t"]),
+        (ONE | {"transforms": "a", "transforms.a.type": f"{TRANSFORMS}.RegexRouter"}, ["s3://lake/topics"]),
+        (ONE | {"transforms": "a", "transforms.a.type": "my.Own"}, ["s3://lake/topics"]),
+        (ONE | {"transforms": "a", "transforms.a.type": f"{TRANSFORMS}.MaskField$Value"}, ["s3://lake/topics/t"]),
+        (HDFS, ["hdfs://nn:8020/topics/orders"]),
+        (HDFS | {"store.url": "", "hdfs.url": "hdfs://cluster/data"}, ["hdfs://cluster/data/topics/orders"]),
+        (HDFS | {"store.url": "${env:URL}"}, []),
+        (HDFS | {"connector.class": "my.FolderSink"}, []),
+    ],
+)
+def test_sink_writes_to_the_directories_that_its_configuration_names(
+    config: dict[str, Any], outlets: list[str]
+) -> None:
+    assert uris(config)[1] == outlets
+
+
+def test_topics_are_inlets_of_sinks_and_outlets_of_sources() -> None:
+    assert uris(S3)[0] == ["kafka://broker-1:9092/orders", "kafka://broker-1:9092/payments"]
+    assert uris(SOURCE) == ([], ["kafka://broker-1:9092/lines"])
+    assert uris(S3, {})[0] == []  # The brokers stand in a connection, which is read when the task runs.
+    assert uris({"connector.class": "my.Other"}) == ([], [])
+    assert uris({}) == ([], [])
+
+
+def test_uris_are_as_airflow_writes_them() -> None:
+    for inlets, outlets in (default_assets(S3, WORKER), default_assets(HDFS, WORKER)):
+        assert [a.uri for a in [*inlets, *outlets] if a.uri != a.name] == []  # `uri` is what Airflow made of `name`.
+
+
+def test_own_inlets_and_outlets_stay_and_are_not_doubled() -> None:
+    mine, other = Asset("orders", "s3://lake/topics/orders"), Asset("other")
+    task = ConnectorOperator(task_id="t", config=S3, worker=WORKER, inlets=[other], outlets=[mine])
+    assert [a.name for a in task.inlets] == ["other", "kafka://broker-1:9092/orders", "kafka://broker-1:9092/payments"]
+    assert [a.name for a in task.outlets] == ["orders", "s3://lake/topics/payments"]
+
+
+def test_assets_can_be_turned_off() -> None:
+    task = ConnectorOperator(task_id="t", config=S3, worker=WORKER, add_assets=False)
+    assert (list(task.inlets), list(task.outlets)) == ([], [])
+
+
+def test_files_are_read_when_they_are_there_and_mistakes_in_them_are_left_to_the_task(tmp_path: Path) -> None:
+    connector, worker = tmp_path / "copy.json", tmp_path / "worker.properties"
+    connector.write_text(json.dumps({"name": "copy", "config": S3}))
+    worker.write_text("bootstrap.servers=broker:9092\n")
+    task = ConnectorOperator(task_id="t", config_file=connector, worker=worker)
+    assert [a.uri for a in task.inlets] == ["kafka://broker:9092/orders", "kafka://broker:9092/payments"]
+    assert [a.uri for a in task.outlets] == ["s3://lake/topics/orders", "s3://lake/topics/payments"]
+
+    connector.write_text("{")
+    for config_file in (connector, tmp_path / "missing.json", "{{ var.value.path }}", "x" * 5000):
+        assert list(ConnectorOperator(task_id="t", config_file=config_file).outlets) == []
+
+
+DAG_FILE = """
+from airflow.sdk import DAG
+from airflow_connect.operators.connector import ConnectorOperator
+
+with DAG({dag_id!r}, schedule=None) as dag:
+    {task}
+"""
+
+
+def events_of(dag_run: Any) -> dict[str, Any]:
+    """Extra of each asset's event, by URI."""
+    from airflow.models.asset import AssetEvent, AssetModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        query = session.query(AssetModel.uri, AssetEvent.extra).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
+        return {uri: dict(extra) for uri, extra in query.filter(AssetEvent.source_run_id == dag_run.run_id)}
+
+
+@pytest.mark.usefixtures("scripted_driver")
+def test_run_in_airflow_emits_an_event_for_each_directory(load_dag: LoadDag, unique_name: str) -> None:
+    config = {**S3, "s3.bucket.name": unique_name, "fake": "copy"}
+    task = f"ConnectorOperator(task_id='copy', config={config!r}, worker={WORKER!r})"
+    dag_run = load_dag(DAG_FILE.format(dag_id=unique_name, task=task)).test(logical_date=None)
+
+    assert dag_run.state == "success"
+    found = events_of(dag_run)
+    assert sorted(found) == [f"s3://{unique_name}/topics/orders", f"s3://{unique_name}/topics/payments"]
+    assert [extra["records"] for extra in found.values()] == [20, 20]
+
+
+@pytest.mark.usefixtures("scripted_driver")
+def test_mapped_tasks_run_without_assets_that_the_dag_does_not_know(load_dag: LoadDag, unique_name: str) -> None:
+    configs = [{**S3, "name": f"copy-{n}", "s3.bucket.name": f"{unique_name}-{n}", "fake": "copy"} for n in range(2)]
+    task = f"ConnectorOperator.partial(task_id='copy', worker={WORKER!r}).expand(config={configs!r})"
+    dag_run = load_dag(DAG_FILE.format(dag_id=unique_name, task=task)).test(logical_date=None)
+
+    assert dag_run.state == "success"
+    assert events_of(dag_run) == {}
