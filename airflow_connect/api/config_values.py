@@ -7,7 +7,6 @@ tests/data/configdef.jsonl.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import Any
 
 from airflow_connect.api.config_references import written
 from airflow_connect.api.errors import ConfigError
+from airflow_connect.api.java_numbers import float64_of, integer_text, parse_float, parse_integer
 
 HIDDEN = "[hidden]"
 LONGEST_SHOWN = 200
@@ -23,9 +23,6 @@ LONGEST_REASON = 1500
 """Characters of what is wrong with it: a list of valid values may be long, and a reason may quote the value again."""
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-_INTEGER = re.compile(r"[+-]?\d+")
-_DECIMAL = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
-_HEX_FLOAT = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?", re.ASCII)
 _LIST_SEPARATOR = re.compile(r"\s*,\s*", re.ASCII)
 _CHAIN_ALIAS = re.compile(r"^(transforms|predicates)\.[^.]*\.")
 _SECRET_NAME = re.compile(
@@ -133,7 +130,7 @@ def display(value: Any) -> str:
         return java_double(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(display(item) for item in value) + "]"
-    return str(value)
+    return integer_text(value) if isinstance(value, int) else str(value)
 
 
 def java_trim(text: str) -> str:
@@ -212,34 +209,23 @@ def _parse_text(name: str, value: Any, kind: Type) -> str | Password:
 def _parse_integer(name: str, value: Any, kind: Type) -> int:
     bits = _BITS[kind]
     if isinstance(value, str):
-        text = java_trim(value)
-        # int() alone would take 1_000; the length limit keeps hostile digits from costing time.
-        number = int(text) if len(text) <= 64 and _INTEGER.fullmatch(text) else None
-        if number is None or not -(1 << bits - 1) <= number < 1 << bits - 1:
-            raise invalid(name, value, f"Not a number of type {kind.value}")
-        return number
+        try:
+            return parse_integer(java_trim(value), bits)
+        except ValueError:
+            raise invalid(name, value, f"Not a number of type {kind.value}") from None
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
     raise _wrong_type(name, value, kind)
 
 
-def _from_hexadecimal(text: str) -> float:
-    try:
-        return float.fromhex(text)
-    except OverflowError:  # as Java's Double.parseDouble
-        return -math.inf if text.startswith("-") else math.inf
-
-
 def _parse_double(name: str, value: Any) -> float:
     if isinstance(value, str):
-        text = java_trim(value)
-        if _DECIMAL.fullmatch(text):
-            return float(text.rstrip("fFdD") if text[-1] in "fFdD" else text)
-        if hexadecimal := _HEX_FLOAT.fullmatch(text):
-            return _from_hexadecimal(hexadecimal.group(1))
-        raise invalid(name, value, "Not a number of type DOUBLE")
+        try:
+            return parse_float(value, 64)
+        except ValueError:
+            raise invalid(name, value, "Not a number of type DOUBLE") from None
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return float64_of(value)
     raise _wrong_type(name, value, Type.DOUBLE)
 
 

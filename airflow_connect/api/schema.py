@@ -53,6 +53,11 @@ DATE = "org.apache.kafka.connect.data.Date"
 TIME = "org.apache.kafka.connect.data.Time"
 TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 DECIMAL_SCALE = "scale"
+MAX_SCHEMA_DEPTH = 100
+"""Levels of structs, arrays and maps in a schema that comes with data. Java has no such limit.
+
+Functions over schemas call themselves several times for each level, and Python's stack is not deep.
+"""
 
 _NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 

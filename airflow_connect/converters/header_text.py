@@ -12,12 +12,13 @@ import base64
 import datetime
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import float64_of, integer_text, parse_decimal, to_float32
 from airflow_connect.api.schema import (
     BOOLEAN,
     DATE,
@@ -27,6 +28,7 @@ from airflow_connect.api.schema import (
     INT16,
     INT32,
     INT64,
+    MAX_SCHEMA_DEPTH,
     STRING,
     TIME,
     TIMESTAMP,
@@ -47,12 +49,10 @@ from airflow_connect.converters.java_text import (
     epoch_day,
     epoch_ms,
     float_text,
-    to_float32,
 )
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _DELIMITERS = ':,{}[]"'
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
 _TIME = re.compile(r"[ \t]*(-?\d+):[ \t]*(-?\d+):[ \t]*(-?\d+)\.[ \t]*(-?\d+)Z")
 _DATE = re.compile(r"[ \t]*(-?\d+)-[ \t]*(-?\d+)-[ \t]*(-?\d+)")
 _INTEGERS = (
@@ -118,7 +118,7 @@ def _entries(schema: Schema | None, value: dict[Any, Any]) -> Iterable[str]:
 def _integer_text(schema: Schema | None, value: int) -> str:
     name = schema.name if schema is not None else None
     if name not in (DATE, TIME, TIMESTAMP):
-        return str(value)
+        return integer_text(value)
     return _date_text(value * MS_PER_DAY if name == DATE else value)
 
 
@@ -136,7 +136,11 @@ def _date_text(instant_ms: int) -> str:
 
 
 def parse_header_text(text: str) -> SchemaAndValue:
-    """`Values.parseString`: the narrowest type that the text can be; what is nothing else is a STRING."""
+    """`Values.parseString`: the narrowest type that the text can be; what is nothing else is a STRING.
+
+    Raises:
+        DataError: lists and maps, or what looks like them, are nested more than `MAX_SCHEMA_DEPTH` times.
+    """
     if not text or (text[0].isalpha() and _strip(text) not in _LITERALS):
         return SchemaAndValue(STRING, text)
     if len(text) < 19 and text.isascii() and text.isdigit():
@@ -153,6 +157,7 @@ class _Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.level = 0
         self.position = 0
         self._start = 0
         self._peeked: str | None = None
@@ -226,12 +231,26 @@ def _parse(tokens: _Tokens, embedded: bool) -> SchemaAndValue | None:
     start = tokens.mark()
     try:
         if tokens.consume("["):
-            return _list(tokens)
+            return _nested(tokens, _list)
         if tokens.consume("{"):
-            return _mapping(tokens)
+            return _nested(tokens, _mapping)
     except _Unparsable:
         tokens.rewind(start)
     return _scalar(tokens, embedded)
+
+
+def _nested(tokens: _Tokens, parse: Callable[[_Tokens], SchemaAndValue]) -> SchemaAndValue:
+    if tokens.level == MAX_SCHEMA_DEPTH:
+        raise DataError(
+            f"Text of {len(tokens.text)} characters holds lists and maps that are nested more than"
+            f" {MAX_SCHEMA_DEPTH} times.",
+            suggestion="Pass headers through with ByteArrayConverter, or write fewer levels.",
+        )
+    tokens.level += 1
+    try:
+        return parse(tokens)
+    finally:
+        tokens.level -= 1
 
 
 def _quoted(tokens: _Tokens) -> SchemaAndValue:
@@ -327,7 +346,7 @@ def _aligned(schema: Schema, value: Any) -> Any:
 def _aligned_float(schema: Schema, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise _Unparsable
-    return to_float32(float(value)) if schema.type is Type.FLOAT32 else float(value)
+    return to_float32(float64_of(value)) if schema.type is Type.FLOAT32 else float64_of(value)
 
 
 def _scalar(tokens: _Tokens, embedded: bool) -> SchemaAndValue:
@@ -335,7 +354,7 @@ def _scalar(tokens: _Tokens, embedded: bool) -> SchemaAndValue:
     stripped = _strip(token)
     if not stripped:
         return SchemaAndValue(STRING, token)
-    first_is_digit = stripped[0].isdecimal()
+    first_is_digit = stripped[0].isdecimal() and stripped[0] <= "\uffff"
     if first_is_digit:
         # A time or a timestamp is cut into five tokens by its colons.
         position = tokens.mark()
@@ -364,14 +383,13 @@ def _whole(number: int) -> SchemaAndValue | None:
 
 
 def _number(text: str) -> SchemaAndValue | None:
-    if not _NUMBER.fullmatch(text):
+    try:
+        number = parse_decimal(text)
+    except ValueError:
         return None
-    number = Decimal(text)
     scale = -int(number.as_tuple().exponent)
-    if not -(1 << 31) < scale < 1 << 31:
-        return None
-    if number.adjusted() < 19 and number == number.to_integral_value():
-        narrowest = _whole(int(number))
+    if number.is_zero() or (number.adjusted() < 19 and number == number.to_integral_value()):
+        narrowest = _whole(0 if number.is_zero() else int(number))
         if narrowest is not None:
             return narrowest
     if scale != 0:

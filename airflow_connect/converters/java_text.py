@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import datetime
 import math
-import struct
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from airflow_connect.api.java_numbers import integer_text, to_float32
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 
 MS_PER_DAY = 86_400_000
@@ -127,24 +127,6 @@ def _scientific(shortest: str, two_digits: str) -> str:
     return f"{'-' if sign else ''}{head}.{''.join(tail)}E{exponent + len(digits) - 1}"
 
 
-def to_float32(value: float | Decimal) -> float:
-    """The 32 bit float closest to `value`, ties to even; too large is infinite.
-
-    A Decimal is rounded once, not to a double first: a double that lies exactly between two floats is moved
-    off the middle to the side where the Decimal lies.
-    """
-    wide = float(value)
-    if isinstance(value, Decimal) and math.isfinite(wide):
-        bits = struct.unpack("<Q", struct.pack("<d", wide))[0]
-        exact = Decimal(wide)
-        if bits & 0x1FFFFFFF == 0x10000000 and exact != value:
-            wide = math.nextafter(wide, math.inf if value > exact else -math.inf)
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", wide))[0])
-    except OverflowError:
-        return math.copysign(math.inf, wide)
-
-
 def decimal_text(value: Decimal) -> str:
     """`BigDecimal.toString`: `10.50`, `7E+2`, `1E-8`; Java has no negative zero."""
     return str(value.copy_abs() if value.is_zero() else value)
@@ -184,7 +166,7 @@ def _integer_string(schema: Schema | None, value: int) -> str:
         return date_text(value * MS_PER_DAY)
     if name in (TIME, TIMESTAMP):
         return date_text(value)
-    return str(value)
+    return integer_text(value)
 
 
 def _mapping_string(schema: Schema | None, value: dict[Any, Any]) -> str:

@@ -17,6 +17,7 @@ import pyarrow.json as pj
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.json_text import MAX_DEPTH, has_long_number, parse_fast
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +50,7 @@ class JsonColumns:
         lines = pc.binary_join_element_wise(messages, b"", b"\n")
         starts, data = _content(lines)
         text = data.to_pybytes()
-        if not _are_objects(text, starts):
+        if not _are_objects(text, starts) or has_long_number(text) or _is_deep(text, starts):
             return None
         reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         source: Any = pa.BufferReader(data)
@@ -123,6 +124,20 @@ def _are_objects(text: bytes, starts: NDArray[np.int32]) -> bool:
     except UnicodeDecodeError:
         return False
     return bool((letters[ends] == _CLOSE).all())
+
+
+def _is_deep(text: bytes, starts: NDArray[np.int32]) -> bool:
+    """Whether a message is nested too deeply: in members that the schema does not have, which Arrow passes over."""
+    ends = np.append(starts[1:], len(text))
+    # Two characters for each level: only long messages can be.
+    for row in np.flatnonzero(ends - starts > 2 * MAX_DEPTH).tolist():
+        start, end = int(starts[row]), int(ends[row])
+        if text.count(b"[", start, end) + text.count(b"{", start, end) > MAX_DEPTH:
+            try:
+                parse_fast(text[start:end])
+            except ValueError:
+                return True
+    return False
 
 
 def _is_plain(column: Any, schema: Schema) -> bool:

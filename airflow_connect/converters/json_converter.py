@@ -10,16 +10,23 @@ import orjson
 
 from airflow_connect.api.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.java_numbers import parse_integer
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.json_reader import Reader, needs_exact_numbers, payload_reader, schemaless_payload
 from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
 from airflow_connect.converters.json_text import (
     EXACT_DECODER,
     HUGE_DOUBLE,
+    MAX_DEPTH,
+    MAX_NUMBER_DIGITS,
+    has_long_number,
+    is_deeper,
     may_overflow,
+    parse_bounded,
     parse_exact,
     parse_fast,
     parse_fragment,
+    too_deep,
 )
 from airflow_connect.converters.json_writer import Writer, WriterOptions, schemaless_text, value_writer
 
@@ -37,6 +44,8 @@ REPLACE_NULL_WITH_DEFAULT = "replace.null.with.default"
 SCHEMA_CONTENT = "schema.content"
 
 _ENVELOPE_START = re.compile(r'\s*\{\s*"schema"\s*:\s*')
+# What a number with too many digits loses when it is written as a double, of 25 characters at most.
+_MUCH_SHORTER = MAX_NUMBER_DIGITS - 25
 # Prefixes are tried one after the other: beyond some, parsing the schema is no slower.
 _MAX_PREFIXES = 16
 _BEFORE_PAYLOAD = re.compile(r'\s*,\s*"payload"\s*:')
@@ -123,10 +132,9 @@ class JsonConverter:
             payload = data[len(prefix) : -1]
             try:
                 # The prefix, one JSON document and a brace are together a whole envelope and nothing more.
-                node = parse_fragment(payload) if exact else parse_fast(payload)
+                return SchemaAndValue(schema, read(parse_fragment(payload) if exact else parse_fast(payload)))
             except (ValueError, RecursionError):
                 return self._read_envelope(data)
-            return SchemaAndValue(schema, read(node))
         return self._read_envelope(data)
 
     def _known_prefix(self, data: bytes) -> bytes:
@@ -142,17 +150,18 @@ class JsonConverter:
 
     def _read_fixed(self, schema: Schema, data: bytes) -> Any:
         read = self._reader(schema)
-        if self._fixed_is_exact:
-            return read(parse_exact(data))
-        try:
-            node = parse_fast(data)
-        except ValueError:
-            node = parse_exact(data)
-        return read(node)
+        if not self._fixed_is_exact:
+            try:
+                return read(parse_fast(data))
+            except ValueError:
+                pass
+        return read(parse_bounded(data))
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
         """The exact way, and the place where a new schema is learned."""
         node = parse_exact(data)
+        if is_deeper(node, MAX_DEPTH + 1):
+            raise too_deep()
         if type(node) is not dict or node.keys() != {"schema", "payload"}:
             raise DataError(_NOT_AN_ENVELOPE)
         schema = self._schema(node["schema"])
@@ -188,7 +197,7 @@ class JsonConverter:
             if start is None:
                 return
             node, end = EXACT_DECODER.raw_decode(text, start.end())
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         before_payload = _BEFORE_PAYLOAD.match(text, end)
         # With the member "schema" twice it is the last one that counts: then this is not the schema.
@@ -302,34 +311,46 @@ def plain_json(data: bytes) -> Any:
     Connect.
 
     Raises:
-        DataError: not JSON.
+        DataError: not JSON, or beyond a limit of `json_text`.
     """
     try:
         value = orjson.loads(data)
         # orjson reads what is beyond 64 bits as a double or as an unsigned number. Writing the value again is
         # the cheapest way to know that there is none: integers beyond 53 bits fail, large doubles show
         # HUGE_DOUBLE.
-        if len(data) < 19 or HUGE_DOUBLE not in orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER):
+        if len(data) < 19:
+            return value
+        written = orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER)
+        # A number with too many digits would have become much shorter. Only a document full of exponents could hide it.
+        is_as_long = len(data) - len(written) < _MUCH_SHORTER or not has_long_number(data)
+        if is_as_long and HUGE_DOUBLE not in written:
             return value
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     if may_overflow(data):
         return schemaless_payload(parse_exact(data))
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
         return schemaless_payload(parse_exact(data))
+    if is_deeper(value, MAX_DEPTH):
+        raise too_deep()
+    return value
 
 
 def _cache_size(config: Mapping[str, str]) -> int:
     text = str(config.get(SCHEMAS_CACHE_SIZE, "1000")).strip()
-    if not text.isascii() or not text.isdigit():
+    try:
+        size = parse_integer(text, 32)
+    except ValueError:
+        size = -1
+    if size < 0:
         raise ConfigError(
             f"Invalid value {text} for configuration {SCHEMAS_CACHE_SIZE}: Not a number of type INT.",
             suggestion="Give the number of schemas to keep, 0 or more.",
             config_path=SCHEMAS_CACHE_SIZE,
         )
-    return int(text)
+    return size
 
 
 def _is_numeric(config: Mapping[str, str]) -> bool:

@@ -17,9 +17,10 @@ from typing import Any, Final
 import orjson
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import integer_text
 from airflow_connect.converters.java_text import decimal_text, epoch_ms, java_string
 from airflow_connect.converters.json_converter import plain_json
-from airflow_connect.converters.json_text import HUGE_DOUBLE, string_text
+from airflow_connect.converters.json_text import HUGE_DOUBLE, has_long_number, string_text
 
 # Small enough for the processor's cache, large enough that the work for a chunk does not count.
 _CHUNK_RECORDS: Final = 128
@@ -85,7 +86,7 @@ def _exact_text(value: Any) -> str:
     if isinstance(value, float):
         return f'"{java_string(None, value)}"'
     if isinstance(value, int):
-        return str(value)
+        return integer_text(value)
     if isinstance(value, Decimal) and value.is_finite():
         return decimal_text(value)
     if isinstance(value, dict):
@@ -142,6 +143,8 @@ def _chunk_lines(chunk: Sequence[bytes]) -> bytes:
     separator = b',"%b",' % _SEPARATOR.encode()
     joined = b"[" + separator.join(chunk) + b"]"
     try:
+        if has_long_number(joined):
+            raise ValueError("a number may have too many digits")
         parsed = orjson.loads(joined)
         # Every second element being the separator proves that no message reaches into the next one.
         if len(parsed) != 2 * len(chunk) - 1 or parsed[1::2].count(_SEPARATOR) != len(chunk) - 1:

@@ -3,7 +3,8 @@
 The functions keep the quirks of Jackson's node accessors that Connect lives on: `intValue()` of text is 0
 and of a large number its low 32 bits, `booleanValue()` of anything but a boolean is false, `textValue()` of
 a number is null. Recorded against Kafka Connect 4.3.1 where tests/data has the case, else Jackson's documented
-behaviour. Input is what orjson parses, or `json_text.parse_exact` where digits matter.
+behaviour. Input is what `json_text.parse_fast` parses: where a function cannot trust a double it raises
+InexactNumberError, and must be given what `json_text.parse_exact` parses.
 """
 
 from __future__ import annotations
@@ -16,9 +17,18 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import decimal_of_bytes, integer_parameter, narrowed, to_float32, wrapped
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
-from airflow_connect.converters.java_text import MS_PER_DAY, to_float32
-from airflow_connect.converters.json_text import MISSING
+from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.json_text import (
+    MAX_DEPTH,
+    MISSING,
+    NUMBERS,
+    InexactNumberError,
+    VanishedNumber,
+    is_deeper,
+    too_deep,
+)
 
 Reader = Callable[[Any], Any]
 
@@ -71,8 +81,8 @@ def schemaless(node: Any) -> Any:
     if kind is list:
         return [schemaless(v) for v in node]
     if kind is int:
-        return node if _INT64_MIN <= node <= _INT64_MAX else _wrap(node, 64)
-    if kind is Decimal:
+        return node if _INT64_MIN <= node <= _INT64_MAX else wrapped(node, 64)
+    if kind is Decimal or kind is VanishedNumber:
         return float(node)
     return None if node is MISSING else node
 
@@ -83,19 +93,9 @@ def schemaless_payload(node: Any) -> Any:
     Raises:
         DataError: nested too deeply.
     """
-    try:
-        return schemaless(node)
-    except RecursionError as error:
-        raise DataError(
-            "Converting byte[] to Kafka Connect data failed: the document is nested too deeply.",
-            suggestion="Pass the record through with ByteArrayConverter, or set errors.tolerance.",
-        ) from error
-
-
-def _wrap(number: int, bits: int) -> int:
-    """The low `bits` bits of a number, signed: Java's narrowing conversion."""
-    number &= (1 << bits) - 1
-    return number - (1 << bits) if number >> (bits - 1) else number
+    if is_deeper(node, MAX_DEPTH):
+        raise too_deep()
+    return schemaless(node)
 
 
 def _integer(bits: int) -> Callable[[Schema, bool], Reader]:
@@ -103,25 +103,21 @@ def _integer(bits: int) -> Callable[[Schema, bool], Reader]:
 
     def read(node: Any) -> int:
         kind = type(node)
-        if kind is float or kind is Decimal:
-            node = _truncated(node)
-        elif kind is not int:
-            return 0
-        return node if low <= node <= high else _wrap(node, bits)
+        if kind is int:
+            return node if low <= node <= high else wrapped(node, bits)
+        if kind is float:
+            if node.is_integer():
+                # 1.9999999999999999 is the double 2.0, and beyond 2^53 digits are missing.
+                raise InexactNumberError("the digits of a whole number may be lost")
+            # A double that is not a whole number is below 2^52 and lies between the same two integers as its text.
+            return wrapped(int(node), bits)
+        return narrowed(node, bits) if kind is Decimal else 0
 
     return lambda schema, replace_null: read
 
 
-def _truncated(node: float | Decimal) -> int:
-    # 10^64 is a multiple of 2^64: from there on all bits that remain are 0, and the number need not be
-    # written out.
-    if isinstance(node, Decimal) and int(node.as_tuple().exponent) >= 64:
-        return 0
-    return int(node)
-
-
 def _double(node: Any) -> float:
-    if type(node) not in (float, int, Decimal):
+    if type(node) not in NUMBERS:
         return 0.0
     try:
         return float(node)
@@ -250,12 +246,16 @@ def _member(name: str, schema: Schema, replace_null: bool) -> Reader:
 
 
 def _decimal(schema: Schema, replace_null: bool) -> Reader:
+    scale = _scale(schema)
+
     def read(node: Any) -> Decimal:
         kind = type(node)
         if kind is Decimal:
-            return node  # type: ignore[no-any-return]
+            return node if node else node.copy_abs()  # type: ignore[no-any-return]  # Java's has no negative zero
         if kind is int:
             return Decimal(node)
+        if kind is VanishedNumber:
+            raise DataError("The exponent of a Decimal is out of range.", suggestion="Fix the producer.")
         if kind is float:
             # Only reached for a default that was parsed without exact numbers.
             return Decimal(repr(node))
@@ -263,24 +263,21 @@ def _decimal(schema: Schema, replace_null: bool) -> Reader:
             raise _mismatch(
                 "Invalid type for Decimal, underlying representation should be numeric or bytes but was", node
             )
-        return _unscaled(_decode_base64(node, "for Decimal field"), schema)
+        if isinstance(scale, DataError):
+            raise scale
+        return decimal_of_bytes(_decode_base64(node, "for Decimal field"), scale)
 
     return read
 
 
-def _unscaled(data: bytes, schema: Schema) -> Decimal:
+def _scale(schema: Schema) -> int | DataError:
+    """The scale, or the error for a record whose value needs it."""
     try:
-        scale = int(schema.parameters[DECIMAL_SCALE])
-    except (KeyError, ValueError) as error:
-        raise DataError(
-            "Invalid bytes for Decimal field: its schema has no parameter scale that is a number.",
-            suggestion='Add "parameters":{"scale":"2"} to the schema.',
-        ) from error
-    if not data:
-        raise DataError("Invalid bytes for Decimal field: there are none.")
-    # A Decimal built from digits is exact; arithmetic would round to the context's precision.
-    number = int.from_bytes(data, "big", signed=True)
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+        return integer_parameter(schema.parameters.get(DECIMAL_SCALE), DECIMAL_SCALE)
+    except DataError as error:
+        return DataError(
+            f"Invalid bytes for Decimal field: {error.message}", code=error.code, suggestion=error.suggestion
+        )
 
 
 def _int32_days(schema: Schema, replace_null: bool) -> Reader:
@@ -309,8 +306,10 @@ def _int32_time(schema: Schema, replace_null: bool) -> Reader:
 def _int64_timestamp(schema: Schema, replace_null: bool) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int:
+            if type(node) is float and abs(node) >= 2.0**63:
+                raise InexactNumberError("an integer beyond 64 bits may have become a double")
             raise _mismatch("Invalid type for Timestamp, underlying representation should be integral but was", node)
-        return _wrap(node, 64)
+        return wrapped(node, 64)
 
     return read
 
@@ -323,6 +322,7 @@ _NODE_TYPES: dict[type, str] = {
     int: "NUMBER",
     float: "NUMBER",
     Decimal: "NUMBER",
+    VanishedNumber: "NUMBER",
     type(None): "NULL",
 }
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from airflow_connect.api.errors import DataError
-from airflow_connect.api.schema import Field, Schema, Type
+from airflow_connect.api.java_numbers import wrapped
+from airflow_connect.api.schema import MAX_SCHEMA_DEPTH, Field, Schema, Type
 from airflow_connect.converters.json_text import string_text
 
 _TYPES = {t.value: t for t in Type}
@@ -43,8 +44,14 @@ def schema_from_json(node: Any, read_default: DefaultReader) -> Schema | None:
     Raises:
         DataError: no schema can be made of it.
     """
+    return _schema(node, read_default, 1)
+
+
+def _schema(node: Any, read_default: DefaultReader, level: int) -> Schema | None:
     if node is None:
         return None
+    if level > MAX_SCHEMA_DEPTH:
+        raise _broken(f"The schema is nested more than {MAX_SCHEMA_DEPTH} levels")
     kind = node.get("type") if isinstance(node, dict) else None
     if not isinstance(kind, str):
         raise _broken("Schema must contain 'type' field")
@@ -58,34 +65,34 @@ def schema_from_json(node: Any, read_default: DefaultReader) -> Schema | None:
         version=_version(node),
         doc=_text(node, "doc"),
         parameters=_parameters(node),
-        **_members(schema_type, node, read_default),
+        **_members(schema_type, node, read_default, level + 1),
     )
     if "default" in node:
         schema = replace(schema, default=read_default(schema, node["default"]))
     return schema
 
 
-def _members(schema_type: Type, node: dict[str, Any], read_default: DefaultReader) -> dict[str, Any]:
+def _members(schema_type: Type, node: dict[str, Any], read_default: DefaultReader, level: int) -> dict[str, Any]:
     """Constructor arguments for what an ARRAY, a MAP or a STRUCT is made of."""
     if schema_type is Type.ARRAY:
         if node.get("items") is None:
             raise _broken("Array schema did not specify the element type")
-        return {"value_schema": schema_from_json(node["items"], read_default)}
+        return {"value_schema": _schema(node["items"], read_default, level)}
     if schema_type is Type.MAP:
         if node.get("keys") is None:
             raise _broken("Map schema did not specify the key type")
         if node.get("values") is None:
             raise _broken("Map schema did not specify the value type")
         return {
-            "key_schema": schema_from_json(node["keys"], read_default),
-            "value_schema": schema_from_json(node["values"], read_default),
+            "key_schema": _schema(node["keys"], read_default, level),
+            "value_schema": _schema(node["values"], read_default, level),
         }
     if schema_type is Type.STRUCT:
-        return {"fields": _fields(node, read_default)}
+        return {"fields": _fields(node, read_default, level)}
     return {}
 
 
-def _fields(node: dict[str, Any], read_default: DefaultReader) -> tuple[Field, ...]:
+def _fields(node: dict[str, Any], read_default: DefaultReader, level: int) -> tuple[Field, ...]:
     members = node.get("fields")
     if not isinstance(members, list):
         raise _broken('Struct schema\'s "fields" argument is not an array')
@@ -96,7 +103,7 @@ def _fields(node: dict[str, Any], read_default: DefaultReader) -> tuple[Field, .
             raise _broken("Struct schema's field name not specified properly")
         if name in fields:
             raise _broken(f"Cannot create field because of field name duplication {name}")
-        schema = schema_from_json(member, read_default)
+        schema = _schema(member, read_default, level)
         assert schema is not None
         fields[name] = Field(name, len(fields), schema)
     return tuple(fields.values())
@@ -109,7 +116,7 @@ def _text(node: dict[str, Any], key: str) -> str | None:
 
 def _version(node: dict[str, Any]) -> int | None:
     value = node.get("version")
-    return value if type(value) is int else None
+    return wrapped(value, 32) if type(value) is int else None
 
 
 def _parameters(node: dict[str, Any]) -> dict[str, str]:

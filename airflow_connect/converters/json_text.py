@@ -1,9 +1,12 @@
-"""JSON text as Jackson reads and writes it: exact numbers, exact strings, and what Jackson tolerates.
+"""JSON text as Jackson reads and writes it: exact numbers, exact strings, what Jackson tolerates, its limits.
 
-orjson is the fast way and `parse_exact` the slow one that knows the differences:
-integers beyond 64 bits, numbers beyond a double, leading zeros, lone surrogates, a byte order mark, UTF-16
-and UTF-32, an empty document and text after the document. Source: Jackson 2 as JsonConverter sets it up
-(leading zeros allowed, BigDecimal for fractions), recorded against Kafka Connect 4.3.1.
+orjson is the fast way and `parse_exact` the slow one that knows the differences: integers beyond 64 bits, numbers
+beyond a double, leading zeros, lone surrogates, a byte order mark, UTF-16 and UTF-32, an empty document and text
+after the document. Both refuse the same documents: those with numbers of more than `MAX_NUMBER_DIGITS` digits, as
+Jackson does, and those that are nested more than `MAX_DEPTH` levels.
+
+Source: Jackson 2.21 as JsonConverter sets it up (leading zeros allowed, BigDecimal for fractions, default
+StreamReadConstraints), recorded with Kafka Connect 4.3.1 in tests/data/numbers.jsonl.
 """
 
 from __future__ import annotations
@@ -17,17 +20,29 @@ from typing import Any, Final
 import orjson
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import parse_decimal, shown_number
+
+MAX_DEPTH: Final = 254
+"""Levels of lists and maps in a value: as many as orjson writes. Jackson reads 1,000; Python's stack holds fewer."""
+MAX_NUMBER_DIGITS: Final = 1000
+"""Digits of a number, those of its fraction and its exponent included (StreamReadConstraints)."""
 
 # Part of every double from 2^63 on as orjson writes it, as in 9.3e+18; should a version leave out the plus,
 # any e.
 HUGE_DOUBLE: Final = b"e+" if b"e+" in orjson.dumps(2.0**63) else b"e"
 # 20 digits and more, or 19 digits from 92... on: may be 2^63 or larger.
 _OVERFLOW: Final = re.compile(rb"[0-9]{20}|9[2-9][0-9]{17}").search
-# A string, or a number with zeros in front; the zeros are dropped, the string is kept.
-_LEADING_ZEROS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\w.+])(-?)0+(?=[0-9])', re.DOTALL)
+# A number of more than 1,000 digits has a third of them in a row: before the point, behind it or in its exponent.
+_ROW_OF_DIGITS: Final = MAX_NUMBER_DIGITS // 3
+_LONG_ROW: Final = re.compile(rb"[0-9]{%d}" % _ROW_OF_DIGITS).search
+# Looking at every 110th byte is enough to know that there is no such row.
+_STEP: Final = 110
+_SAMPLED_ROW: Final = re.compile(rb"[0-9]" * (_ROW_OF_DIGITS // _STEP)).search
+# A string, or a number with zeros in front; the zeros are dropped, the string is kept. A string without an end is kept
+# too: to look for one inside of it, from each of its quotation marks, would take for ever.
+_LEADING_ZEROS: Final = re.compile(r'("(?:[^"\\]++|\\.)*+(?:"|\\?\Z))|(?<![\w.+])(-?)0+(?=[0-9])', re.DOTALL)
+_NO_DIGITS: Final = str.maketrans("", "", "+-.eE")
 _BLANKS: Final = " \t\r\n"
-_NUMBERS: Final = (int, float, Decimal)
-_LITERALS: Final = (bool, type(None))
 _NEEDS_JACKSON_ESCAPE: Final = re.compile('["\\\\\x00-\x1f\ud800-\udfff\U00010000-\U0010ffff]')
 _SHORT_ESCAPES: Final = {
     '"': '\\"',
@@ -45,6 +60,21 @@ class MissingValue:
 
 
 MISSING: Final = MissingValue()
+_LITERALS: Final = (bool, type(None))
+
+
+class VanishedNumber(float):
+    """A number such as 1e-9999999999, which is 0 as a double and has an exponent that no Decimal holds.
+
+    Jackson refuses it; orjson does not, and looking for it in each message would cost more than it is worth.
+    """
+
+
+NUMBERS: Final = (int, float, Decimal, VanishedNumber)
+
+
+class InexactNumberError(ValueError):
+    """A double in the place of a number whose digits matter: parse the document again with `parse_exact`."""
 
 
 def may_overflow(data: bytes) -> bool:
@@ -52,21 +82,47 @@ def may_overflow(data: bytes) -> bool:
     return _OVERFLOW(data) is not None
 
 
+def has_long_number(data: bytes) -> bool:
+    """Whether the JSON text `data` may hold a number of more than `MAX_NUMBER_DIGITS` digits; a False is sure."""
+    return _SAMPLED_ROW(data[::_STEP]) is not None and _LONG_ROW(data) is not None
+
+
+def is_deeper(node: Any, levels: int) -> bool:
+    """Whether lists and maps of a parsed document are nested more than `levels` times."""
+    level = [node] if type(node) in (dict, list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [
+            item
+            for node in level
+            for item in (node.values() if type(node) is dict else node)
+            if type(item) is dict or type(item) is list
+        ]
+    return bool(level)
+
+
+def too_deep() -> DataError:
+    """The error for a value that is nested too deeply."""
+    return DataError(
+        f"The value is nested too deeply: lists and maps may be nested {MAX_DEPTH} times.",
+        suggestion="Pass the record through with ByteArrayConverter, or set errors.tolerance.",
+    )
+
+
 def parse_fast(data: bytes) -> Any:
-    """Parse a document with orjson: integers below 2^64 are exact, fractions are doubles.
+    """Parse a document with orjson: integers below 2^64 are exact, all other numbers are doubles.
+
+    A double that is not a whole number was cut correctly; of any other nobody knows which digits were there.
 
     Raises:
-        ValueError: `data` is not JSON to orjson, or an integer may have become a double. `parse_exact` knows.
+        ValueError: `data` is not JSON to orjson, or it is beyond a limit. `parse_exact` knows.
     """
     value = orjson.loads(data)
-    if len(data) > 18:
-        try:
-            # Writing costs less than looking for long numbers in the text.
-            written = orjson.dumps(value)
-        except TypeError as error:
-            raise ValueError("nested too deeply to be looked through") from error
-        if HUGE_DOUBLE in written:
-            raise ValueError("a number may have lost digits")
+    if len(data) > MAX_NUMBER_DIGITS and has_long_number(data):
+        raise ValueError("a number may have too many digits")
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_deeper(value, MAX_DEPTH):
+        raise ValueError("nested too deeply")
     return value
 
 
@@ -74,31 +130,68 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"Non-standard token '{name}'")
 
 
-EXACT_DECODER: Final = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+def _integer(text: str) -> int:
+    if len(text) > MAX_NUMBER_DIGITS and len(text.lstrip("-")) > MAX_NUMBER_DIGITS:
+        raise _too_long(len(text.lstrip("-")))
+    return int(text)
+
+
+def _fraction(text: str) -> Decimal | VanishedNumber:
+    # Shorter text has no exponent that Java refuses.
+    if len(text) >= 12 and ("e" in text or "E" in text):
+        try:
+            parse_decimal(text)
+        except ValueError:
+            if len(text) > MAX_NUMBER_DIGITS or float(text) != 0:
+                raise
+            return VanishedNumber(text)
+    if len(text) > MAX_NUMBER_DIGITS and (digits := len(text.translate(_NO_DIGITS))) > MAX_NUMBER_DIGITS:
+        raise _too_long(digits)
+    return Decimal(text)
+
+
+def _too_long(digits: int) -> ValueError:
+    return ValueError(f"Number value length ({digits}) exceeds the maximum allowed ({MAX_NUMBER_DIGITS})")
+
+
+EXACT_DECODER: Final = json.JSONDecoder(parse_float=_fraction, parse_int=_integer, parse_constant=_refuse_constant)
 
 
 def parse_exact(data: bytes) -> Any:
     """Parse a document with exact numbers: fractions become Decimal, integers keep all digits.
 
     Returns:
-        The value; `MISSING` for an empty document. Text after the document is ignored, as Jackson's readTree
-        does.
+        The value, which may be nested more than `MAX_DEPTH` levels; `MISSING` for an empty document. Text after the
+        document is ignored, as Jackson's readTree does.
 
     Raises:
         DataError: not JSON.
     """
     try:
         return _decode(_text_of(data).strip(_BLANKS))[0]
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    except RecursionError as error:
+        raise too_deep() from error
+    except ValueError as error:
         raise DataError(
-            f"Converting byte[] to Kafka Connect data failed due to serialization error: {reason}.",
+            f"Converting byte[] to Kafka Connect data failed due to serialization error: {_shown(error)}.",
             suggestion="Choose the converter that fits the topic, or set errors.tolerance.",
         ) from error
 
 
+def parse_bounded(data: bytes) -> Any:
+    """As `parse_exact`, and not more than `MAX_DEPTH` levels deep.
+
+    Raises:
+        DataError: not JSON, or nested too deeply.
+    """
+    value = parse_exact(data)
+    if is_deeper(value, MAX_DEPTH):
+        raise too_deep()
+    return value
+
+
 def parse_fragment(data: bytes) -> Any:
-    """As `parse_exact` for bytes that must be one UTF-8 document and nothing else.
+    """As `parse_bounded` for bytes that must be one UTF-8 document and nothing else.
 
     Raises:
         ValueError, RecursionError: they are not.
@@ -106,11 +199,44 @@ def parse_fragment(data: bytes) -> Any:
     value, rest = _decode(data.decode("utf-8").strip(_BLANKS))
     if rest or value is MISSING:
         raise ValueError("not exactly one JSON document")
+    if is_deeper(value, MAX_DEPTH):
+        raise ValueError("nested too deeply")
     return value
 
 
+def _shown(error: ValueError) -> str:
+    # What UnicodeDecodeError says may hold the whole message.
+    return str(error.reason) if isinstance(error, UnicodeDecodeError) else str(error)
+
+
 def _text_of(data: bytes) -> str:
-    return data.decode(json.detect_encoding(data), "strict").removeprefix("\ufeff")
+    """The text, without one byte order mark: as Jackson's ByteSourceJsonBootstrapper finds out its encoding.
+
+    A mark is only looked for in four bytes or more, so that a message of nothing but the mark of UTF-8 or UTF-16 is
+    broken. A second mark is a character like any other.
+    """
+    start = data[:4]
+    if len(start) == 4:
+        if start in (b"\0\0\xfe\xff", b"\xff\xfe\0\0"):
+            return _utf32(data[4:], start[0] == 0)
+        if start[:3] == b"\xef\xbb\xbf":
+            return data[3:].decode("utf-8")
+        if start[:2] in (b"\xfe\xff", b"\xff\xfe"):
+            return _utf16(data[2:], start[0] == 0xFE)
+        if start[:3] == b"\0\0\0" or start[1:] == b"\0\0\0":
+            return _utf32(data, start[0] == 0)
+    if len(start) >= 2 and (start[0] == 0) != (start[1] == 0):
+        return _utf16(data, start[0] == 0)
+    return data.decode("utf-8")
+
+
+def _utf16(data: bytes, is_big: bool) -> str:
+    # Java's InputStreamReader puts U+FFFD where UTF-16 is malformed.
+    return data.decode("utf-16-be" if is_big else "utf-16-le", "replace")
+
+
+def _utf32(data: bytes, is_big: bool) -> str:
+    return data.decode("utf-32-be" if is_big else "utf-32-le")
 
 
 def _decode(text: str) -> tuple[Any, str]:
@@ -126,14 +252,14 @@ def _decode(text: str) -> tuple[Any, str]:
         return _decode(cleaned)
     rest = text[end:]
     kind = type(value)
-    if rest and kind in _NUMBERS and rest[0] not in _BLANKS:
+    if rest and kind in NUMBERS and rest[0] not in _BLANKS:
         cleaned = _without_leading_zeros(text)
         if cleaned != text:
             return _decode(cleaned)
         # Jackson wants a blank after a number at the root; what follows other documents it never looks at.
         raise ValueError(f"Unexpected character {rest[0]!r} after the number that ends at character {end}")
     if rest and kind in _LITERALS and (rest[0].isalnum() or rest[0] in "_$"):
-        raise ValueError(f"Unrecognized token {text[: end + 1]!r}")
+        raise ValueError(f"Unrecognized token {shown_number(text[: end + 1])!r}")
     return value, rest
 
 

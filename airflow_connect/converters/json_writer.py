@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import unscaled, unscaled_bytes
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import MS_PER_DAY, decimal_text, double_text, float_text
 from airflow_connect.converters.json_text import string_text
@@ -95,7 +96,7 @@ def _int64_text(value: int) -> str:
     if -(1 << 63) <= value < 1 << 63:
         return repr(value)
     raise DataError(
-        f"The integer {value:.6g} does not have corresponding schema type: it needs more than 64 bits.",
+        "An integer does not have a corresponding schema type: it needs more than 64 bits.",
         suggestion="Give it a Decimal schema.",
     )
 
@@ -246,18 +247,15 @@ def _decimal(schema: Schema, options: WriterOptions) -> Writer:
         return lambda value: decimal_text(checked(value))
 
     def write(value: Any) -> str:
-        sign, digits, exponent = checked(value).as_tuple()
+        number, own_scale = unscaled(checked(value))
         scale = schema.parameters.get(DECIMAL_SCALE)
-        if scale != str(-exponent):  # type: ignore[operator]
+        if scale != str(own_scale):
             raise DataError(
                 "Decimal value has mismatching scale for given Decimal schema. "
-                f"Schema has scale {scale}, value has scale {-exponent}.",  # type: ignore[operator]
+                f"Schema has scale {scale}, value has scale {own_scale}.",
                 suggestion="Quantize the value to the scale of the schema.",
             )
-        unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
-        # BigInteger.toByteArray: the fewest bytes of two's complement.
-        size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-        return _bytes_json(unscaled.to_bytes(size, "big", signed=True))
+        return _bytes_json(unscaled_bytes(number))
 
     return write
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.errors import DataError
-from airflow_connect.api.schema import STRING, Schema
+from airflow_connect.api.schema import Schema
 from airflow_connect.converters.header_text import header_text, parse_header_text
 
 
@@ -21,15 +21,14 @@ class SimpleHeaderConverter:
         """Nothing to configure."""
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
-        """The narrowest type that the UTF-8 text can be; `null` and no bytes at all are (None, None)."""
+        """The narrowest type that the UTF-8 text can be; `null` and no bytes at all are (None, None).
+
+        Raises:
+            DataError: lists and maps are nested too deeply.
+        """
         if data is None:
             return NULL
-        text = data.decode("utf-8", "replace")
-        try:
-            return parse_header_text(text)
-        except RecursionError:
-            # A list of lists without end in sight is taken for what it is in every case: text.
-            return SchemaAndValue(STRING, text)
+        return parse_header_text(data.decode("utf-8", "replace"))
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
         """The value as UTF-8 text; None stays None.

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_connect.api.java_numbers import integer_parameter
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Schema, Type
 
 _DECIMAL_BYTES = 16
@@ -106,7 +107,7 @@ def _decimals(column: Any, schema: Schema, wanted: Any) -> Any:
         pa.ArrowInvalid: a number is longer, or has more digits than the type; or the type is not decimal128 with the
             scale of the schema.
     """
-    scale = int(schema.parameters.get(DECIMAL_SCALE, "0"))
+    scale = integer_parameter(schema.parameters.get(DECIMAL_SCALE, "0"))
     if not pa.types.is_decimal128(wanted) or wanted.scale != scale:
         raise pa.ArrowInvalid("a wide Decimal, or one with a negative scale")
     present = column.is_valid()

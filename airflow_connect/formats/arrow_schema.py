@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import integer_parameter
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.value_transform import ChangeRules, Transform, has_string_keys, make_transform
 
@@ -105,9 +106,11 @@ class ArrowMapping:
 
 def _decimal(schema: Schema, path: str, format_name: str) -> pa.DataType:
     # A negative scale means zeros before the point: exact with scale 0.
-    scale = max(0, int(schema.parameters.get(DECIMAL_SCALE, "0")))
+    scale = max(0, integer_parameter(schema.parameters.get(DECIMAL_SCALE, "0")))
     given = schema.parameters.get(_PRECISION_PARAMETER)
-    precision = int(given) if given else (DEFAULT_PRECISION if scale <= DEFAULT_PRECISION else MAX_PRECISION)
+    precision = DEFAULT_PRECISION if scale <= DEFAULT_PRECISION else MAX_PRECISION
+    if given:
+        precision = integer_parameter(given, _PRECISION_PARAMETER)
     if not 1 <= precision <= MAX_PRECISION or scale > precision:
         raise SchemaError(
             f"{format_name} cannot write {path}, a Decimal of precision {precision} and scale {scale}: "

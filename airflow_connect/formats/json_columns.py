@@ -7,13 +7,13 @@ values that it refuses) is None, and goes there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_connect.api.java_numbers import decimal_of_bytes, integer_parameter
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Type
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json_text import string_text
@@ -100,8 +100,8 @@ class JsonColumnWriter:
         write = value_writer(schema, self._options)
         values = column.to_pylist()
         if schema.name == DECIMAL:
-            scale = int(schema.parameters.get(DECIMAL_SCALE, "0"))
-            values = [None if value is None else _decimal(value, scale) for value in values]
+            scale = integer_parameter(schema.parameters.get(DECIMAL_SCALE, "0"))
+            values = [None if value is None else decimal_of_bytes(value, scale) for value in values]
         return pa.array([None if value is None else write(value) for value in values], pa.string())
 
 
@@ -156,8 +156,3 @@ def _floats(column: Any, write: Any) -> Any:
 def _is_outside(column: Any, low: int, high: int) -> bool:
     numbers = column.drop_null().to_numpy()
     return bool(np.any((numbers < low) | (numbers > high)))
-
-
-def _decimal(data: bytes, scale: int) -> Decimal:
-    unscaled = int.from_bytes(data, "big", signed=True)
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))

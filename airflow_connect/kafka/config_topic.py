@@ -71,7 +71,7 @@ def task_count_record(connector: str, count: int) -> tuple[bytes, bytes]:
 def _parsed(topic: str, key: str, value: bytes) -> dict[str, Any]:
     try:
         parsed = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
         raise StateError(

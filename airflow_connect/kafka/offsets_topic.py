@@ -17,7 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.errors import DataError, TaskFailedError
+from airflow_connect.api.schema import MAX_SCHEMA_DEPTH
 from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.json_text import is_deeper
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
@@ -83,15 +85,18 @@ class SourceOffsets:
         try:
             name, partition = json.loads(key)
             offset = None if value is None else json.loads(value)
-        except (ValueError, TypeError):
-            _LOG.warning("An offsets topic holds a record whose key is not one of Kafka Connect: %r", key[:200])
+            if is_deeper([partition, offset], MAX_SCHEMA_DEPTH):
+                raise ValueError("nested too deeply")
+            who = identity(partition)
+        except (ValueError, TypeError, RecursionError):
+            _LOG.warning("An offsets topic holds a record that is not one of Kafka Connect; its key: %r", key[:200])
             return
         if name != self._connector or not isinstance(partition, dict):
             return
         if isinstance(offset, dict):
-            self._stored[identity(partition)] = StoredOffset(key, partition, offset)
+            self._stored[who] = StoredOffset(key, partition, offset)
         else:
-            self._stored.pop(identity(partition), None)
+            self._stored.pop(who, None)
 
     def is_own(self, key: bytes) -> bool:
         """Whether a key is one of this connector's."""

@@ -106,7 +106,7 @@ def parse_key(key: str) -> list[Any]:
     """Parts of a key of ours, or [] when it is somebody else's."""
     try:
         parts = json.loads(key)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     is_ours = (
         isinstance(parts, list)
@@ -125,7 +125,7 @@ def _belongs(key: str, kind: str, connector: str, name: str) -> bool:
 def _parse(value: bytes, where: str) -> dict[str, Any]:
     try:
         parsed = json.loads(value)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(where, f"it is not JSON ({error})") from error
     version = parsed.get("v") if isinstance(parsed, dict) else None
     if version != VERSION:

@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Protocol
 
 from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.api.java_numbers import integer_text, shown_number
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import TIMESTAMP, Schema, Type
 from airflow_connect.layout.iso_timestamps import parse_iso_ms
 
 _EPOCH_MS = re.compile(r"-?[0-9]{1,19}")
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+_INT64_DIGITS = 19
 
 
 class TimestampExtractor(Protocol):
@@ -180,7 +183,10 @@ def _long(number: Any) -> int:
     """Java's `Number.longValue`: fractions are cut, NaN is 0, infinities are the ends of the range."""
     if isinstance(number, float) and not math.isfinite(number):
         return 0 if math.isnan(number) else _INT64_MAX if number > 0 else _INT64_MIN
-    whole = int(number)
-    if not _INT64_MIN <= whole <= _INT64_MAX:
-        raise DataError(f'For input string: "{whole}": a timestamp must fit into 64 bits.')
+    # 1E999999999 must not be written out.
+    is_too_long = isinstance(number, Decimal) and number.adjusted() >= _INT64_DIGITS
+    whole = 0 if is_too_long else int(number)
+    if is_too_long or not _INT64_MIN <= whole <= _INT64_MAX:
+        shown = shown_number(str(number) if is_too_long else integer_text(whole))
+        raise DataError(f'For input string: "{shown}": a timestamp must fit into 64 bits.')
     return whole

@@ -75,7 +75,7 @@ def _read(path: Path) -> str:
 def _parse_json(content: str, where: str) -> dict[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{where} is not JSON: {error}.",
             code="config.file_invalid",

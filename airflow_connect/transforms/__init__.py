@@ -9,7 +9,7 @@ ones also have the *columnar form* `apply_columns`, which answers None for anyth
 - `names.py`: lists of names in configurations
 - `columns.py`: the fields of a struct as Arrow columns, and back; `cast_columns.py` and `timestamp_columns.py`: what
   Cast and TimestampConverter do to them
-- `java_numbers.py`, `simple_date_format.py`: Java's numbers and date patterns
+- `simple_date_format.py`: Java's date patterns
 
 Never imported by `api`; may import `api` and `converters`.
 """

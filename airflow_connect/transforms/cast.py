@@ -14,13 +14,13 @@ from airflow_connect.api.config import Type as ConfigType
 from airflow_connect.api.config_validators import Lambda
 from airflow_connect.api.config_values import InvalidValueError
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import float32_of, float64_of, narrowed, parse_float, parse_integer
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
 from airflow_connect.converters.header_text import header_text
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
 from airflow_connect.transforms.fields import SchemaCache, require_fields, struct_like
-from airflow_connect.transforms.java_numbers import float32_of, narrowed, parse_float, parse_integer
 from airflow_connect.transforms.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
@@ -215,7 +215,7 @@ def _cast(schema: Schema | None, value: Any, target: Type) -> Any:
     if target in (Type.FLOAT32, Type.FLOAT64):
         if isinstance(value, str):
             return parse_float(value, bits)
-        return float32_of(value) if bits == 32 else float(value)
+        return float32_of(value) if bits == 32 else float64_of(value)
     return parse_integer(value, bits) if isinstance(value, str) else narrowed(value, bits)
 
 

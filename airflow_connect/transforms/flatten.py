@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 DELIMITER = "delimiter"
 
 _PURPOSE = "flattening"
+_NAME_CHARACTERS = 16_000_000
+"""Of all names of a flat record: a long name around many short ones is repeated before each of them."""
+
+
+def _too_large() -> DataError:
+    return DataError(
+        f"The names of the flattened record would have more than {_NAME_CHARACTERS} characters in all.",
+        suggestion="Leave out the nested part before, with ReplaceField and exclude.",
+    )
 
 
 class _Flatten(OfKeyOrValue):
@@ -49,7 +58,13 @@ class _Flatten(OfKeyOrValue):
         if value is None:
             return record
         if schema is None:
-            flat = dict(self._entries(require_map(None, value, _PURPOSE), ""))
+            flat: dict[str, Any] = {}
+            room = _NAME_CHARACTERS
+            for name, member in self._entries(require_map(None, value, _PURPOSE), ""):
+                room -= len(name)
+                if room < 0:
+                    raise _too_large()
+                flat[name] = member
             return self.with_part(record, None, flat)
         struct = require_struct(schema, value, _PURPOSE)
         new_schema = self._schemas(schema)
@@ -84,6 +99,7 @@ class _Flatten(OfKeyOrValue):
                 yield from self._members(field.schema, inner, name)
 
     def _new_schema(self, schema: Schema) -> Schema:
+        self._room = _NAME_CHARACTERS
         return struct_like(schema, self._fields(schema, "", schema.optional, schema.default))
 
     def _fields(
@@ -92,6 +108,9 @@ class _Flatten(OfKeyOrValue):
         """Names and schemas of the flat struct; what lies in an optional struct is optional."""
         for field in require_fields(schema):
             name = self._name(prefix, field.name)
+            self._room -= len(name)
+            if self._room < 0:
+                raise _too_large()
             inner = field.schema
             default = inner.default
             if default is None and outer_default is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.config_validators import NonNull
+from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import Header
 from airflow_connect.api.transform import R, Transformation
 from airflow_connect.converters.header_text import parse_header_text
@@ -30,9 +31,20 @@ class InsertHeader(Transformation):
     )  # fmt: skip
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Read the literal, once."""
+        """Read the literal, once.
+
+        Raises:
+            ConfigError: a value is missing, or the literal is nested too deeply.
+        """
         parsed = self.config_def.parse(config)
-        literal = parse_header_text(parsed[LITERAL])
+        try:
+            literal = parse_header_text(parsed[LITERAL])
+        except DataError as error:
+            raise ConfigError(
+                f"The value of {LITERAL} cannot be read: {error.message}",
+                suggestion="Write fewer levels of lists and maps.",
+                config_path=LITERAL,
+            ) from error
         self._header = Header(parsed[HEADER], literal.schema, literal.value)
 
     def apply(self, record: R) -> R | None:

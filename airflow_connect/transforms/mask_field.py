@@ -14,10 +14,18 @@ from airflow_connect.api.config import ConfigDef, ConfigKey, Importance
 from airflow_connect.api.config import Type as ConfigType
 from airflow_connect.api.config_validators import NonEmptyString
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import (
+    MAX_DECIMAL_DIGITS,
+    float32_of,
+    float64_of,
+    integer_parameter,
+    narrowed,
+    parse_decimal,
+    shown_number,
+)
 from airflow_connect.api.schema import DATE, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
 from airflow_connect.transforms.columns import masked_column, struct_columns, struct_members, with_default
-from airflow_connect.transforms.java_numbers import float32_of, narrowed, parse_decimal
 from airflow_connect.transforms.names import Names
 from airflow_connect.transforms.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
@@ -160,13 +168,13 @@ def replaced(schema: Schema | None, value: Any, replacement: str) -> Any:
         number = parse_decimal(replacement)
     except ValueError as error:
         raise DataError(
-            f"Unable to convert {replacement} (class java.lang.String) to a number.",
+            f"Unable to convert {shown_number(replacement)} (class java.lang.String) to a number.",
             suggestion="Set replacement to a number, or mask only fields that hold text.",
         ) from error
     if isinstance(value, Decimal):
         return _rescaled(schema, number)
     if isinstance(value, float):
-        return float32_of(number) if schema is not None and schema.type is Type.FLOAT32 else float(number)
+        return float32_of(number) if schema is not None and schema.type is Type.FLOAT32 else float64_of(number)
     return narrowed(number, 64 if schema is None else _BITS[schema.type])
 
 
@@ -175,8 +183,18 @@ def _rescaled(schema: Schema | None, number: Decimal) -> Decimal:
     sign, digits, exponent = number.as_tuple()
     if schema is None or not isinstance(exponent, int):
         return number
-    missing = exponent + int(schema.parameters[DECIMAL_SCALE])
-    return number if missing < 0 else Decimal((sign, (*digits, *[0] * missing), exponent - missing))
+    missing = exponent + integer_parameter(schema.parameters.get(DECIMAL_SCALE), DECIMAL_SCALE)
+    if missing < 0:
+        return number
+    if number.is_zero():
+        return Decimal((0, (0,), exponent - missing))
+    if len(digits) + missing > MAX_DECIMAL_DIGITS:
+        raise DataError(
+            f"The replacement {shown_number(str(number))} would be a Decimal of {len(digits) + missing} digits, at most"
+            f" {MAX_DECIMAL_DIGITS} are written.",
+            suggestion="Set replacement to a smaller number.",
+        )
+    return Decimal((sign, (*digits, *[0] * missing), exponent - missing))
 
 
 class MaskField:

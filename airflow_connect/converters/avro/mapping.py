@@ -14,7 +14,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_connect.api import java_numbers
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import MAX_DECIMAL_BYTES, MAX_DECIMAL_DIGITS
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.avro.names import (
     AVRO_PROPERTY,
@@ -121,15 +123,19 @@ def unscaled_bytes(value: decimal.Decimal, scale: int) -> bytes:
     Raises:
         ValueError: not a finite number, or more digits after the point than `scale`.
     """
+    if not value.is_finite():
+        raise ValueError("not a finite number")
+    if not value.is_zero() and value.adjusted() + scale >= MAX_DECIMAL_DIGITS:
+        raise ValueError(f"more than {MAX_DECIMAL_DIGITS} digits")
     scaled = value.scaleb(scale, _EXACT)
     number = int(scaled)
     if number != scaled:
         raise ValueError("more digits after the point than the schema's scale")
-    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+    return java_numbers.unscaled_bytes(number)
 
 
 def _scale(schema: Schema) -> int:
-    return int(schema.parameters.get(DECIMAL_SCALE, "0"))
+    return java_numbers.integer_parameter(schema.parameters.get(DECIMAL_SCALE, "0"))
 
 
 @dataclass(slots=True)
@@ -255,7 +261,7 @@ class _SchemaBuilder:
         name, known = self._claim(schema.name and self.settings.scrubbed_full(schema.name), schema, path)
         if known:
             return name
-        size = int(schema.parameters[FIXED_SIZE_PARAMETER])
+        size = java_numbers.integer_parameter(schema.parameters[FIXED_SIZE_PARAMETER], FIXED_SIZE_PARAMETER)
         return self._with_properties(schema, {"type": "fixed", **_split(name), "size": size})
 
     def _claim(self, wanted: str | None, schema: Schema, path: str) -> tuple[str, bool]:
@@ -280,7 +286,9 @@ class _SchemaBuilder:
 
     def _with_properties(self, schema: Schema, built: dict[str, Any]) -> dict[str, Any]:
         if schema.name == DECIMAL:
-            scale, precision = _scale(schema), int(schema.parameters.get(PRECISION_PARAMETER, DEFAULT_PRECISION))
+            given = schema.parameters.get(PRECISION_PARAMETER)
+            precision = java_numbers.integer_parameter(given, PRECISION_PARAMETER) if given else DEFAULT_PRECISION
+            scale = _scale(schema)
             built |= {"scale": scale, "precision": precision}
             # Avro forbids scales outside [0, precision], and some readers refuse the file. Confluent writes the
             # logical type even then; Connect's own properties say the same to its converters.
@@ -331,7 +339,15 @@ def _check_name(name: str, where: str) -> None:
 
 
 def _decimal_transform(schema: Schema) -> Transform:
-    scale, size = _scale(schema), int(schema.parameters.get(FIXED_SIZE_PARAMETER, "0"))
+    scale = _scale(schema)
+    size = java_numbers.integer_parameter(schema.parameters.get(FIXED_SIZE_PARAMETER, "0"), FIXED_SIZE_PARAMETER)
+    if not 0 <= size <= MAX_DECIMAL_BYTES:
+        raise SchemaError(
+            f"A Decimal in {size} bytes (schema parameter {FIXED_SIZE_PARAMETER}) is too large: at most"
+            f" {MAX_DECIMAL_BYTES} bytes are written.",
+            code="data.decimal",
+            suggestion="Use a smaller fixed type, or bytes.",
+        )
 
     def to_bytes(value: decimal.Decimal) -> bytes:
         data = unscaled_bytes(value, scale)

@@ -5,14 +5,14 @@ Source: io.confluent.connect.avro.AvroData.toConnectData.
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import decimal_of_bytes
 from airflow_connect.converters.value_transform import Transform
 
-_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 _INT32_LOW, _INT32_HIGH = -(1 << 31), (1 << 31) - 1
 
 
@@ -26,10 +26,8 @@ def optional_change(change: Transform | None) -> Transform | None:
 def change_of_decimal(scale: int) -> Transform:
     """Unscaled big-endian two's complement bytes to a Decimal."""
 
-    def to_decimal(value: bytes) -> decimal.Decimal:
-        if not value:
-            raise DataError("A Decimal has no bytes: an unscaled number has at least one.", code="data.decimal")
-        return decimal.Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT)
+    def to_decimal(value: bytes) -> Decimal:
+        return decimal_of_bytes(value, scale)
 
     return to_decimal
 

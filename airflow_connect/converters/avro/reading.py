@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import parse_integer
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, STRING, TIME, TIMESTAMP, Field, Schema, Type
 from airflow_connect.converters.avro.defaults import plain_default
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
@@ -38,6 +39,7 @@ from airflow_connect.converters.avro.names import (
     UNION,
     AvroSettings,
     generalized_branch,
+    is_union,
 )
 from airflow_connect.converters.avro.parsing import AvroType, branch_key, is_null, optional_member
 from airflow_connect.converters.avro.read_changes import (
@@ -51,6 +53,7 @@ from airflow_connect.converters.avro.read_changes import (
     change_of_union,
     optional_change,
 )
+from airflow_connect.converters.schema_size import SchemaSize
 from airflow_connect.converters.value_transform import Transform
 
 _LOG = logging.getLogger(__name__)
@@ -157,11 +160,16 @@ class _SchemaReader:
         self._types = types
         self._settings = settings
         self._inside: list[str] = []
+        self._size = SchemaSize()
         self._unions = 0
 
     def read(self, avro_type: AvroType, namespace: str, use: _Use = _PLAIN_USE, version: int | None = None) -> Part:
         if version is not None:
             use = _Use(use.optional, use.default, use.doc, version)
+        with self._size.part():
+            return self._read(avro_type, namespace, use)
+
+    def _read(self, avro_type: AvroType, namespace: str, use: _Use) -> Part:
         if isinstance(avro_type, list):
             return self._read_union(avro_type, namespace, use)
         node = self._types.node(avro_type, namespace)
@@ -241,6 +249,9 @@ class _SchemaReader:
             entries = change_of_map_entries(key.change, item.change)
             return _Draft(Type.MAP, key_schema=key.schema, value_schema=item.schema, change=entries)
         part = self.read(items, node.namespace)
+        if _takes_no_bytes(part.schema):
+            # A message of ten bytes can then hold more elements than memory does.
+            raise _unsupported("the elements of an array take no bytes")
         change = None if part.change is None else change_of_array(part.change)
         return _Draft(Type.ARRAY, value_schema=part.schema, change=change)
 
@@ -321,6 +332,15 @@ class _SchemaReader:
             _LOG.warning("An Avro default is left out, because it does not fit its type: %s", error)
 
 
+def _takes_no_bytes(schema: Schema) -> bool:
+    """Whether values are coded in nothing: structs of nothing, and fixed bytes of the size 0."""
+    if schema.optional or is_union(schema):
+        return False
+    if schema.type is Type.STRUCT:
+        return all(_takes_no_bytes(field.schema) for field in schema.fields)
+    return schema.parameters.get(FIXED_SIZE_PARAMETER) == "0"
+
+
 def _int_draft(node: AvroNode) -> _Draft:
     logical, kind = _logical(node), node.attributes.get("connect.type")
     if logical in _LOGICAL_INTS:
@@ -391,9 +411,9 @@ def _final_change(draft: _Draft) -> Transform | None:
     if draft.name == DECIMAL:
         scale = draft.parameters.get(DECIMAL_SCALE, "")
         try:
-            return change_of_decimal(int(scale))
+            return change_of_decimal(parse_integer(scale, 32))
         except ValueError:
-            raise _unsupported("invalid Decimal schema: scale parameter not found") from None
+            raise _unsupported("invalid Decimal schema: scale parameter not found, or no integer of 32 bits") from None
     bits = _INTEGER_BITS.get(draft.type)
     return change_of_integer(bits) if bits else draft.change
 

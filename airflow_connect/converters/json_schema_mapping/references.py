@@ -5,12 +5,15 @@ Source: RFC 6901 (JSON Pointer), RFC 3986 section 5 (base URIs), JSON Schema dra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
 from airflow_connect.api.errors import SchemaError
-from airflow_connect.converters.json_text import parse_exact
+from airflow_connect.converters.json_text import parse_bounded
+
+_INDEX = re.compile("[0-9]{1,9}")
 
 
 class Place(NamedTuple):
@@ -39,7 +42,7 @@ class References:
             self._add(name, other)
 
     def _add(self, name: str, text: str) -> Place:
-        node = parse_exact(text.encode("utf-8", "surrogatepass"))
+        node = parse_bounded(text.encode("utf-8", "surrogatepass"))
         own_id = _id_of(node)
         root = Place(node, urljoin(name, own_id) if own_id else name)
         self._places.setdefault(name, root)
@@ -107,7 +110,7 @@ def _pointed_at(place: Place, pointer: str) -> Place | None:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict) and key in node:
             node = node[key]
-        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+        elif isinstance(node, list) and _INDEX.fullmatch(key) and int(key) < len(node):
             node = node[int(key)]
         else:
             return None

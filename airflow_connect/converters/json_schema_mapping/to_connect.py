@@ -8,7 +8,7 @@ refused, because Connect schemas here are trees.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.errors import SchemaError
@@ -18,6 +18,7 @@ from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptio
 from airflow_connect.converters.json_schema_mapping.references import Place, References
 from airflow_connect.converters.json_schema_mapping.values import value_reader
 from airflow_connect.converters.json_text import MISSING
+from airflow_connect.converters.schema_size import SchemaSize
 
 _NUMBER_TYPES = {
     "int8": Type.INT8,
@@ -71,10 +72,15 @@ class _Reading:
 
     references: References
     options: JsonSchemaOptions
+    size: SchemaSize = field(default_factory=SchemaSize)
     unions: int = 0
     entered: tuple[int, ...] = ()
 
     def schema(self, place: Place, version: int | None, optional: bool) -> Schema:
+        with self.size.part():
+            return self._of_any(place, version, optional)
+
+    def _of_any(self, place: Place, version: int | None, optional: bool) -> Schema:
         node = place.node
         if not isinstance(node, dict):
             raise _unsupported(node)
@@ -244,7 +250,13 @@ class _Reading:
         node = part.node
         if not isinstance(node, dict) or id(node) in entered:
             return
-        entered = (*entered, id(node))
+        with self.size.part():
+            self._collect_parts(part, members, (*entered, id(node)))
+
+    def _collect_parts(
+        self, part: Place, members: dict[str, tuple[str, Place, bool]], entered: tuple[int, ...]
+    ) -> None:
+        node = part.node
         if isinstance(node.get("$ref"), str):
             self._collect(self._referred(part), members, entered)
             return

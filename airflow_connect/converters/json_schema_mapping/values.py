@@ -16,7 +16,7 @@ from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.json_reader import Reader, scalar_reader, taken_as_is
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
-from airflow_connect.converters.json_text import MISSING, string_text
+from airflow_connect.converters.json_text import MISSING, NUMBERS, string_text
 from airflow_connect.converters.json_writer import WriterOptions, scalar_writer
 
 Writer = Callable[[Any], str | None]
@@ -25,7 +25,7 @@ Writer = Callable[[Any], str | None]
 _INTEGERS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64)
 _FITS: dict[Type, Callable[[Any], bool]] = {
     **dict.fromkeys(_INTEGERS, lambda node: type(node) is int),
-    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), lambda node: type(node) in (int, float, Decimal)),
+    **dict.fromkeys((Type.FLOAT32, Type.FLOAT64), lambda node: type(node) in NUMBERS),
     Type.BOOLEAN: lambda node: type(node) is bool,
     Type.STRING: lambda node: type(node) is str,
     Type.BYTES: lambda node: type(node) in (str, Decimal),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from google.protobuf import descriptor_pb2
 
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import integer_parameter
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.protobuf import files, meta, names
 from airflow_connect.converters.protobuf.names import ProtobufOptions
@@ -208,7 +209,7 @@ class _Writing:
             enum = message.enum_type.add(name=name)
             for key, text in schema.parameters.items():
                 if key.startswith(f"{word}."):
-                    enum.value.add(name=key.removeprefix(f"{word}."), number=int(text))
+                    enum.value.add(name=key.removeprefix(f"{word}."), number=integer_parameter(text, key))
             # proto3 wants the zero first, and says so where two symbols are one number.
             ordered = sorted(enum.value, key=lambda value: value.number != 0)
             numbers = [value.number for value in ordered]
@@ -235,13 +236,12 @@ class _Tags:
         flat = [f.schema for f in schema.fields] + [
             inner.schema for f in schema.fields if names.is_union(f.schema) for inner in f.schema.fields
         ]
-        self._used = {int(s.parameters[names.TAG]) for s in flat if s.parameters.get(names.TAG, "").isdecimal()}
+        self._used = {integer_parameter(s.parameters[names.TAG], names.TAG) for s in flat if names.TAG in s.parameters}
         self._next = 1
 
     def take(self, schema: Schema) -> int:
-        given = schema.parameters.get(names.TAG, "")
-        if given.isdecimal():
-            return int(given)
+        if names.TAG in schema.parameters:
+            return integer_parameter(schema.parameters[names.TAG], names.TAG)
         while self._next in self._used or _FIRST_RESERVED <= self._next <= _LAST_RESERVED:
             self._next += 1
         self._used.add(self._next)

@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import decimal_of_bytes
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import epoch_day
 from airflow_connect.converters.protobuf.names import ProtobufOptions
@@ -207,8 +208,8 @@ def _enum_reader(enum: Any) -> ValueReader:
 
 
 def _decimal(message: Any) -> Decimal:
-    number: int = int.from_bytes(message.value, "big", signed=True)
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -message.scale))
+    # A message without bytes is the number zero, as every field that is not there.
+    return decimal_of_bytes(message.value or b"\0", message.scale)
 
 
 def _date(message: Any) -> int:

@@ -7,15 +7,17 @@ contains itself is refused, because Connect schemas here are trees.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import parse_integer
 from airflow_connect.api.schema import Field, Schema, Type, date, decimal, time, timestamp
 from airflow_connect.converters.protobuf import meta, names
 from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.schema_size import SchemaSize
 
 _FD = FieldDescriptor
 _PLAIN = {
@@ -39,6 +41,13 @@ _INT64 = {
 _SHORT_INTEGERS = {"int8": Type.INT8, "int16": Type.INT16}
 
 
+class _Outer(NamedTuple):
+    """The message types that a field lies in, and how much of the schema is read."""
+
+    types: tuple[str, ...]
+    size: SchemaSize
+
+
 def schema_to_connect(message: Any, options: ProtobufOptions, version: int | None = None) -> Schema:
     """The Connect schema of a message type (a Descriptor).
 
@@ -48,12 +57,12 @@ def schema_to_connect(message: Any, options: ProtobufOptions, version: int | Non
         version: of the schema in its subject.
 
     Raises:
-        SchemaError: the type contains itself.
+        SchemaError: the type contains itself, or is too large.
     """
     wrapped = names.WRAPPERS.get(message.full_name)
     if wrapped is not None and options.wrapper_for_raw_primitives:
         return Schema(wrapped, version=version)
-    return replace(_message(message, options, ()), version=version)
+    return replace(_message(message, options, _Outer((), SchemaSize())), version=version)
 
 
 def real_oneofs(message: Any) -> list[Any]:
@@ -96,14 +105,19 @@ def is_map(field: Any) -> bool:
     return [part.name for part in parts] == ["key", "value"] and not any(part.is_repeated for part in parts)
 
 
-def _message(message: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Schema:
-    if message.full_name in outer:
+def _message(message: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
+    if message.full_name in outer.types:
         raise SchemaError(
             f"The Protobuf message type {message.full_name} contains itself, which Connect schemas here cannot.",
             code="data.schema_recursive",
             suggestion="Pass the topic through with ByteArrayConverter.",
         )
-    outer = (*outer, message.full_name)
+    with outer.size.part():
+        fields = _fields(message, options, outer._replace(types=(*outer.types, message.full_name)))
+    return Schema(Type.STRUCT, name=_name(message, options), fields=fields)
+
+
+def _fields(message: Any, options: ProtobufOptions, outer: _Outer) -> tuple[Field, ...]:
     members: list[tuple[str, Schema]] = []
     for oneof in real_oneofs(message):
         if options.flatten_unions:
@@ -111,15 +125,14 @@ def _message(message: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> 
         else:
             members.append((union_name(oneof, options), _oneof(oneof, options, outer)))
     members += [(f.name, _field(f, options, outer)) for f in plain_fields(message)]
-    fields = tuple(Field(name, index, schema) for index, (name, schema) in enumerate(members))
-    return Schema(Type.STRUCT, name=_name(message, options), fields=fields)
+    return tuple(Field(name, index, schema) for index, (name, schema) in enumerate(members))
 
 
 def _name(described: Any, options: ProtobufOptions) -> str:
     return str(described.full_name if options.full_names else described.name)
 
 
-def _oneof(oneof: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Schema:
+def _oneof(oneof: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     fields = tuple(Field(f.name, index, _field(f, options, outer)) for index, f in enumerate(oneof.fields))
     if options.generalized_sum_types:
         name, parameters = oneof.name, {names.GENERAL_UNION: oneof.name}
@@ -128,7 +141,7 @@ def _oneof(oneof: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Sche
     return Schema(Type.STRUCT, True, name, parameters=parameters, fields=fields)
 
 
-def _field(field: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Schema:
+def _field(field: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     made = _single(field, options, outer)
     if field.is_repeated and made.type is not Type.MAP:
         made = Schema(Type.ARRAY, optional=True, value_schema=replace(made, optional=True))
@@ -139,7 +152,7 @@ def _field(field: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Sche
     return replace(made, optional=optional, parameters={**made.parameters, names.TAG: str(field.number)})
 
 
-def _single(field: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Schema:
+def _single(field: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     """One value of a field: messages and enums are optional."""
     if field.type in _PLAIN:
         return Schema(_PLAIN[field.type])
@@ -169,7 +182,7 @@ def _enum(enum: Any, options: ProtobufOptions) -> Schema:
     return Schema(kind, True, _name(enum, options), parameters={word: enum.name, **symbols})
 
 
-def _of_message(field: Any, options: ProtobufOptions, outer: tuple[str, ...]) -> Schema:
+def _of_message(field: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     full_name = field.message_type.full_name
     if full_name == names.DECIMAL_MESSAGE:
         return _decimal(meta.params_of(field.GetOptions()))
@@ -185,11 +198,14 @@ _LOGICAL = {names.DATE_MESSAGE: date(), names.TIME_MESSAGE: time(), names.TIMEST
 
 def _decimal(params: dict[str, str]) -> Schema:
     scale, precision = params.get(names.SCALE, "0"), params.get(names.PRECISION, "")
-    made = decimal(int(scale) if _is_number(scale) else 0)
-    if _is_number(precision):
+    made = decimal(_number(scale) or 0)
+    if _number(precision) is not None:
         made = replace(made, parameters={**made.parameters, names.CONNECT_PRECISION: precision})
     return made
 
 
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and text.isascii()
+def _number(text: str) -> int | None:
+    try:
+        return parse_integer(text, 32)
+    except ValueError:
+        return None

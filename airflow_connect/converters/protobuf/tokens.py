@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from airflow_connect.api.errors import SchemaError
+from airflow_connect.api.java_numbers import shown_number, wrapped
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
@@ -89,13 +90,16 @@ class Tokens:
         return ".".join(parts)
 
     def integer(self) -> int:
-        """Take a whole number: decimal, 0x hexadecimal or 0 octal, with a sign."""
+        """Take a whole number of 32 bits: decimal, 0x hexadecimal or 0 octal, with a sign."""
         sign = -1 if self.accept("-") else 1
         text = self.take().text
         try:
-            return sign * int(text, 8 if re.fullmatch("0[0-7]+", text) else 0)
+            number = sign * int(text, 8 if re.fullmatch("0[0-7]+", text) else 0)
         except ValueError:
-            self.fail(f"a whole number is expected before {text!r}")
+            self.fail(f"a whole number is expected before {shown_number(text)!r}")
+        if wrapped(number, 32) != number:
+            self.fail(f"the number {shown_number(text)} does not fit into 32 bits")
+        return number
 
     def string(self) -> str:
         """Take a text; texts side by side are one."""

@@ -12,6 +12,7 @@ from typing import Any
 from google.protobuf import message_factory
 
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import parse_integer, unscaled, unscaled_bytes
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import MS_PER_DAY, calendar_fields
 from airflow_connect.converters.protobuf import names
@@ -168,7 +169,7 @@ def _enum_number(enum: Any, schema: Schema, value: Any) -> int:
             f"The text is none of the symbols of the enum {enum.full_name}.",
             suggestion="Send one of the symbols that the schema lists.",
         )
-    return int(number)
+    return parse_integer(number, 32)
 
 
 class _Checked:
@@ -195,13 +196,10 @@ def _invalid(schema: Schema, value: Any) -> DataError:
 def _write_decimal(target: Any, schema: Schema, value: Any) -> None:
     if type(value) is not Decimal or not value.is_finite():
         raise _invalid(schema, value)
-    sign, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    unscaled: int = int("".join(map(str, digits))) * (-1 if sign else 1)
-    # BigInteger.toByteArray: the fewest bytes of two's complement.
-    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    target.value = unscaled.to_bytes(size, "big", signed=True)
-    target.scale, target.precision = -exponent, len(digits)
+    number, scale = unscaled(value)
+    with _Checked(schema, value):
+        target.value, target.scale = unscaled_bytes(number), scale
+        target.precision = len(value.as_tuple().digits)
 
 
 def _write_date(target: Any, schema: Schema, value: Any) -> None:

@@ -18,7 +18,7 @@ from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptio
 from airflow_connect.converters.json_schema_mapping.references import References
 from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
 from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
-from airflow_connect.converters.json_text import MISSING, parse_exact, parse_fast
+from airflow_connect.converters.json_text import MISSING, InexactNumberError, parse_bounded, parse_fast
 from airflow_connect.converters.registry import settings
 from airflow_connect.converters.registry.client import JSON, SchemaText
 from airflow_connect.converters.registry.registry_converter import (
@@ -110,11 +110,9 @@ class JsonSchemaConverter(RegistryConverter):
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
         read = value_reader(schema)
-        parse = parse_exact if needs_exact_numbers(schema) else _parse
+        is_exact = needs_exact_numbers(schema)
 
-        def read_message(data: bytes) -> SchemaAndValue:
-            text = data[PREFIX_BYTES:]
-            node = parse(text)
+        def read_node(node: Any, text: bytes) -> SchemaAndValue:
             if node is MISSING:
                 raise DataError(
                     f"The message ends behind its schema id {schema_id}: it holds no JSON.",
@@ -124,6 +122,15 @@ class JsonSchemaConverter(RegistryConverter):
             if validate is not None:
                 validate(_parse(text))
             return SchemaAndValue(schema, read(node))
+
+        def read_message(data: bytes) -> SchemaAndValue:
+            text = data[PREFIX_BYTES:]
+            if not is_exact:
+                try:
+                    return read_node(_parse(text), text)
+                except InexactNumberError:
+                    pass
+            return read_node(parse_bounded(text), text)
 
         return read_message
 
@@ -180,7 +187,7 @@ def _parse(data: bytes) -> Any:
     try:
         return parse_fast(data)
     except (ValueError, RecursionError):
-        return parse_exact(data)
+        return parse_bounded(data)
 
 
 def _import_jsonschema() -> Any:

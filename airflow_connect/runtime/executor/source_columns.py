@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.columns import NO_PARTITION, RecordColumns, ValueColumns
 from airflow_connect.api.errors import DataError
+from airflow_connect.api.java_numbers import decimal_of_bytes, integer_parameter
 from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, SourceRecord
 from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Type
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 OBJECTS_AT_ONCE = 2_000
 """Records of a batch that are objects at one time; what bounds memory where a batch cannot stay in columns."""
-_EXACT = Context(prec=10_000)
 
 
 class ColumnMessages(NamedTuple):
@@ -181,8 +180,8 @@ def python_values(schema: Schema | None, values: pa.Array[Any]) -> list[Any]:
 def _conversion(schema: Schema) -> Callable[[Any], Any] | None:
     """What turns a value of Arrow into one of Connect; None: it is the same."""
     if schema.name == DECIMAL:
-        scale = int(schema.parameters[DECIMAL_SCALE])
-        return lambda data: Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, _EXACT)
+        scale = integer_parameter(schema.parameters.get(DECIMAL_SCALE))
+        return lambda data: decimal_of_bytes(data, scale)
     if schema.type is Type.ARRAY and schema.value_schema is not None:
         element = _conversion(schema.value_schema)
         return element and (lambda values: [None if v is None else element(v) for v in values])

@@ -144,8 +144,14 @@ def guessed(text: str) -> tuple[s.Schema | None, Any]:
     return SimpleHeaderConverter().to_connect_header("t", "h", text.encode())
 
 
-def test_header_lists_without_end_are_text() -> None:
-    assert guessed("[" * 5000) == (s.STRING, "[" * 5000)
+def test_header_lists_nested_too_deeply_are_a_data_error() -> None:
+    for text in ("[" * 5000, "[" * 101 + "]" * 101, "{1:" * 101 + "1" + "}" * 101):
+        with pytest.raises(DataError, match="nested more than 100 times"):
+            guessed(text)
+    value = guessed("[" * 100 + "]" * 100)[1]
+    for _ in range(99):
+        (value,) = value
+    assert value == []
 
 
 @pytest.mark.parametrize(
