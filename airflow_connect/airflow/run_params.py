@@ -44,7 +44,7 @@ _OF_SOURCES: dict[str, dict[str, Any]] = {
     "run.max.bytes": {"description": "Size of the keys and values that are written to Kafka. Empty: no limit."},
     "run.max.seconds": {"description": "Tasks stop polling after this time; their records are kept. Empty: no limit."},
 }
-_ONLY_SINKS = frozenset({"run.until.timestamp"})
+ONLY_SINKS = frozenset({"run.until.timestamp"})
 
 
 def run_params(*, source: bool = False) -> dict[str, Param]:
@@ -55,7 +55,7 @@ def run_params(*, source: bool = False) -> dict[str, Param]:
     """
     from airflow.sdk import Param
 
-    names = [name for name in RUN_KEYS if not (source and name in _ONLY_SINKS)]
+    names = [name for name in RUN_KEYS if not (source and name in ONLY_SINKS)]
     texts = _OF_SOURCES if source else {}
     return {name: Param(None, section=SECTION, **_FIELDS[name] | texts.get(name, {})) for name in names}
 

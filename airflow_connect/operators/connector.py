@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ from airflow_connect.airflow.connections import (
 from airflow_connect.airflow.default_assets import default_assets, without_known
 from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
-from airflow_connect.airflow.run_params import chosen_limits, run_params
+from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
 from airflow_connect.api.config_references import ResolvedReferences
 from airflow_connect.api.errors import ConfigError, ConnectError
 from airflow_connect.api.run import RunReport
@@ -165,7 +166,7 @@ class ConnectorOperator(BaseOperator):
         connector = {**connector, **limits}
         airflow = {PROVIDER_NAME: AirflowConfigProvider}
         instance = context["ti"]
-        return RunSpec(
+        spec = RunSpec(
             connector=connector,
             worker=worker,
             aws=aws_credentials(self.aws_conn_id),
@@ -178,6 +179,24 @@ class ConnectorOperator(BaseOperator):
                 "try_number": str(instance.try_number),
             },
         )
+        return self._without_limits_of_others(spec, limits)
+
+    def _without_limits_of_others(self, spec: RunSpec, limits: Mapping[str, Any]) -> RunSpec:
+        """A DAG run's conf is for all its tasks: a limit that only sinks have is not meant for a source beside one."""
+        chosen = [key for key in ONLY_SINKS if key in limits]
+        if not chosen or not self._has_other_connectors():
+            return spec
+        from airflow_connect.runtime.driver.source_configuration import is_source
+
+        if not is_source(spec):
+            return spec
+        self.log.warning("%s of this DAG run does not bound a source and is left to other tasks.", ", ".join(chosen))
+        kept = {key: value for key, value in spec.connector.items() if key not in chosen}
+        return replace(spec, connector=kept)
+
+    def _has_other_connectors(self) -> bool:
+        others = (task for task in self.dag.tasks if task.task_id != self.task_id)
+        return any(ConnectorOperator in (type(task), getattr(task, "operator_class", None)) for task in others)
 
     def _connector_config(self) -> dict[str, Any]:
         if self.config_file is not None:

@@ -141,6 +141,31 @@ def test_params_of_the_trigger_form_bound_the_run(dag_of: Callable[..., Any], xc
     assert xcom(dag_run, "copy")["records"] == 7
 
 
+MIXED_DAG = """
+from airflow.sdk import DAG
+from airflow_connect.operators.connector import ConnectorOperator, run_params
+
+WORKER = {{"bootstrap.servers": "broker:9092"}}
+SOURCE = {{"connector.class": "FileStreamSource", "file": "/logs/a", "topic": "lines", "fake": "echo"}}
+with DAG({dag_id!r}, schedule=None, params=run_params()):
+    ConnectorOperator(task_id="lines", config={{"name": "lines", **SOURCE}}, worker=WORKER)
+    if {has_sink}:
+        ConnectorOperator(task_id="copy", config={{"name": "copy", "fake": "copy"}}, worker=WORKER)
+"""
+
+
+@pytest.mark.parametrize("has_sink", [True, False])
+def test_limit_that_only_sinks_have_reaches_a_source_only_when_it_is_alone(
+    load_dag: LoadDag, unique_name: str, events: list[dict[str, Any]], has_sink: bool
+) -> None:
+    """Alone, it is refused by the source's own check: nobody else could be meant."""
+    conf = {"run.until.timestamp": "2026-03-29T01:30:00+01:00", "run.max.records": 7}
+    load_dag(MIXED_DAG.format(dag_id=unique_name, has_sink=has_sink)).test(logical_date=None, run_conf=conf)
+    (source,) = [event["seen"]["connector"] for event in events if event["event"] == "warning"]
+    assert source["run.max.records"] == 7
+    assert ("run.until.timestamp" in source) is not has_sink
+
+
 def test_unknown_key_of_the_conf_is_refused_with_the_nearest(
     dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
