@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LINE_FEED, _CARRIAGE_RETURN = 10, 13
 _UTF8_NAMES = frozenset({"utf-8", "ascii"})
+_UNITS = {"utf-16": 2, "utf-32": 4}
+_NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,18 @@ class LineFormat:
         """The format of an encoding by its usual name.
 
         Raises:
-            ConfigError: nobody knows the encoding.
+            ConfigError: the encoding is unknown, or lines cannot be found in it.
         """
         try:
             name = codecs.lookup(encoding).name
         except LookupError as error:
-            raise ConfigError(
-                f"file.encoding is {encoding!r}, which is no text encoding that Python knows.",
-                config_path="file.encoding",
-                suggestion="Use a name such as UTF-8, ISO-8859-1, windows-1252 or UTF-16.",
-            ) from error
-        unit = {"utf-16": 2, "utf-32": 4}.get(name[:6], 1)
+            raise _refused(encoding, "is not a text encoding that Python knows") from error
+        if name in _NOT_FOR_FILES:
+            raise _refused(encoding, "is a notation for text, not an encoding of files")
+        if name[:6] not in _UNITS and _terminators(encoding) != b"\n\r":
+            # EBCDIC, for example: the bytes of a line feed mean something else there.
+            raise _refused(encoding, "does not write a line feed and a carriage return as ASCII does")
+        unit = _UNITS.get(name[:6], 1)
         # Java's UTF-16 and UTF-32 are big-endian where the file begins with no byte order mark.
         order = "<" if name.endswith("-le") else ">"
         return cls(name, unit, f"{order}u{unit}", any_terminator, is_strict)
@@ -217,3 +220,19 @@ def invalid_text(form: LineFormat, error: Any) -> DataError:
         code="file.invalid_text",
         suggestion="Set file.encoding to the file's encoding, or invalid.text to replace or dead_letter.",
     )
+
+
+def _refused(encoding: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"file.encoding is {encoding!r}, which {why}.",
+        config_path="file.encoding",
+        suggestion="Use a name such as UTF-8, ISO-8859-1, windows-1252 or UTF-16.",
+    )
+
+
+def _terminators(encoding: str) -> bytes:
+    """A line feed and a carriage return; empty for a codec that is not one of text, such as base64."""
+    try:
+        return "\n\r".encode(encoding).removeprefix(codecs.BOM_UTF8)
+    except (LookupError, UnicodeError):
+        return b""

@@ -154,6 +154,24 @@ def test_invalid_text_fails_with_file_position_and_what_to_do() -> None:
     assert e.value.code == "file.invalid_text" and "dead_letter" in e.value.suggestion
 
 
+@pytest.mark.parametrize(
+    ("encoding", "why"),
+    [
+        ("cp037", "does not write a line feed"),
+        ("cp500", "does not write a line feed"),
+        ("base64", "does not write a line feed"),
+        ("utf-7", "is a notation for text"),
+        ("unicode_escape", "is a notation for text"),
+        ("punycode", "is a notation for text"),
+        ("undefined", "is a notation for text"),
+    ],
+)
+def test_encoding_in_which_lines_cannot_be_found_is_refused(encoding: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why) as refused:
+        LineFormat.of(encoding)
+    assert refused.value.config_path == "file.encoding"
+
+
 def test_unknown_encoding_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"file\.encoding is 'klingon'"):
         LineFormat.of("klingon")
