@@ -36,6 +36,7 @@ _ZONES_HOURS = {
     "COORDINATED UNIVERSAL TIME": 0, "UTC": 0, "GMT": 0,
     "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }  # fmt: skip
+_LONGEST_NUMBER = 100
 _NUMBER = re.compile(r"-?\d+")
 _RFC_822_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)", re.ASCII)
 _GMT_OFFSET = re.compile(r"GMT([+-])(\d\d?):(\d\d)", re.ASCII | re.IGNORECASE)
@@ -342,7 +343,7 @@ class _Reading:
         if match is None:
             return False
         self.position = match.end()
-        value = _java_int(int(match.group()))
+        value = _java_int(_whole(match.group()))
         if letter == "y" and count <= 2 and len(match.group()) == 2 and match.group().isdigit():
             in_century = self.century_year % _CENTURY_YEARS
             self.is_century_unsure = value == in_century
@@ -414,6 +415,14 @@ class _Reading:
             if letter in "ha":
                 return self.fields.get("h", 0) + 12 * self.fields.get("a", 0)
         return 0
+
+
+def _whole(digits: str) -> int:
+    """The number; one far beyond a long where Python would refuse to read so many digits."""
+    if len(digits.lstrip("-0")) > _LONGEST_NUMBER:
+        return -(1 << 64) if digits.startswith("-") else 1 << 64
+    number = int(digits.lstrip("-0") or "0")
+    return -number if digits.startswith("-") else number
 
 
 def _java_int(number: int) -> int:

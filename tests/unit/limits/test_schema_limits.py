@@ -20,6 +20,7 @@ from airflow_connect.kafka.offsets_topic import SourceOffsets
 from airflow_connect.transforms.flatten import Flatten
 from airflow_connect.transforms.insert_header import InsertHeader
 from airflow_connect.transforms.mask_field import MaskField
+from airflow_connect.transforms.timestamp_converter import TimestampConverter
 from tests.unit.limits import cases
 
 
@@ -103,3 +104,16 @@ def test_decimal_schema_with_a_scale_that_is_no_number_is_a_data_error() -> None
     broken = Schema(Type.BYTES, name=decimal(2).name, parameters={"scale": " 2 "})
     with pytest.raises(DataError, match="parameter scale must be an integer of 32 bits"):
         mask.apply(_record({"a": cases.DECIMAL_VALUES["amount"]}, struct(("a", broken))))
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_timestamp_converter_year_of_thousands_of_digits_is_a_data_error(sign: str) -> None:
+    convert = TimestampConverter.Value()
+    convert.configure({"field": "a", "target.type": "Timestamp", "format": "yyyy"})
+    said = []
+    for digits in ("9" * 5000, "9" * 20):
+        with pytest.raises(DataError) as caught:
+            convert.apply(_record({"a": sign + digits}))
+        said.append(caught.value.message)
+    assert said[0] == said[1]
+    assert convert.apply(_record({"a": "0" * 5000 + "1970"})).value["a"].year == 1970
