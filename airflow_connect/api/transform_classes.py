@@ -32,8 +32,10 @@ class ChainKind(NamedTuple):
         return f"{self.list_key}.{alias}."
 
     def aliases(self, raw: Mapping[str, Any]) -> list[str]:
-        """Aliases that a configuration lists, each once; [] when the list is not text."""
+        """Aliases that a configuration lists, each once; [] when the list is missing, an array or an object."""
         given = raw.get(self.list_key)
+        if isinstance(given, (bool, int, float)):  # JSON: `false` is the text "false", as everywhere.
+            given = config_values.coerce_json(self.list_key, given)
         if not isinstance(given, str):
             return []
         return list(dict.fromkeys(config_values.parse_type(self.list_key, given, Type.LIST)))

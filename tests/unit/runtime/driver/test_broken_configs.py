@@ -116,3 +116,11 @@ def test_findings_of_anything_are_sentences_with_keys(changes: dict[str, Any]) -
         assert finding["key"]
         assert finding["message"].endswith((".", "?", "!"))
         assert PYTHONS_WORDS.search(finding["message"]) is None
+
+
+@pytest.mark.parametrize("value", [False, True, 7, 1.5])
+@pytest.mark.parametrize("key", ["transforms", "predicates"])
+def test_json_scalar_as_a_list_of_aliases_is_its_text(key: str, value: Any) -> None:
+    alias = json.dumps(value)
+    errors = errors_of(CONNECTORS[0], {**valid(CONNECTORS[0]), key: value})
+    assert [error["key"] for error in errors] == [f"{key}.{alias}.type"]
