@@ -61,6 +61,6 @@ def test_run_ends_when_the_name_node_stops_answering(
     # Whatever was done before the freeze may be enough for the run to end well.
     if frozen.status != "done":
         assert (frozen.error["code"], frozen.error["retriable"]) == ("hdfs.no_answer", True), frozen.error
-        assert "the next run goes on" in frozen.error["suggestion"]
+        assert "the next run continues where this one ended" in frozen.error["suggestion"]
     assert took < LONGEST_S, frozen.error
     sink.assert_exactly_once(values)

@@ -44,6 +44,7 @@ NOT_OURS = {
     "auto.offset.reset",
     "enable.auto.commit",
     "isolation.level",
+    "max.request.size",
     "exception.class.name",
     "exception.message",
     "error.code",

@@ -27,7 +27,9 @@ def test_server_copies_and_the_driver_starts_no_java(make_topic, fill, make_sink
     values = fill(topic, 4, 200, at={0: {"do": "hold", "times": 1}})
     sink = make_sink(topic, tasks_max="4", **faults.config())
 
-    running = in_background(lambda: drive(sink, {"spark.remote": f"{server.remote}/;token={TOKEN}"}))
+    # With a token pyspark wants TLS, except to the name localhost.
+    remote = server.remote.replace("127.0.0.1", "localhost")
+    running = in_background(lambda: drive(sink, {"spark.remote": f"{remote}/;token={TOKEN}"}))
     running.until(lambda: faults.held() != [], "a task is at work")
     seen = [line for _, line in command_lines()]
     seen += [Path(f"/proc/{pid}/environ").read_text(errors="replace") for pid in descendants_of(os.getpid())]

@@ -108,7 +108,7 @@ def test_jvm_that_dies_fails_the_run_with_a_sentence(settings: HdfsSettings) -> 
     publisher.close()
 
     assert caught.value.code == "hdfs.jvm"
-    assert "the next run goes on" in caught.value.suggestion
+    assert "the next run continues where this one ended" in caught.value.suggestion
 
 
 def test_jvm_that_does_not_start_says_so(settings: HdfsSettings) -> None:
