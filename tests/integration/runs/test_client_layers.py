@@ -4,8 +4,12 @@ import base64
 
 import pytest
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.kafka import CHECKPOINT, META_PROPERTIES, KafkaBroker
+from airflow_connect.kafka.clients import admin_client
+from airflow_connect.kafka.watermarks import latest_offsets
 from tests.support.runs import numbered
+from tests.support.waiting import wait_until
 
 LAYERS = ["", "consumer.", "consumer.override."]
 
@@ -47,10 +51,15 @@ def test_auto_offset_reset_to_the_beginning_has_three_names(make_topic, produce,
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_isolation_level_in_every_layer_holds_for_plan_and_reader(make_topic, produce, make_sink, layer):
+def test_isolation_level_in_every_layer_holds_for_plan_and_reader(kafka, make_topic, produce, make_sink, layer):
     topic = make_topic()
     produce(topic, numbered(0, 2)[0])
     produce.transaction(topic, numbered(2, 4)[0], "abort")
+    admin, partition = admin_client({"bootstrap.servers": kafka.bootstrap}), TopicPartition(topic, 0)
+    # The broker writes the marker after it has answered.
+    wait_until(
+        lambda: latest_offsets(admin, [partition], "read_uncommitted")[partition] == 5, "the marker of the abort"
+    )
     produce.transaction(topic, numbered(4, 6)[0], "open")
     sink = make_sink(topic)
     sink.worker_config, sink.config = given(layer, "isolation.level", "read_uncommitted")
