@@ -74,7 +74,7 @@ def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: 
         `run.*` keys with values, without those that were left empty.
 
     Raises:
-        ConfigError: a key of the conf that nobody declared and that looks like a limit, or a value that the form
+        ConfigError: an undeclared key of the conf that looks like a misspelled limit, or a value that the form
             would refuse.
     """
     known = {*RUN_KEYS, *declared}

@@ -77,7 +77,7 @@ class MissingPackageError(ConfigError):
 def missing_package(
     package: str, extra: str, *, purpose: str, where: str = "where the driver runs", config_path: str = ""
 ) -> MissingPackageError:
-    """The error for a package that is not installed; the same sentence for every extra.
+    """The error for a package that is not installed, worded alike for every extra.
 
     Args:
         package: the distribution's name.

@@ -60,7 +60,7 @@ class Terminal:
             self._noise.start(self._redact)
 
     def defect(self, error: Exception) -> InternalError:
-        """Print the traceback of an exception that nobody planned for; return the error to report."""
+        """Print the traceback of an unexpected exception; return the error to report."""
         self.note(traceback_of(error, self._redact))
         return internal_error(error, self._redact)
 

@@ -24,7 +24,7 @@ def check_bucket(requests: S3Requests, prefix: str) -> None:
     Raises:
         AccessError: credentials, bucket or permission are missing; the message names which.
         ConfigError: the bucket is in another region.
-        UnavailableError: nobody answers at the address.
+        UnavailableError: the address does not answer.
     """
     key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
     upload_id = requests.create_upload(key, {}, {})

@@ -15,7 +15,7 @@ from airflow_connect.api.java_patterns.parsing import parse
 from airflow_connect.api.java_patterns.writing import Written
 
 MATCH_TIMEOUT_S = 10.0
-"""Longest time for one text: a pattern that backtracks without end would hold a run for ever, as it does in Java."""
+"""Time limit for matching one text: catastrophic backtracking would otherwise hang the run, as it does in Java."""
 _SHORT_TEXT, _FEW_REPEATS = 500, 2
 _NAMED = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}")
 

@@ -63,7 +63,7 @@ def open_tree(store: Store) -> FileTree:
     """The files of the HDFS sink's stores.
 
     Raises:
-        UnavailableError: nobody answers at the address. It is the first thing that a first run asks there, so it is not
+        UnavailableError: the address does not answer. It is the first thing that a first run asks there, so it is not
             repeated for as long as a request in the middle of a run.
     """
     if isinstance(store, LocalStore):
@@ -87,7 +87,7 @@ class HdfsTree:
         """Ask the NameNode for anything, with little patience.
 
         Raises:
-            UnavailableError: nobody answers at the address.
+            UnavailableError: the address does not answer.
         """
         try:
             self._files.with_patience(min(FIRST_RETRY_S, self._settings.retry_s)).status("/")

@@ -250,7 +250,7 @@ class TopicPartitionWriter:
             reason: the limit.
         """
         copied = self._range if end is None else replace(self._range, end=end)
-        # A run that its dead letters stopped before any file was full would be stopped there for ever.
+        # Otherwise a run that reaches its limit of dead letters before any file is full would never make progress.
         is_stuck = reason == STOPPED_BY_DEAD_LETTERS and self._commit_offset == self._range.start
         if self._plan.flush_on_end or self._plan.schedule_expired or is_stuck:
             self.rotate()
