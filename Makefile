@@ -1,11 +1,12 @@
 # The targets of the project. Each first makes the environment in .venv, if it is missing or older than the lock.
 #   PYTHON=python3.12   the Python that .venv is made with (3.11 or newer)
-#   WORKERS=3           how many processes run the tests, each with servers of its own and 5 GB; WORKERS=0: this one
+#   WORKERS=4           how many processes run the tests, on one set of servers; more than cores, because
+#                       many tests wait for servers; WORKERS=0: this process
 #   ARGS='...'          more arguments for the command of a target
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.matches-lock
@@ -42,13 +43,15 @@ env: $(STAMP) ## make .venv as requirements.lock says
 demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S3 server started for it
 	@$(BIN)/airflow-connect demo $(ARGS)
 
-# In the order of their names the long files come first and the unit tests last, so that all processes end together.
-test: lint ## lint, then all tests on real servers, with 60 kill rounds
+# The longest tests start first, so that all processes end together: tests/support/scheduling.py. Lint needs one core for half a minute.
+test: $(STAMP) ## lint, and at the same time all tests on real servers, with four kill rounds of each kind
 	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS); status=$$?; \
+	wait $$lint || { echo "make lint has failed: its findings are above." >&2; exit 1; }; exit $$status
 
-soak: $(STAMP) ## the crash tests with 1,000 kill rounds of each kind, and large directories and fleets; takes hours
-	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak' --timeout=0 $(ARGS)
+soak: $(STAMP) ## 1,000 kill rounds of each kind, large directories and fleets, long searches; takes hours
+	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak or hypothesis' --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)

@@ -1,7 +1,7 @@
 """Copy a Kafka topic to files in a directory every hour, each record exactly once. A DAG to copy.
 
 The machines that run drivers and Spark executors must see the directory of `meetups-to-files.json` under the same
-path: a network file system, or one machine. Where the brokers are comes from an Airflow connection.
+path: a network file system, or one machine. The addresses of the brokers come from an Airflow connection.
 """
 
 # [START howto]

@@ -1,7 +1,7 @@
-"""Copy a Kafka topic to HDFS every hour, each record exactly once. A DAG to copy, with the file beside it.
+"""Copy a Kafka topic to HDFS every hour, each record exactly once. A DAG to copy, together with its JSON file.
 
-`meetups-to-hdfs.json` is a configuration of Confluent's HDFS sink as it is. Where the brokers are comes from an Airflow
-connection; a cluster with several NameNodes is described by the files in `hadoop.conf.dir`.
+`meetups-to-hdfs.json` is an unchanged configuration of Confluent's HDFS sink. The addresses of the brokers come from an
+Airflow connection. The files in `hadoop.conf.dir` describe a cluster with several NameNodes.
 """
 
 # [START howto]

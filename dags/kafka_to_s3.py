@@ -1,7 +1,7 @@
-"""Copy a Kafka topic to S3 every hour, each record exactly once. A DAG to copy, with the file beside it.
+"""Copy a Kafka topic to S3 every hour, each record exactly once. A DAG to copy, together with its JSON file.
 
-`meetups-to-s3.json` is a configuration of Confluent's S3 sink as it is. Where the brokers are and who may
-write to the bucket comes from two Airflow connections.
+`meetups-to-s3.json` is an unchanged configuration of Confluent's S3 sink. The addresses of the brokers and the
+credentials for the bucket come from two Airflow connections.
 """
 
 # [START howto]

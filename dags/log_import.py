@@ -1,7 +1,7 @@
 """Import log files into a Kafka topic every five minutes, each line exactly once. A DAG to copy.
 
-`access-log.json` beside it is a configuration of Kafka Connect's file source with a pattern that makes fields of each
-line. The files are read where Spark runs its tasks: with `local[...]` on this machine.
+`access-log.json` next to it is a configuration of Kafka Connect's file source with a pattern that splits each line into
+fields. The files are read where Spark runs its tasks: with `local[...]`, on this machine.
 """
 
 # [START howto]

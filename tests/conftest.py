@@ -1,27 +1,35 @@
 """Fixtures of all tests. The servers are real, start when first asked for, and serve a whole session.
 
+That is so however many processes run it: `tests.support.servers`.
+
 Every test uses names of its own (`unique_name`, `make_topic`, `bucket`), so that one broker and one S3 server
 do for all.
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import uuid
-from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_connect.devstack.java_server import JavaServer
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.process import log_tail
 from airflow_connect.devstack.s3 import S3Server
+from tests.support.durations import Durations, SharedTime, budget_of
+from tests.support.forking import ForkedProcess, end_fork_server
 from tests.support.kafka_data import TopicProducer, create_topic
 from tests.support.searching import choose_seed, load_profile, repeat_command
+from tests.support.servers import FOLDER, ServerClient, ServerHost
 
 if TYPE_CHECKING:
-    from airflow_connect.devstack.hdfs import HdfsCluster
+    from xdist.scheduler import LoadScopeScheduling
+    from xdist.workermanage import WorkerController
+
     from tests.support.runs import Sink
 
 MakeTopic = Callable[..., str]
@@ -31,19 +39,68 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 load_profile()
 
-
-_shared_servers: list[JavaServer] = []
+SERVERS = pytest.StashKey["ServerHost | ServerClient"]()
+SHARED_TIME = "shared-time"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before Hypothesis asks for it."""
+    """Choose the seed before Hypothesis asks for it; own the servers, or know who does."""
+    gc.disable()  # until the tests are collected: none of those objects is garbage
     choose_seed(config)
+    # A plugin of its own: pytest asks no conftest about fixtures of the session.
+    config.pluginmanager.register(SharedTime(), SHARED_TIME)
+    if worker := getattr(config, "workerinput", None):
+        config.stash[SERVERS] = ServerClient(Path(worker[FOLDER]))
+        return
+    config.stash[SERVERS] = ServerHost()
+    config.pluginmanager.register(Durations.of(config), "durations")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the servers, after the last process of tests has ended and after Ctrl-C."""
+    end_fork_server()
+    if (servers := config.stash.get(SERVERS, None)) is not None:
+        servers.close()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Name the seed of the property tests."""
     return f"property tests: --hypothesis-seed={config.option.hypothesis_seed}"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a process of pytest-xdist where to ask for servers."""
+    servers = node.config.stash[SERVERS]
+    assert isinstance(servers, ServerHost)
+    servers.listen()
+    node.workerinput[FOLDER] = str(servers.folder)
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and look no more at the millions of objects of the tests themselves."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Sort the tests of several processes, so that the longest start first."""
+    if hasattr(config, "workerinput"):
+        from tests.support.scheduling import in_order, write_units
+
+        write_units(config.stash[SERVERS].folder, in_order(items))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:
+    """Hand out tests in that order, unless the command line asks for another way."""
+    if config.getvalue("dist") != "load":
+        return None
+    from tests.support.scheduling import LongestFirst
+
+    return LongestFirst(config, log, config.stash[SERVERS].folder)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,46 +112,58 @@ def pytest_runtest_makereport(
     Every test after the end of a server fails as well.
     """
     report = yield
+    report.shared_s = item.config.pluginmanager.get_plugin(SHARED_TIME).take()  # type: ignore[attr-defined,union-attr]
+    report.budget_s = budget_of(item)  # type: ignore[attr-defined]
     if report.failed:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             report.sections.append(("the same examples again", repeat_command(item.config, item.nodeid)))
-        gone = [server for server in _shared_servers if not server.is_running]
-        report.sections += [(f"{server.name} has ended by itself", log_tail(server.log_path)) for server in gone]
+        gone = item.config.stash[SERVERS].gone()
+        report.sections += [(f"{name} has ended by itself", log) for name, log in gone]
     return report
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaBroker]:
-    """A real Kafka broker, shared by the session: `.bootstrap`, `.pid`. Restart only one of your own."""
-    with KafkaBroker.start() as broker:
-        _shared_servers.append(broker)
-        yield broker
-        _shared_servers.remove(broker)
-        # Its data goes with it. Told to end in order, it would first write a snapshot for each of a session's thousand
-        # topics, which takes most of a minute.
-        broker.kill()
+def servers(pytestconfig: pytest.Config) -> ServerHost | ServerClient:
+    """The servers that all tests of the session share: `.get(kind)`."""
+    return pytestconfig.stash[SERVERS]
 
 
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    """A real S3 server, shared by the session: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."""
-    with S3Server.start() as server:
-        _shared_servers.append(server)
-        yield server
-        _shared_servers.remove(server)
+def _shared_server(kind: str, description: str) -> Any:
+    """A fixture that gives the server of a kind, started when the first test of the session asks for it."""
+
+    def server(servers: ServerHost | ServerClient) -> Any:
+        return servers.get(kind)
+
+    server.__doc__ = description
+    return pytest.fixture(scope="session")(server)
 
 
-@pytest.fixture(scope="session")
-def hdfs() -> Iterator[HdfsCluster]:
-    """A real HDFS with one DataNode, shared by the session: `.url`. Restart, or fill, only one of your own."""
-    from airflow_connect.devstack.hdfs import HdfsCluster
+kafka = _shared_server("kafka", "A real Kafka broker, shared by all tests: `.bootstrap`. Restart only one of your own.")
+s3 = _shared_server(
+    "s3", "A real S3 server, shared by all tests: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."
+)
+hdfs = _shared_server(
+    "hdfs", "A real HDFS with one DataNode, shared by all tests: `.url`. Restart, or fill, only one of your own."
+)
+metastore = _shared_server(
+    "metastore", "A real Hive metastore, shared by all tests: `.uri`. Restart only one of your own."
+)
+registry_server = _shared_server(
+    "registry", "A real Schema Registry, shared by all tests; each has subjects of its own: `.url`."
+)
 
-    with HdfsCluster.start() as cluster:
-        servers = [cluster.namenode, *cluster.datanodes]
-        _shared_servers.extend(servers)
-        yield cluster
-        for server in servers:
-            _shared_servers.remove(server)
+
+@pytest.fixture(autouse=True)
+def forked_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in a process of their own (`RunProcess`) are forked, but for tests marked `started_anew`."""
+    runs = sys.modules.get("airflow_connect.testing.runs")  # whoever starts such a run has imported it
+    if runs is None or request.node.get_closest_marker("started_anew"):
+        return
+
+    def fork(arguments: Sequence[str], environment: Mapping[str, str]) -> ForkedProcess:
+        return ForkedProcess("airflow_connect.testing.run_once", arguments, environment)
+
+    monkeypatch.setattr(runs, "_start", fork)
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""An Airflow `aws` connection as credentials: what is read here, and what Amazon's provider reads."""
+"""Turns an Airflow `aws` connection into credentials, by itself or through Amazon's provider."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -28,23 +28,23 @@ _NOT_FOR_CLIENTS = {
     "or s3.proxy.url.",
     "verify": "Remove it here and name the authority's certificates in the environment variable AWS_CA_BUNDLE.",
 }
-"""Extras of boto3's clients. Files go to S3 through a client of this package, which has keys of its own for them."""
+"""Extras for boto3's clients. This package writes to S3 with its own client, which has its own configuration keys."""
 
 
 def credentials_of(connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
-    """What `RunSpec.aws` wants of a connection.
+    """The credentials of a connection, as `RunSpec.aws` needs them.
 
-    Keys and a role that is assumed with them are read here, and the driver and the executors renew the role's keys.
-    Every other way to log in is left to the hook of Amazon's provider; its keys last as long as their session.
+    Keys, and a role that is assumed with them, are read here; the driver and the executors renew the role's keys.
+    Every other way to log in is left to the hook of Amazon's provider. Its keys are valid until their session ends.
 
     Args:
         connection: login and password are the keys.
-        extra: of the connection.
+        extra: the connection's extra.
 
     Raises:
-        ConfigError: an extra would be ignored, or needs the provider and it is not installed.
+        ConfigError: an extra would be ignored, or needs the provider, which is not installed.
         AccessError: the hook got no credentials.
-        UnavailableError: the service that gives them did not answer.
+        UnavailableError: the service that issues them did not answer.
     """
     for name, advice in _NOT_FOR_CLIENTS.items():
         if extra.get(name) not in (None, "", {}, True, "true", "True"):
@@ -66,7 +66,7 @@ def _read_here(connection: Connection, extra: Mapping[str, Any]) -> dict[str, st
 
 
 def _needs_provider(extra: Mapping[str, Any]) -> str:
-    """The first extra that is not read here, or ""."""
+    """The first extra that only the provider can read, or ""."""
     for name, value in extra.items():
         if value and (name in _NEEDS_PROVIDER or name.startswith(_WEB_IDENTITY)):
             return name
@@ -109,7 +109,7 @@ def _through_hook(connection: Connection, needed: str) -> dict[str, str]:
 
 
 def _failed(connection: Connection, error: Exception) -> ConnectError:
-    from airflow_connect.stores.s3_credentials import is_unavailable
+    from airflow_connect.stores.s3.http.credentials import is_unavailable
 
     message = f"Connection {connection.conn_id!r} gave no AWS credentials: {str(error).rstrip('.')}."
     if is_unavailable(error):

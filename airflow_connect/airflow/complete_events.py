@@ -1,4 +1,4 @@
-"""An asset event for each directory of time that is complete: a DAG can be scheduled on "that hour is there"."""
+"""An asset event for each complete time directory, so that a DAG can be scheduled when an hour is complete."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from airflow.sdk import Asset, AssetAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from airflow_connect.api.run import RunReport
-    from airflow_connect.api.time_progress import TimeDirectory
+    from airflow_connect.documents.run import RunReport
+    from airflow_connect.documents.time_progress import TimeDirectory
 
 MOST_EVENTS = 100
-"""Events of one run: a first run over years would else fill Airflow's database. The directories that end last count."""
+"""Maximum number of events of one run: a first run over years would otherwise fill Airflow's database. The directories
+that end last get events."""
 
 
 def alias_of(asset: Asset) -> AssetAlias:
-    """The outlet that events for `asset` go through.
+    """The outlet through which events for `asset` are emitted.
 
-    A plain asset among a task's outlets gets one event for every run, with or without a complete directory.
+    An asset that is itself an outlet of a task gets one event for every run, with or without a complete directory.
     """
     return AssetAlias(f"complete:{asset.name}"[:1500], group="airflow_connect")
 
@@ -33,7 +34,7 @@ def emit(outlet_events: Any, asset: Asset, report: RunReport) -> int:
 
 
 def extra_of(directory: TimeDirectory, report: RunReport) -> Mapping[str, Any]:
-    """What the event says: the directory, its time, its counts, and up to which offsets its topic was copied."""
+    """An event: the directory, its time, its counts, and the offsets up to which its topic was copied."""
     prefix = f"{directory.origin}-"
     offsets = {
         name: offset

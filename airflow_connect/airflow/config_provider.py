@@ -1,7 +1,7 @@
 """`${airflow:connection:field}` and `${airflow:var:name}`: Airflow's connections and variables in a configuration.
 
-A run that Airflow starts has this provider under the name `airflow`, unless its worker sets one up by that name.
-Connections and variables are asked for as tasks do: secrets backends first, then Airflow's API.
+A run that Airflow starts has this provider under the name `airflow`, unless its worker configures another one under
+that name. Connections and variables are looked up as tasks do: secrets backends first, then Airflow's API.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.airflow.connections import GetConnection, extra_of, get_connection
-from airflow_connect.api.errors import ConfigError, UnavailableError
+from airflow_connect.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -53,10 +53,10 @@ class AirflowConfigProvider:
         self._variable = variable
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """It has no settings.
+        """Accepts no settings.
 
         Raises:
-            ConfigError: one is given.
+            ConfigError: a setting is given.
         """
         for name in settings:
             raise ConfigError(
@@ -108,7 +108,7 @@ def _field(connection: Connection, name: str) -> str | None:
 
 
 def _inside(extra: Any, path: str) -> Any:
-    """The member `path` of an object; its dots may be part of a name or lead into an inner object."""
+    """The member `path` of an object; a dot may be part of a name or lead into a nested object."""
     if not isinstance(extra, Mapping):
         return None
     if path in extra:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_connect.airflow.aws_connection import credentials_of
-from airflow_connect.api.errors import ConfigError, UnavailableError
+from airflow_connect.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -19,9 +19,9 @@ SPARK_MASTER, SPARK_REMOTE = "spark.master", "spark.remote"
 SPARK_CONNECT_PORT = 15002
 
 LOGIN_CALLBACK = "oauth_cb"
-# What a `kafka` connection says for the consumers of other operators. Here `group.id` is the worker's own
-# name, offsets are committed by the run, and callbacks that only watch a client are dotted names that the Kafka
-# provider resolves in the process of its own operators.
+# Settings of a `kafka` connection that are for the consumers of other operators. Here `group.id` is the worker's own
+# name, and the run commits offsets. Callbacks that only watch a client are dotted names, which the Kafka provider
+# resolves in the process of its own operators.
 NOT_FOR_WORKERS = frozenset(
     {
         "group.id",
@@ -75,8 +75,8 @@ def worker_with_kafka(
 ) -> dict[str, Any]:
     """The worker configuration with the settings of a `kafka` connection.
 
-    A connection that the DAG names wins over the worker file. The default connection is asked only when the
-    worker does not name its brokers, since Airflow creates a `kafka_default` that points nowhere.
+    A connection that the DAG names takes precedence over the worker file. The default connection is used only if the
+    worker does not name its brokers, because Airflow creates a `kafka_default` that points nowhere.
 
     Raises:
         ConfigError: the connection is missing, its extra is not an object, or it logs in with a callback.
@@ -97,10 +97,10 @@ def worker_with_kafka(
 
 
 def aws_credentials(conn_id: str | None, get: GetConnection = get_connection) -> dict[str, str]:
-    """What `RunSpec.aws` wants of an `aws` connection; see `aws_connection.credentials_of`.
+    """The credentials of an `aws` connection, as `RunSpec.aws` needs them; see `aws_connection.credentials_of`.
 
     Returns:
-        {} without a connection: boto3's default chain is used then.
+        {} without a connection; boto3's default chain is then used.
 
     Raises:
         ConnectError: there is no such connection, or it gives no credentials.
@@ -120,8 +120,7 @@ def worker_with_spark(
     provider.
 
     Raises:
-        ConfigError: the connection is missing or asks for deploy mode `cluster`: the driver runs beside the
-            Airflow task.
+        ConfigError: the connection is missing, or requests deploy mode `cluster`.
     """
     if conn_id is None:
         return dict(worker)
@@ -129,9 +128,9 @@ def worker_with_spark(
     extra = extra_of(connection)
     if extra.get("deploy-mode", "client") != "client":
         raise ConfigError(
-            f"Connection {conn_id!r} asks for deploy mode {extra['deploy-mode']!r}.",
+            f"Connection {conn_id!r} requests deploy mode {extra['deploy-mode']!r}, which is not supported.",
             config_path="deploy-mode",
-            suggestion="Set it to `client` or remove it: the driver runs beside the Airflow task.",
+            suggestion="Set it to `client` or remove it: the driver runs on the machine of the Airflow task.",
         )
     settings = {name: extra[key] for key, name in _SPARK_EXTRAS.items() if extra.get(key)}
     settings.update({key: value for key, value in extra.items() if key.startswith("spark.")})
@@ -158,10 +157,10 @@ def _remote(connection: Connection, extra: Mapping[str, Any]) -> str:
 
 
 def extra_of(connection: Connection) -> dict[str, Any]:
-    """The extra as an object; it is where the Kafka provider keeps everything.
+    """The extra as an object. The Kafka provider keeps all settings there.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the extra is not a JSON object.
     """
     if not connection.extra:
         return {}

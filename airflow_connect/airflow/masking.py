@@ -1,7 +1,7 @@
-"""Hand the secrets of a run to Airflow's masker.
+"""Registers the secrets of a run with Airflow's masker.
 
-Airflow masks by key name, and its list misses Kafka's: `sasl.jaas.config`, `ssl.keystore.key`,
-`basic.auth.user.info`, a password inside a URL. So it is given the values themselves.
+Airflow masks by key name, and its list lacks Kafka's keys: `sasl.jaas.config`, `ssl.keystore.key`,
+`basic.auth.user.info`, a password inside a URL. So it gets the values themselves.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ def mask_in_airflow(secrets: Iterable[str]) -> None:
     from airflow.sdk.log import mask_secret
 
     for secret in secrets:
-        if len(secret) >= MIN_SECRET_LENGTH:  # of a shorter one Airflow would only write that it is too short
+        if len(secret) >= MIN_SECRET_LENGTH:  # For a shorter one, Airflow would only log that it is too short.
             mask_secret(secret)

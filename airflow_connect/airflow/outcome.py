@@ -1,4 +1,4 @@
-"""How a run ended, in Airflow's terms: which exception a failure becomes, and what goes into XCom."""
+"""The outcome of a run in Airflow's terms: the exception for a failure, and the XCom."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_connect.api import errors
-from airflow_connect.api.errors import ConnectError, TaskFailedError
-from airflow_connect.api.run import RunReport
-from airflow_connect.api.source_documents import SourceRunReport
+from airflow_connect import errors
+from airflow_connect.documents.run import RunReport
+from airflow_connect.documents.source_run import SourceRunReport
+from airflow_connect.errors import ConnectError, TaskFailedError
 
 MOST_OFFSETS = 20
-"""Source partitions whose offsets other tasks see."""
+"""Maximum number of source partitions whose offsets go into XCom."""
 FENCED_ADVICE = (
     "Two runs of one connector overlapped: a backfill, a second DAG with the same connector name, or a retry "
-    "beside a task that was thought dead. Nothing of this run was committed; the newer run copies everything."
+    "while the first try was still running. Nothing of this run was committed; the newer run copies everything."
 )
 
 
 def run_failure(report: RunReport) -> Exception:
     """The exception for a failed run: a ConnectError when a retry may help, else AirflowFailException."""
     assert report.error is not None
-    error = _rebuilt(report.error)
+    error = error_of(report.error)
     if isinstance(error, errors.FencedError):
         return AirflowFailException(f"{error.code}: {error} {FENCED_ADVICE}")
     if report.error.get("retriable", True):
@@ -37,12 +37,12 @@ def driver_failure(exit_code: int, log_tail: str) -> TaskFailedError:
     return TaskFailedError(
         f"The driver process {how} before it could report. The end of its log:\n{log_tail or '(nothing)'}\n",
         code="driver.died",
-        suggestion="Nothing half-done is visible; another attempt goes on behind the last committed run.",
+        suggestion="No partial output is visible. The next attempt resumes after the last committed run.",
     )
 
 
 def summary_of(report: RunReport) -> dict[str, Any]:
-    """What other tasks may want to know of a run, small and plain: the XCom."""
+    """The XCom: a small summary of a run for other tasks, of JSON types only."""
     return {
         "connector": report.connector,
         "run_id": report.run_id,
@@ -57,7 +57,7 @@ def summary_of(report: RunReport) -> dict[str, Any]:
 
 
 def asset_extra(report: RunReport) -> dict[str, Any]:
-    """What the event of an asset carries: counts, and where the next run begins."""
+    """The content of an asset event: counts, and where the next run begins."""
     summary = summary_of(report)
     counts = ("files",) if report.source is None else ("topics", "partitions")
     return {name: summary[name] for name in ("records", *counts, "offsets", "run_id")}
@@ -76,7 +76,7 @@ def _of_sink(report: RunReport) -> dict[str, Any]:
 
 
 def _of_source(source: SourceRunReport) -> dict[str, Any]:
-    """Offsets in the form of Kafka Connect's REST API; only the first ones, as a source may have very many."""
+    """Offsets in the form of Kafka Connect's REST API; only the first ones, because a source may have very many."""
     shown = source.offsets[:MOST_OFFSETS]
     return {
         "topics": dict(source.topics),
@@ -87,8 +87,8 @@ def _of_source(source: SourceRunReport) -> dict[str, Any]:
     }
 
 
-def _rebuilt(error: dict[str, Any]) -> ConnectError:
-    """The error object that a report tells of; of an unknown type it becomes its nearest kin."""
+def error_of(error: dict[str, Any]) -> ConnectError:
+    """The error of a report as an exception; an unknown type becomes the nearest known one."""
     kind = getattr(errors, str(error.get("type")), None)
     if not (isinstance(kind, type) and issubclass(kind, ConnectError)):
         kind = TaskFailedError if error.get("retriable", True) else ConnectError

@@ -1,7 +1,7 @@
 """Which failures are worth a retry, as a retry policy of Airflow 3.3.
 
-`ConnectorOperator` needs no policy: it fails without a retry where a retry cannot help. The policy is for
-tasks of one's own that use this package, and for a delay that depends on the failure:
+`ConnectorOperator` needs no policy: it fails without a retry where a retry cannot help. The policy is for your own
+tasks that use this package, and for a delay that depends on the failure:
 
     ConnectorOperator(..., retries=5, retry_policy=connect_retry_policy(timedelta(minutes=2)))
 """
@@ -11,17 +11,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from airflow_connect.api import errors
+from airflow_connect import errors
 
 if TYPE_CHECKING:
     from airflow.sdk import ExceptionRetryPolicy
 
 
 def connect_retry_policy(retry_delay: timedelta | None = None) -> ExceptionRetryPolicy:
-    """Fail at once on errors that another attempt cannot cure, retry the others.
+    """Fail at once on errors that another attempt cannot fix; retry the others.
 
     Args:
-        retry_delay: pause before a retry of a retriable error; None takes the task's own.
+        retry_delay: pause before the retry of a retriable error; None uses the task's own.
     """
     from airflow.sdk import ExceptionRetryPolicy
     from airflow.sdk.definitions.retry_policy import RetryAction, RetryRule
@@ -33,7 +33,7 @@ def connect_retry_policy(retry_delay: timedelta | None = None) -> ExceptionRetry
                 exception=[_path(kind) for kind in retriable],
                 action=RetryAction.RETRY,
                 retry_delay=retry_delay,
-                reason="a server or Spark was away: another attempt may succeed",
+                reason="a server or Spark was unavailable: another attempt may succeed",
             ),
             RetryRule(
                 exception=_path(errors.ConnectError),

@@ -1,7 +1,7 @@
-"""Runs one DAG with `dag.test` each time its parent says so. A process of its own for the demo.
+"""Runs one DAG with `dag.test` whenever its parent process requests it. A separate process for the demo.
 
 usage: python -m airflow_connect.airflow.run_dag DAGS_FOLDER DAG_ID, with AIRFLOW_HOME set
-stdin: a line starts a run; its end ends the process.
+stdin: each line starts a run; the end of stdin ends the process.
 stdout: JSON lines: `ready` when the database is migrated and the DAG is loaded; then for each run the events
 of its connectors (runtime.spec.Observer) and `dag_run` {state, run_id, seconds}. Everything else goes to
 stderr.
@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.operators.connector import ConnectorOperator
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def main(dags_folder: str, dag_id: str) -> None:
-    """Migrate, load, then obey stdin."""
+    """Migrate the database, load the DAG, then run it for each line of stdin."""
     with os.fdopen(os.dup(1), "w") as out:
         os.dup2(2, 1)
 
@@ -54,7 +54,7 @@ def _load(dags_folder: str, dag_id: str) -> DAG:
         )
     dag: DAG = bag.dags[dag_id]
     for task in dag.tasks:
-        task.retries = 0  # somebody watches: a failure is told at once, not after the retry delays
+        task.retries = 0  # A user is watching: report a failure at once, not after the retry delays.
     return dag
 
 

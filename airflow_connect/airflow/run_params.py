@@ -1,12 +1,12 @@
-"""The fields of the trigger form that bound a run, and their way into a connector's configuration."""
+"""The fields of the trigger form that limit a run, and how they get into a connector's configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.near_names import did_you_mean, nearest
+from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     from airflow.sdk import Param
@@ -18,7 +18,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
         "type": ["null", "integer"],
         "minimum": 1,
         "title": "At most this many records",
-        "description": "The run ends after this many records; the next run goes on there. Empty: no limit.",
+        "description": "The run ends after this many records; the next run continues there. Empty: no limit.",
     },
     "run.max.bytes": {
         "type": ["null", "integer"],
@@ -61,21 +61,20 @@ def run_params(*, source: bool = False) -> dict[str, Param]:
 
 
 def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: Iterable[str]) -> dict[str, Any]:
-    """The limits that somebody chose for this DAG run.
+    """The limits that were chosen for this DAG run.
 
-    A DAG run's conf is for all tasks of its DAG. Keys that are no misspelling of a limit belong to others.
+    A DAG run's conf is for all tasks of its DAG. Keys that do not look like a misspelled limit belong to other tasks.
 
     Args:
         params: the merged parameters of the task; Airflow has put the run's conf into them.
-        conf: the conf of the DAG run, as it was sent. Airflow takes any key there without a word.
-        declared: names of the parameters of DAG and task: other tasks may use them.
+        conf: the conf of the DAG run, as it was sent. Airflow accepts any key there.
+        declared: names of the parameters of DAG and task, which other tasks may use.
 
     Returns:
-        `run.*` keys with values, without those that were left empty.
+        `run.*` keys with values, without empty ones.
 
     Raises:
-        ConfigError: an undeclared key of the conf that looks like a misspelled limit, or a value that the form
-            would refuse.
+        ConfigError: an undeclared key of the conf looks like a misspelled limit, or the form would refuse a value.
     """
     known = {*RUN_KEYS, *declared}
     for key in conf:
@@ -90,7 +89,7 @@ def chosen_limits(params: Mapping[str, Any], conf: Mapping[str, Any], declared: 
 
 def _misspelt_key(key: str, meant: Iterable[str]) -> ConfigError:
     return ConfigError(
-        f"The conf of this DAG run has a key that no parameter is called: {key!r}.",
+        f"The conf of this DAG run has the key {key!r}, which is not a parameter.",
         code="airflow.conf_unknown",
         config_path=key,
         suggestion=f"{did_you_mean(meant)} Declare it among the DAG's params if another task reads it.",

@@ -1,8 +1,8 @@
-"""Floor 1: the contracts and the plain data of the connector model. No I/O, standard library only.
+"""Layer 3: the contracts and the plain data of the connector model. No I/O, standard library only.
 
-Everything that an author of a plugin imports is in this package, under the names below: `from airflow_connect.api
-import SinkConnector, SinkTask, ConfigDef`. They are loaded when they are first asked for. Nothing here imports Airflow,
-Spark, Kafka, boto3 or pyarrow, so that planning an empty run costs milliseconds.
+Everything that a plugin author imports is in this package, under the names below: `from airflow_connect.api import
+SinkConnector, SinkTask, ConfigDef`. Names are loaded on first use. Nothing here imports Airflow, Spark, Kafka, boto3 or
+pyarrow, so that planning an empty run costs milliseconds.
 
 What `__all__` lists is the public API: it keeps its meaning within a major version. docs/plugin-api.md describes it.
 """
@@ -14,52 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns, ValueColumns
-    from airflow_connect.api.config import (
-        REQUIRED,
-        ConfigDef,
-        ConfigKey,
-        ConfigValue,
-        Importance,
-        KeyFamily,
-        Problem,
-        Recommender,
-        Width,
-    )
     from airflow_connect.api.config_provider import ConfigProvider
-    from airflow_connect.api.config_validators import (
-        CaseInsensitiveValidString,
-        Composite,
-        Lambda,
-        ListSize,
-        NonEmptyString,
-        NonEmptyStringWithoutControlChars,
-        NonNull,
-        Range,
-        Validator,
-        ValidList,
-        ValidString,
-    )
-    from airflow_connect.api.config_values import Password
-    from airflow_connect.api.config_values import Type as ConfigType
     from airflow_connect.api.connector import Connector, ConnectorContext
     from airflow_connect.api.converter import ColumnarConverter, Converter, HeaderConverter, SchemaAndValue
     from airflow_connect.api.errant import ErrantRecordReporter
-    from airflow_connect.api.errors import (
-        AccessError,
-        ConfigError,
-        ConnectError,
-        DataError,
-        OffsetError,
-        PublishConflictError,
-        RetriableError,
-        SchemaError,
-        StagedFileLostError,
-        UnavailableError,
-    )
     from airflow_connect.api.offsets import OffsetRange, TopicPartition
-    from airflow_connect.api.plugins import PluginKind
+    from airflow_connect.api.publishing import LeftoverPattern, Publisher
     from airflow_connect.api.record import ConnectRecord, Header, KafkaRecord, SinkRecord, SourceRecord
-    from airflow_connect.api.run import StagedFile
     from airflow_connect.api.schema import Field, Schema
     from airflow_connect.api.schema import Type as SchemaType
     from airflow_connect.api.schema import array as array_schema
@@ -73,6 +34,7 @@ if TYPE_CHECKING:
         ColumnarSinkTask,
         Delivery,
         SinkConnector,
+        SinkConnectorContext,
         SinkTask,
         SinkTaskContext,
         StagingSinkConnector,
@@ -89,34 +51,79 @@ if TYPE_CHECKING:
         SourceTaskContext,
         TransactionContext,
     )
-    from airflow_connect.api.staging import LeftOver, Outcome
+    from airflow_connect.api.staging import LeftOver, Outcome, PartitionDetails, PartitionTimes, StagedFile
     from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation, Predicate, Transformation
+    from airflow_connect.config.definition.config_def import (
+        REQUIRED,
+        ConfigDef,
+        ConfigKey,
+        ConfigValue,
+        Importance,
+        KeyFamily,
+        Problem,
+        Recommender,
+        Width,
+    )
+    from airflow_connect.config.definition.plugins import PluginKind
+    from airflow_connect.config.definition.validators import (
+        CaseInsensitiveValidString,
+        Composite,
+        Lambda,
+        ListSize,
+        NonEmptyString,
+        NonEmptyStringWithoutControlChars,
+        NonNull,
+        Range,
+        Validator,
+        ValidList,
+        ValidString,
+    )
+    from airflow_connect.config.definition.values import Password
+    from airflow_connect.config.definition.values import Type as ConfigType
+    from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.documents.time_progress import CopiedTimes, TimeDirectory, TimeKeeper, TimeProgress, TimeStep
+    from airflow_connect.errors import (
+        AccessError,
+        ConfigError,
+        ConnectError,
+        DataError,
+        OffsetError,
+        PublishConflictError,
+        RetriableError,
+        SchemaError,
+        StagedFileLostError,
+        UnavailableError,
+    )
 
 _NAMES = {
-    "columns": "RecordColumns ValueColumns",
-    "config": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender Width",
-    "config_provider": "ConfigProvider",
-    "config_validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
+    "api.columns": "RecordColumns ValueColumns",
+    "config.definition.config_def": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender"
+    " Width",
+    "api.config_provider": "ConfigProvider",
+    "config.definition.validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
     " NonEmptyStringWithoutControlChars NonNull Range ValidList ValidString Validator",
-    "config_values": "Password ConfigType=Type",
-    "connector": "Connector ConnectorContext",
-    "converter": "ColumnarConverter Converter HeaderConverter SchemaAndValue",
-    "errant": "ErrantRecordReporter",
+    "config.definition.values": "Password ConfigType=Type",
+    "api.connector": "Connector ConnectorContext",
+    "api.converter": "ColumnarConverter Converter HeaderConverter SchemaAndValue",
+    "api.errant": "ErrantRecordReporter",
     "errors": "AccessError ConfigError ConnectError DataError OffsetError PublishConflictError RetriableError"
     " SchemaError StagedFileLostError UnavailableError",
-    "offsets": "OffsetRange TopicPartition",
-    "plugins": "PluginKind",
-    "record": "ConnectRecord Header KafkaRecord SinkRecord SourceRecord",
-    "run": "StagedFile",
-    "schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
+    "api.offsets": "OffsetRange TopicPartition",
+    "config.definition.plugins": "PluginKind",
+    "documents.run": "PublishedRun",
+    "documents.time_progress": "CopiedTimes TimeDirectory TimeKeeper TimeProgress TimeStep",
+    "api.publishing": "LeftoverPattern Publisher",
+    "api.record": "ConnectRecord Header KafkaRecord SinkRecord SourceRecord",
+    "api.schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
-    "sink": "ColumnarSinkTask Delivery SinkConnector SinkTask SinkTaskContext StagingSinkConnector",
-    "source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
+    "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
+    " StagingSinkConnector",
+    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
     " SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
-    "staging": "LeftOver Outcome",
-    "transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
+    "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
+    "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
-"""Module to its public names; `A=B` is B of that module under the name A."""
+"""Module below `airflow_connect` to its public names; `A=B` is B of that module under the name A."""
 
 _PLACES: dict[str, tuple[str, str]] = {
     public: (module, own or public)
@@ -145,6 +152,7 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "Converter",
+    "CopiedTimes",
     "DataError",
     "Delivery",
     "ErrantRecordReporter",
@@ -157,6 +165,7 @@ __all__ = [
     "KeyFamily",
     "Lambda",
     "LeftOver",
+    "LeftoverPattern",
     "ListSize",
     "NonEmptyString",
     "NonEmptyStringWithoutControlChars",
@@ -165,11 +174,15 @@ __all__ = [
     "OffsetRange",
     "OffsetReader",
     "Outcome",
+    "PartitionDetails",
+    "PartitionTimes",
     "Password",
     "PluginKind",
     "Predicate",
     "Problem",
     "PublishConflictError",
+    "PublishedRun",
+    "Publisher",
     "Range",
     "Recommender",
     "RecordColumns",
@@ -180,6 +193,7 @@ __all__ = [
     "SchemaError",
     "SchemaType",
     "SinkConnector",
+    "SinkConnectorContext",
     "SinkRecord",
     "SinkTask",
     "SinkTaskContext",
@@ -192,6 +206,10 @@ __all__ = [
     "StagedFile",
     "StagedFileLostError",
     "StagingSinkConnector",
+    "TimeDirectory",
+    "TimeKeeper",
+    "TimeProgress",
+    "TimeStep",
     "TopicPartition",
     "TransactionContext",
     "Transformation",
@@ -216,7 +234,7 @@ def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, own = _PLACES[name]
-    found = globals()[name] = getattr(import_module(f"{__name__}.{module}"), own)
+    found = globals()[name] = getattr(import_module(f"airflow_connect.{module}"), own)
     return found
 
 

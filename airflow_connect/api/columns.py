@@ -1,15 +1,15 @@
-"""Converted records in columns: what the stages of the columnar path hand to one another.
+"""Converted records in columns: the data that stages of the columnar path pass to each other.
 
-Stages that have a columnar form may be mixed freely; each one answers None when a batch is not plain for it, and the
-records of that batch then take the reference path, where every rule and every error lives. A property test holds both
-paths equal.
+Stages with a columnar form can be combined freely. A stage returns None if it cannot vectorize a batch. The records of
+that batch then take the reference path, which implements every rule and every error. A property test checks that both
+paths give equal results.
 
-How values lie in Arrow: as `airflow_connect.api.schema` says for Python, type by type: INT8 to INT64 are int8 to
+How values are represented in Arrow, by the types of `airflow_connect.api.schema`: INT8 to INT64 are int8 to
 int64, FLOAT32 and FLOAT64 float32 and float64, BOOLEAN bool, STRING string, BYTES binary, ARRAY list, MAP map,
 STRUCT struct with the schema's fields in their order. Date, Time and Timestamp are their integers (int32, int32,
-int64); Decimal is binary, Connect's big-endian two's complement unscaled number. A null stands only where the schema is
-optional; a field with a default that is null in a record is null here too: whoever reads it puts the default there, as
-`Struct.get` does in Java, or answers None.
+int64); Decimal is binary, Connect's big-endian two's complement unscaled number. Nulls occur only if the schema is
+optional. A field with a default that is null in a record is null here too: the reader replaces it with the default, as
+`Struct.get` does in Java, or returns None.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ValueColumns:
     """Values of one schema.
 
     Attributes:
-        schema: of every value; None is schemaless: `values` is then binary, one JSON document and a line feed each,
-            spelled as JsonFormat writes it. No schemaless value is null here.
+        schema: of every value; None is schemaless: `values` is then binary, one JSON document with a line feed each, as
+            written by JsonFormat. Schemaless values are never null here.
         values: Arrow array, n long; nulls are allowed where the schema is optional.
     """
 
@@ -50,24 +50,24 @@ class ValueColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordColumns:
-    """Consecutive records of one partition after conversion, n in number.
+    """n consecutive records of one partition, after conversion.
 
-    `original_topic`, `original_partition` and `offsets` are Kafka's coordinates and the key of all book-keeping, even
-    when a transformation renames the topic (KIP-793). Headers are not carried: a configuration whose stages look at
-    headers, or whose sink stores them, has no columnar path.
+    `original_topic`, `original_partition` and `offsets` are Kafka's coordinates and identify records in all
+    bookkeeping, even if a transformation renames the topic (KIP-793). Headers are not included: a configuration whose
+    stages read headers, or whose sink stores them, has no columnar path.
 
     Attributes:
         topic: of all records, after transformations.
-        original_topic, original_partition: where they came from; the second is `NO_PARTITION` for records of a source,
-            which go to Kafka and have neither a partition nor offsets yet.
+        original_topic, original_partition: their origin; the partition is `NO_PARTITION` for records of a source, which
+            are on their way to Kafka and have neither a partition nor offsets yet.
         offsets: int64[n], ascending; no meaning for records of a source.
         timestamps: int64[n], milliseconds since the epoch; no meaning where `timestamp_type` says that there is none.
         timestamp_type: one of api.record.TIMESTAMP_*.
-        key, value: converted; `key` is None where all keys are null, or when no stage and no sink asks for keys.
+        key, value: converted; `key` is None if all keys are null, or if no stage and no sink needs keys.
         read_records: `(indexes)` to the same records as objects before conversion: the reference form of this batch.
             For sinks only.
-        indexes: int64[n], ascending: positions of these records in the batch that was read; what `read_records` takes.
-            A gap is a record that was dropped, or one of another schema in another `RecordColumns` of the same batch.
+        indexes: int64[n], ascending: positions of these records in the batch that was read, for `read_records`. A gap
+            is a dropped record, or a record with another schema in another `RecordColumns` of the same batch.
     """
 
     topic: str
@@ -87,7 +87,7 @@ class RecordColumns:
 
     @property
     def is_from_kafka(self) -> bool:
-        """Whether partition and offsets say where the records lie: those of a sink, not those of a source."""
+        """Whether the records have Kafka coordinates: true for those of a sink, false for those of a source."""
         return self.original_partition != NO_PARTITION
 
     def changed(self, **attributes: Any) -> RecordColumns:

@@ -1,7 +1,7 @@
-"""What connectors of both directions have in common: keys, validation, configurations of tasks.
+"""The common base of sources and sinks: keys, validation, configurations of tasks.
 
 Source: org.apache.kafka.connect.connector.Connector and ConnectorContext (KIP-26), for one bounded run: a connector
-object lives in the driver for as long as the run needs it, a task object in an executor for one Spark task.
+object lives in the driver while the run needs it, a task object in an executor for one Spark task.
 """
 
 from __future__ import annotations
@@ -10,32 +10,35 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from airflow_connect.api.config import ConfigDef, ConfigValue
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigValue
 
 
 class ConnectorContext(Protocol):
-    """What a connector object may ask of the run."""
+    """The run's services for a connector object."""
 
     @property
     def run_id(self) -> str:
-        """Identity of the run, unique for ever, safe in file names."""
+        """Identifier of the run: globally unique, and safe in file names."""
 
     def request_task_reconfiguration(self) -> None:
-        """Say that `task_configs` would answer otherwise now. The next run asks it anew; this one stays as planned."""
+        """Tell the runtime that the result of `task_configs` has changed.
+
+        The next run uses it; this one stays as planned.
+        """
 
     def raise_error(self, error: Exception) -> None:
-        """Fail the run with `error`, as soon as the method of the connector that runs now has returned."""
+        """Fail the run with `error` as soon as the connector's current method returns."""
 
 
 class Connector(ABC):
-    """A connector: its keys, and how its work is shared among tasks.
+    """A connector: its keys, and how its work is divided among tasks.
 
-    The driver makes an object, calls `initialize`, `start`, then what it needs, and `stop` at last, also after an
-    error. It may do so several times in one run, each time with a new object; keep nothing that must survive in it.
+    The driver creates an object, calls `initialize`, `start`, then the methods it needs, and finally `stop`, even after
+    an error. A run may use several objects; do not keep state in one that must survive it.
 
     Attributes:
-        config_def: the connector's own keys. Those that every connector has (`name`, `topics`, converters, errors,
-            limits of a run) are added by the runtime.
+        config_def: the connector's own keys. The runtime adds the keys of every connector (`name`, `topics`,
+            converters, errors, limits of a run).
         version: shown with the plugin.
     """
 
@@ -46,10 +49,10 @@ class Connector(ABC):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValue]:
-        """Every key of `config_def` with what is wrong about it in `ConfigValue.errors`.
+        """Validate a configuration: every key of `config_def`, with its problems in `ConfigValue.errors`.
 
-        Extend it for checks that `ConfigDef.define_rule` cannot express. It never raises, does not open connections,
-        and is called often: also to plan, and by forms. Values may hold secrets: no message repeats one.
+        Extend it for checks that `ConfigDef.define_rule` cannot express. It must not raise or open connections, and is
+            called often, also for plans and forms. Values may be secrets: messages must not repeat them.
         """
         return cls.config_def.validate(config)
 
@@ -61,23 +64,23 @@ class Connector(ABC):
         """Begin, with the whole configuration as text.
 
         Raises:
-            ConfigError: something is wrong that only shows now. The run ends before anything was copied.
+            ConfigError: a problem that can only be detected now. The run ends before anything is copied.
         """
         self.config = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """One configuration per task, at least one and at most `max_tasks` (`tasks.max`).
 
-        A run makes as many tasks as there is work for, and not more than configurations; task n gets the n-th.
+        A run creates as many tasks as it has work for, but not more than configurations; task n gets the n-th.
         """
         return [dict(self.config)] * max_tasks
 
     def stop(self) -> None:  # noqa: B027 (most have nothing to release)
-        """Release what `start` opened; called exactly once, also when `start` failed."""
+        """Release what `start` opened; called exactly once, even if `start` failed, and never without `start`."""
 
 
 class Task(ABC):
-    """What tasks of both directions have in common.
+    """The common base of source and sink tasks.
 
     Attributes:
         version: shown with the plugin; usually that of the connector.
@@ -91,4 +94,4 @@ class Task(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Release everything; called exactly once, also when `start` failed."""
+        """Release everything; called exactly once, even if `start` failed."""

@@ -1,6 +1,6 @@
-"""What a converter is: bytes of Kafka to a schema and a value, and back.
+"""The contract of a converter: Kafka's bytes to a schema and a value, and back.
 
-Values are represented as `airflow_connect.api.schema` says: structs are dicts, dates and times are integers,
+Values are represented as described in `airflow_connect.api.schema`: structs are dicts, dates and times are integers,
 a Decimal is a `decimal.Decimal`. Source: org.apache.kafka.connect.storage.Converter and HeaderConverter
 (KIP-26, KIP-145).
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.schema import Schema
+from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ class Converter(Protocol):
     """Converts keys or values (`key.converter`, `value.converter`)."""
 
     def configure(self, config: Mapping[str, str], is_key: bool) -> None:
-        """Take the converter's own keys, without their `value.converter.` prefix.
+        """Set the converter's own keys, without their `value.converter.` prefix.
 
         Raises:
             ConfigError: a key has a value that the converter does not accept.
@@ -43,7 +43,7 @@ class Converter(Protocol):
         """Bytes of a record to schema and value.
 
         Raises:
-            DataError: the bytes are not what the converter reads.
+            DataError: the converter cannot read the bytes.
         """
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
@@ -56,10 +56,10 @@ class Converter(Protocol):
 
 @runtime_checkable
 class ColumnarConverter(Protocol):
-    """What a converter adds to take part in the columnar path. Optional: others go record by record.
+    """Optional methods of a converter for the columnar path. Without them records are converted one by one.
 
-    A converter that has columns in some configurations only adds an attribute `has_columns` (bool), read after
-    `configure`; the same holds for transformations and predicates.
+    A converter that supports columns only in some configurations has an attribute `has_columns` (bool), read after
+    `configure`; the same applies to transformations and predicates.
     """
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
@@ -70,15 +70,18 @@ class ColumnarConverter(Protocol):
             data: binary[n] without nulls.
 
         Returns:
-            Consecutive pieces that cover all n messages in order, one per run of equal schemas; or None when a
-            message is not plain (broken, or read by a rule that has no columnar form). It never raises DataError:
-            the caller then goes record by record, where every error is found and reported.
+            Consecutive pieces that cover all n messages in order, one per run of equal schemas; or None if the batch is
+            not vectorizable (a message is broken, or needs a rule without a columnar form). It never raises DataError:
+                after None the caller converts record by record, where every error is found and reported.
         """
 
 
 @runtime_checkable
 class ColumnarWritingConverter(Protocol):
-    """What a converter adds so that batches of a source stay in columns. Optional: others go record by record."""
+    """Optional methods of a converter that keep batches of a source in columns.
+
+    Without them records are converted one by one.
+    """
 
     def from_columns(self, topic: str, schema: Schema | None, values: pa.Array[Any]) -> pa.Array[Any] | None:
         """Convert many values at once.
@@ -86,11 +89,11 @@ class ColumnarWritingConverter(Protocol):
         Args:
             topic: of all messages.
             schema: of all values; None is schemaless.
-            values: laid out as airflow_connect.api.columns says.
+            values: in the representation of airflow_connect.api.columns.
 
         Returns:
-            string[n] or binary[n], byte for byte what `from_connect` gives, null for a tombstone; or None when a value
-            is not plain. It never raises DataError: the caller then goes record by record.
+            string[n] or binary[n], byte for byte as from `from_connect`, null for a tombstone; or None if the batch is
+            not vectorizable. It never raises DataError: after None the caller converts record by record.
         """
 
 
@@ -98,7 +101,7 @@ class HeaderConverter(Protocol):
     """Converts header values (`header.converter`)."""
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Take the converter's own keys, without their `header.converter.` prefix."""
+        """Set the converter's own keys, without their `header.converter.` prefix."""
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:
         """Bytes of the header `name` to schema and value."""
@@ -108,7 +111,7 @@ class HeaderConverter(Protocol):
 
 
 def boolean_setting(config: Mapping[str, str], key: str, default: bool) -> bool:
-    """A boolean key as ConfigDef reads it: `true` or `false`, any case, blanks around it ignored.
+    """A boolean key as ConfigDef reads it: `true` or `false`, in any case, ignoring surrounding blanks.
 
     Raises:
         ConfigError: anything else.

@@ -9,24 +9,25 @@ if TYPE_CHECKING:
 
 
 class ErrantRecordReporter(Protocol):
-    """Takes records that a sink task was given and cannot write.
+    """Accepts records that a sink task received and cannot write.
 
-    A reported record counts as dealt with: the task must not write it as well. Where Kafka Connect answers with a
-    future, nothing has to be waited for here: dead letters are part of the commit of the run, so offsets never
-    overtake them. Call it from the thread that calls the task.
+    A reported record counts as handled: the task must not write it as well. Kafka Connect returns a future; here there
+    is nothing to wait for, because dead letters are part of the run's commit, so offsets never overtake them. Call it
+    from the thread that calls the task.
 
     Source: KIP-610, org.apache.kafka.connect.sink.ErrantRecordReporter.
     """
 
     def report(self, record: SinkRecord, error: BaseException) -> None:
-        """Apply `errors.*` to a record: dead letter queue, log, or only counted as left out.
+        """Apply `errors.*` to a record: send it to the dead letter queue, log it, or only count it as skipped.
 
         Args:
-            record: as it was given to `put`, or a changed copy of it; its original coordinates and bytes are what the
-                dead letter queue gets.
-            error: why it cannot be written. A `ConnectError` keeps its sentence; others are told with their class.
+            record: as passed to `put`, or a changed copy of it; the dead letter queue gets its original coordinates and
+                bytes.
+            error: why it cannot be written. The message of a `ConnectError` is used as it is; for others the class is
+                added.
 
         Raises:
-            DataError: errors are not tolerated (`errors.tolerance=none`), or `errors.max.records` is exceeded. The
-                task must let it pass: the run ends, and nothing of it becomes visible.
+            DataError: errors are not tolerated (`errors.tolerance=none`), or `errors.max.records` is exceeded. The task
+                must not catch it: the run ends, and nothing becomes visible.
         """

@@ -1,4 +1,4 @@
-"""Records, one by one: as they come from Kafka, and converted on their way through a connector."""
+"""Single records: as read from Kafka, and converted on their way through a connector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KafkaRecord:
     """A consumed message before conversion: raw bytes and coordinates.
 
     Attributes:
-        timestamp: milliseconds since the epoch, or None when the message carries none.
+        timestamp: milliseconds since the epoch, or None if the message has none.
         timestamp_type: one of the TIMESTAMP_* constants (librdkafka's numbers).
         headers: raw header pairs in order.
     """
@@ -47,7 +47,7 @@ class KafkaRecord:
 
 @dataclass(slots=True, kw_only=True)
 class ConnectRecord:
-    """What records of both directions have, after conversion. Stages never change one: they make a changed copy.
+    """The common base of converted source and sink records. Stages never modify a record: they create a changed copy.
 
     Attributes:
         topic: Kafka topic; a transformation may change it.
@@ -80,13 +80,13 @@ class ConnectRecord:
 class SinkRecord(ConnectRecord):
     """A converted record on its way to a sink.
 
-    `original_topic`, `original_partition` and `offset` are Kafka's coordinates and the key of all book-keeping, even
-    when a transformation renames the topic (KIP-793).
+    `original_topic`, `original_partition` and `offset` are Kafka's coordinates and identify the record in all
+    bookkeeping, even if a transformation renames the topic (KIP-793).
 
     Attributes:
         timestamp_type: one of the TIMESTAMP_* constants.
-        consumed: the message that the record was made of, for the dead letter queue; None when somebody made the
-            record otherwise.
+        consumed: the message that the record was created from, for the dead letter queue; None if it was created in
+            another way.
     """
 
     partition: int
@@ -97,7 +97,7 @@ class SinkRecord(ConnectRecord):
     consumed: KafkaRecord | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Untransformed records are their own originals."""
+        """For untransformed records, the original coordinates are their own."""
         if not self.original_topic:
             self.original_topic = self.topic
         if self.original_partition < 0:
@@ -115,8 +115,8 @@ class SourceRecord(ConnectRecord):
 
     Attributes:
         source_partition: where it comes from, e.g. `{"filename": "/var/log/syslog"}`.
-        source_offset: position behind it in that source partition, e.g. `{"position": 30}`; what the next run starts
-            from once the record is committed.
+        source_offset: position after it in that source partition, e.g. `{"position": 30}`; the next run starts from it
+            once the record is committed.
     """
 
     source_partition: Mapping[str, Any]

@@ -82,7 +82,7 @@ class Schema:
         version: schema version, or None.
         doc: documentation, or None.
         parameters: user metadata, string to string.
-        default: value used where one is missing; None when there is none.
+        default: value used if one is missing; None if there is no default.
         fields: members of a STRUCT, else ().
         key_schema: schema of the keys of a MAP, else None.
         value_schema: schema of the elements of an ARRAY or the values of a MAP, else None.
@@ -134,7 +134,7 @@ class Schema:
         return MappingProxyType({f.name: f for f in self.fields})
 
     def field(self, name: str) -> Field | None:
-        """The member called `name`, or None."""
+        """The member named `name`, or None."""
         return self.fields_by_name.get(name)
 
 

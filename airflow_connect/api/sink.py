@@ -1,7 +1,7 @@
-"""What the author of a sink writes: a `SinkConnector`, which the driver uses, and a `SinkTask`, which executors use.
+"""The contract of a sink: a `SinkConnector`, which the driver uses, and a `SinkTask`, which executors use.
 
-Source: org.apache.kafka.connect.sink.{SinkConnector,SinkTask,SinkTaskContext} (KIP-26, KIP-610, KIP-875). What is
-different in a bounded run stands at each method.
+Source: org.apache.kafka.connect.sink.{SinkConnector,SinkTask,SinkTaskContext} (KIP-26, KIP-610, KIP-875). Each
+method documents what is different in a bounded run.
 """
 
 from __future__ import annotations
@@ -11,73 +11,107 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from airflow_connect.api.connector import Connector, Task
-from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.api.connector import Connector, ConnectorContext, Task
+from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
+from airflow_connect.api.staging import LeftOver, Outcome, PartitionDetails
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.errant import ErrantRecordReporter
-    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
     from airflow_connect.api.record import SinkRecord
-    from airflow_connect.api.run import StagedFile
+    from airflow_connect.api.sink_roles import RoleContext, StartJvm
+    from airflow_connect.api.staging import StagedFile
+    from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.documents.time_progress import TimeKeeper
+
+
+NO_DETAILS = PartitionDetails()
 
 
 class Delivery(Enum):
-    """How the output of a sink becomes visible, and so what a crash between output and offsets does."""
+    """How the output of a sink becomes visible, and therefore what a crash between output and offsets causes."""
 
     STAGED = "staged"
     """Tasks stage, the driver publishes from a manifest: exactly once. Needs a `StagingSinkConnector`."""
     IDEMPOTENT = "idempotent"
     """Writing a record again changes nothing, because its topic, partition and offset are stored with it or are its
     key: exactly once in effect. Records of a run that failed may be visible before the run that commits them."""
+    TRANSACTIONAL = "transactional"
+    """The target stores offsets in the same transaction as the output, and `open` tells where to resume
+    (`SinkTaskContext.offset`): exactly once. Records of a run that failed may be visible before a run commits them."""
     AT_LEAST_ONCE = "at_least_once"
-    """A crash makes the next run write records again. Runs say so."""
+    """After a crash the next run writes records again. The plan and the report of a run say so."""
 
 
 class SinkTaskContext(Protocol):
-    """What a sink task may ask of the run. Call it from the thread that calls the task."""
+    """The run's services for a sink task. Call it from the thread that calls the task."""
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The configuration that `start` got."""
+        """The configuration that was passed to `start`."""
 
     @property
     def run_id(self) -> str:
-        """Identity of the run, unique for ever, safe in file names. A file that was lost is staged under it again."""
+        """Identifier of the run: globally unique, and safe in file names. A lost file is staged again under it."""
 
     @property
     def clock_ms(self) -> int:
         """The run's frozen clock, milliseconds since the epoch: equal for all tasks, attempts and repetitions."""
 
     @property
+    def run(self) -> RoleContext:
+        """Everything that the run has passed to this task."""
+
+    @property
+    def ranges(self) -> Sequence[OffsetRange]:
+        """The records that the task must copy: one half-open range per partition."""
+
+    @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """Partitions that are open now."""
+        """The open partitions."""
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter:
-        """Takes records that cannot be written. Unlike Connect's it is always there."""
+        """Accepts records that cannot be written. Unlike in Kafka Connect, it is never None."""
+
+    def leave_out(self, record: SinkRecord, reason: Exception | None = None) -> None:
+        """Drop a record of the current `put` on purpose: it counts as filtered.
+
+        With a reason it goes to the dead letter queue instead, if there is one, regardless of `errors.tolerance`.
+        """
+
+    def must_flush(self, partition: TopicPartition) -> bool:
+        """Whether the next `flush` must leave nothing open, because the run leaves no records to the next run.
+
+        True under `flush.on.end=true`, and if the run would otherwise make no progress. Only if it is False may
+        `pre_commit` return a smaller offset.
+        """
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hold back records of these partitions until `resume`.
 
-        They wait in memory, a bounded number of them, and `put([])` is called before the run ends, so that the task
-        can resume. What is held back then stays for the next run: its offsets are not committed.
+        A bounded number of them waits in memory. Before the run ends, `put([])` is called so that the task can resume.
+        Records that are still held back then are left for the next run: their offsets are not committed.
         """
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Go on with these partitions, at the next `put`, in order and without a gap."""
+        """Continue with these partitions at the next `put`, in order and without a gap."""
 
     def request_commit(self) -> None:
-        """Have `flush` called when `put` returns, and not only at the end. Offsets move when the run commits."""
+        """Request a `flush` when `put` returns, not only at the end. Offsets move when the run commits."""
 
     def raise_error(self, error: Exception) -> None:
-        """Fail the task with `error`, as soon as the method of the task that runs now has returned."""
+        """Fail the task with `error` as soon as the task's current method returns."""
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
-        """Skip the records of a partition before `offset`: the sink has them already. Mostly called from `open`.
+        """Skip the records of a partition before `offset`: the sink has them already.
+
+        If called from `open`, these records are not even read. A target that stores offsets in its own transactions
+        resumes in this way.
 
         Raises:
-            OffsetError: `offset` lies before records that were delivered or the run was planned to begin at. A run
+            OffsetError: `offset` is before the planned start of the run, or before records that were delivered. A run
                 cannot go back: raise RetriableError in `put` to get the same records again, and set the offsets of
                 the consumer group to copy older ones again.
         """
@@ -87,9 +121,16 @@ class SinkTask(Task):
     """Writes records. One object per Spark task, used by one thread.
 
     The order of calls, which is Connect's: `initialize`, `start`, `open`, `put` any number of times, `flush`, `close`,
-    `stop`. After an error the rest is left out, except that `close` follows every `open`, and that `stop` always comes,
-    exactly once, also when `start` failed. What was not flushed by then is to be discarded.
+    `stop`. After an error the remaining calls are skipped, but `close` still follows every `open`, and `stop` is always
+    called exactly once, even if `start` failed. Discard what was not flushed by then.
     """
+
+    needs_keys: ClassVar[bool] = True
+    """Whether `put_columns` uses keys."""
+    repeats_put: ClassVar[bool] = True
+    """Whether `put` may get the same list again after a RetriableError. If False, such an error ends the task."""
+    writing: SinkRecord | None = None
+    """The record that `put` is writing, if the task sets it: errors other than ConnectError then name the record."""
 
     context: SinkTaskContext
 
@@ -98,131 +139,268 @@ class SinkTask(Task):
         self.context = context
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Get ready for records of these partitions: all that the task will see. Called once."""
+        """Prepare for records of these partitions: all that the task will get. Called once."""
 
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Write records, or keep them until `flush`. At most 500, of any of the open partitions, each in offset order.
 
-        The list may be empty. `record.original_topic`, `original_partition` and `offset` say where a record is from,
-        even when a transformation has renamed its topic.
+        The list may be empty. `record.original_topic`, `original_partition` and `offset` tell where a record is from,
+        even if a transformation has renamed its topic.
 
         Raises:
-            RetriableError: nothing is wrong with the records. The same list comes again, after a pause, for as long
-                as `errors.retry.timeout` says.
-            Exception: anything else fails the task, whatever `errors.tolerance` says. A single record that cannot be
-                written goes to `context.errant_record_reporter`.
+            RetriableError: the records are fine, but cannot be written now. `put` gets the same list again after a
+                pause, until `errors.retry.timeout` has passed.
+            Exception: anything else fails the task, regardless of `errors.tolerance`. Report a single record that
+                cannot be written to `context.errant_record_reporter`.
         """
 
     def flush(self) -> Sequence[StagedFile]:
         """Make everything that was put durable.
 
         Returns:
-            What was staged since the last call, for a `StagingSinkConnector`; else nothing. A staged file holds
-            records of one original partition, whole and countable: the audit compares its `start`, `end` and
-            `records` with what was put.
+            What was staged since the last call, for a `StagingSinkConnector`; otherwise nothing. A staged file holds
+            complete records of one original partition: the audit compares its `start`, `end` and `records` with what
+            was put.
         """
         return ()
 
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The offsets that the run may commit, given that everything before `offsets` was put.
+
+        By default `offsets` itself. A sink that keeps records in files that are not full yet returns the offset of the
+        first record that is in no staged file. The records from there on are left for the next run. Called between
+        calls of `put`, and after the last `flush` (SinkTask.preCommit, KIP-89).
+        """
+        return offsets
+
+    def details(self, partition: TopicPartition) -> PartitionDetails:
+        """What the sink adds to the report of a partition; called after `pre_commit`."""
+        return NO_DETAILS
+
+    def abort(self) -> None:
+        """The attempt has failed: discard what was put and what was staged. Called before `close`.
+
+        It must not raise if output cannot be discarded: later runs find it through the connector's `list_staged`.
+        """
+
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """No more records of these partitions come. Comes after `flush`, or after an error instead of it."""
+        """No more records of these partitions follow. Called after `flush`, or after an error in its place."""
 
 
 @runtime_checkable
 class ColumnarSinkTask(Protocol):
-    """What a sink task adds to take part in the columnar path. Optional."""
+    """Optional methods of a sink task for the columnar path.
 
-    def put_columns(self, batch: RecordColumns) -> bool:
-        """Write a batch of converted records of one partition in columns; equal to `put` of the same records.
+    A task may also have `accepts_columns() -> bool`, called after `open`: whether it supports columns with
+    its configuration.
+    """
 
-        The columns hold keys and values, not headers: a sink that stores headers has no columnar form.
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Write converted records of one partition in columns, all or nothing; equal to `put` of the same records.
+
+        Args:
+            batches: at least one, in the order of the log. Each has one topic and one schema. The columns hold keys
+                and values, not headers: a sink that stores headers cannot use columns.
 
         Returns:
-            False, with nothing written, when the batch is not plain: its records then come to `put`. A batch with a
-            record for the errant record reporter is not plain.
+            True; or False, with nothing written, if the records must be put one by one: the sink cannot write them in
+            columns, or one of them must go to the errant record reporter.
         """
+
+
+class SinkConnectorContext(ConnectorContext, Protocol):
+    """The run's services for a sink connector."""
+
+    @property
+    def aws(self) -> Mapping[str, str]:
+        """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
+
+    @property
+    def overwrite(self) -> bool:
+        """Whether publishing replaces a foreign file with the same key: for every guarantee except `exactly_once`."""
+
+    @property
+    def start_jvm(self) -> StartJvm:
+        """Starts a JVM next to the driver, for sinks that need Java's clients there."""
 
 
 class SinkConnector(Connector):
     """A sink: copies topics to somewhere.
 
+    The driver creates one object per configuration of a run. It calls `initialize`, `check_config`, `start` on first
+    use, then what it needs, and `stop` once, at the end. Methods that a class does not override are not called, and an
+    object that is not needed is not started.
+
     Attributes:
-        task_class: makes its tasks, without arguments.
-        delivery: what the sink can promise; decides which `delivery.guarantee` a run may have.
-        task_role, driver_role: dotted paths of the adapters between this class and the runtime. Sinks with a
-            book-keeping of their own name their own; see api/sink_roles.py.
+        task_class: the class of its tasks, created without arguments; or its dotted path (`package.module:Class`), so
+            that the driver does not import what only executors need.
+        delivery: what the sink can promise; determines which `delivery.guarantee` a run may have.
     """
 
-    task_class: ClassVar[type[SinkTask]]
+    task_class: ClassVar[type[SinkTask] | str]
     delivery: ClassVar[Delivery] = Delivery.AT_LEAST_ONCE
-    task_role: ClassVar[str] = "airflow_connect.runtime.executor.plugin_sink:open_task"
-    driver_role: ClassVar[str] = "airflow_connect.runtime.driver.plugin_driver:open_driver"
+    context: SinkConnectorContext
 
     @classmethod
     def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
-        """What the sink can promise with this configuration: `delivery`, where no key changes it."""
+        """What the sink can promise with this configuration: `delivery`, unless a key changes it."""
         return cls.delivery
 
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """Offsets of the consumer group are about to be set (an offset) or deleted (None), while no run is active.
+    def check_config(self, config: Mapping[str, str]) -> None:
+        """Find problems that `validate` cannot, such as a class that refuses its settings. Called after `initialize`.
 
-        Bring what the sink itself keeps about offsets in line with it. Called on a new object, without `start`; must
-        be idempotent (KIP-875).
-
-        Returns:
-            Whether the sink has looked at the request and is ready for it; False makes no promise.
+        Called whenever a configuration is checked, also for plans and forms, and often without a later `start`. It must
+        not open connections.
 
         Raises:
-            ConfigError: the sink cannot go on from there.
+            ConfigError: what is wrong; `config_path` names the key.
+        """
+
+    def first_offsets(self, partitions: Collection[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
+        """First offset that is not in the sink yet, for those of `partitions` that an earlier connector has copied.
+
+        Called for partitions that no run of this connector has committed: once in its life, and again for new
+        partitions. The result takes precedence over the group's offset.
+
+        Args:
+            partitions: at least one.
+            apply: whether to finish what the other connector has begun; False if only a plan is shown.
+
+        Raises:
+            ConnectError: the sink refused, or did not answer.
+        """
+        return {}
+
+    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
+        """Schema of the last record in the sink, for those of `partitions` that have one, as JsonConverter writes it.
+
+        Called for partitions whose schema no earlier run has kept (`PartitionDetails.value_schema`). Tasks get the
+        schemas as `RoleContext.schemas_before`.
+
+        Returns:
+            The schemas; None if tasks start without any.
+
+        Raises:
+            ConnectError: the sink refused, did not answer, or holds something that cannot be read.
+        """
+        return None
+
+    def time_keeper(self, topics: Collection[str]) -> TimeKeeper | None:
+        """What determines which time directories are complete when `topics` are consumed; None: nothing does.
+
+        Called by every run, even if it has nothing to copy. A keeper is a pure function of its arguments. Tasks report
+        times in `PartitionDetails.times`, and get the limits of late records as `RoleContext.late_before`.
+        """
+        return None
+
+    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
+        """Whether no file may stay open, because a scheduled rotation falls into `(last_run_ms, now_ms]`.
+
+        Args:
+            last_run_ms: when the last run was planned; 0 if there was none.
+            now_ms: the run's frozen clock. Both are milliseconds since the epoch.
+        """
+        return False
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).
+
+        The sink must update its own record of the offsets, if it keeps one. Called on a new object, without `start`;
+        must be idempotent.
+
+        Returns:
+            Whether the sink has checked and accepted the request; False makes no promise.
+
+        Raises:
+            ConfigError: the sink cannot continue from there.
         """
         return False
 
 
 class StagingSinkConnector(SinkConnector):
-    """A sink whose tasks stage what nobody can see, and whose connector makes it visible, on the driver only.
+    """A sink whose tasks stage invisible output, and whose connector makes it visible, on the driver only.
 
-    `publish`, `abort` and `list_staged` come after `start`. All three are idempotent: a run that died is rolled
-    forward by the next one, and a run that was taken for dead may still be about.
+    A class defines `publish`, `abort` and `list_staged`, or else `publisher`. They are called after `start`, and must
+    be idempotent: the next run rolls a dead run forward, and a run that was taken for dead may still be running.
     """
 
     delivery: ClassVar[Delivery] = Delivery.STAGED
 
-    @classmethod
-    def store_name(cls, config: Mapping[str, str]) -> str:
-        """Where this configuration publishes, for messages, without secrets: `s3://bucket`.
+    @property
+    def counted_role(self) -> str:
+        """Role of the staged files that hold one entry per written record: the audit counts those (`value`, `key`)."""
+        return "value"
 
-        A run whose configuration has another name than the one that staged files leaves those alone. By default every
-        key of `config_def` counts that is no secret.
+    def store_name(self, config: Mapping[str, str]) -> str:
+        """Where this configuration publishes, without secrets: `s3://bucket`. Also called before `start`.
+
+        Appears in messages. A run leaves staged files alone if they were staged under another store name. By default
+        the name consists of all keys of `config_def` that are not secret.
         """
-        secrets = cls.config_def.secret_names
-        own = sorted(name for name in config if name in cls.config_def.keys and name not in secrets)
-        return f"{cls.__name__}({', '.join(f'{name}={config[name]}' for name in own)})"
+        secrets = self.config_def.secret_names
+        own = sorted(name for name in config if name in self.config_def.keys and name not in secrets)
+        return f"{type(self).__name__}({', '.join(f'{name}={config[name]}' for name in own)})"
 
-    def preflight(self) -> None:
-        """Look whether the store can be reached and written to; called before anything is copied.
+    def publisher(self) -> Publisher:
+        """What makes staged files visible; sends no request yet. The default one calls the methods below.
+
+        Override it for what those cannot do: progress while files are published, or a listing by prefix. The driver
+        calls it once, and closes the publisher before `stop`.
+        """
+        return ConnectorPublisher(self)
+
+    def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
+        """How to recognise files staged by a run over `ranges`. If the run dies, only such files are swept.
+
+        By default everything that the publisher lists, which must then belong to this connector.
+        """
+        return LeftoverPattern(self.store_name(self.config), (), ALL_LISTED, tuple(ranges))
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
+        """Do what must follow publishing: every file of a manifest is visible, its offsets are not committed yet.
+
+        Also called for a recovered manifest, on an object with that run's own configuration. Must be idempotent: after
+        a crash before the commit it is called again. Under `at_most_once` the commit comes first, and a crash can
+        prevent this call.
+
+        Args:
+            run: what is visible.
+            publisher: the one that published it, possibly of another object with the same store; do not close it.
+
+        Returns:
+            Notes for the report.
 
         Raises:
-            AccessError, UnavailableError, ConfigError: it cannot, with what is missing.
+            ConnectError: it failed. Offsets do not move, and the next run publishes and calls this method again.
+        """
+        return ()
+
+    def preflight(self) -> None:
+        """Check that the store can be reached and written to. Called before anything is copied.
+
+        Raises:
+            AccessError, UnavailableError, ConfigError: with what is missing.
         """
 
-    @abstractmethod
     def publish(self, files: Sequence[StagedFile]) -> Mapping[str, Outcome]:
         """Make staged files visible, in this order or in parallel; returns key -> outcome for each.
 
-        A file that is there already counts only if it is this one, recognised by more than its name.
+        A file that already exists counts as published only if it is the same file, recognised by more than its name.
 
         Raises:
-            PublishConflictError: something else stands under a key.
-            UnavailableError: the store did not answer; a later run goes on.
+            PublishConflictError: a key holds something else.
+            UnavailableError: the store did not answer; a later run continues.
         """
+        raise NotImplementedError("A class without `publisher` defines `publish`.")
 
-    @abstractmethod
     def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
-        """Discard staged files that were not published; returns how many existed. Those that are gone are no error."""
+        """Discard staged files that were not published; returns how many existed. A missing file is not an error."""
+        raise NotImplementedError("A class without `publisher` defines `abort`.")
 
-    @abstractmethod
     def list_staged(self) -> Iterable[LeftOver]:
-        """Everything that any run of this connector (its `name`) has staged, and that is not published.
+        """Everything that any run of this connector (its `name`) has staged and that is not published.
 
-        The runtime aborts what belongs to no open manifest. What another connector staged must not be in it.
+        The runtime aborts what belongs to no open manifest. Files of another connector must not be included.
         """
+        raise NotImplementedError("A class without `publisher` defines `list_staged`.")

@@ -1,4 +1,4 @@
-"""What the author of a source writes: a `SourceConnector` and a `SourceTask`.
+"""The contract of a source: a `SourceConnector` and a `SourceTask`.
 
 Source: org.apache.kafka.connect.source.{SourceConnector,SourceTask,SourceTaskContext,TransactionContext},
 org.apache.kafka.connect.storage.OffsetStorageReader (KIP-26, KIP-618, KIP-875).
@@ -30,14 +30,14 @@ OffsetChanges = Iterable[tuple[SourcePartition, SourceOffset | None]]
 
 
 class ExactlyOnceSupport(Enum):
-    """Whether a source can be copied exactly once with a given configuration."""
+    """Whether a source supports exactly-once with a given configuration."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record went."""
+    """Where a record was written."""
 
     topic: str
     partition: int
@@ -49,17 +49,17 @@ class OffsetReader(Protocol):
     """Reads the offsets that earlier runs have committed."""
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition, None when there is none."""
+        """The committed offset of a source partition; None if there is none."""
 
     def offsets(self, partitions: Iterable[SourcePartition]) -> list[SourceOffset | None]:
         """The committed offsets, in the order of `partitions`."""
 
     def committed(self) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        """Every source partition of this connector that has an offset (beyond Connect's own reader, which must ask)."""
+        """Every source partition of this connector with an offset (an addition to Connect's own reader)."""
 
 
 class TransactionContext(Protocol):
-    """Lets a task say where transactions end (`transaction.boundary=connector`, KIP-618)."""
+    """Lets a task decide where transactions end (`transaction.boundary=connector`, KIP-618)."""
 
     def commit_transaction(self, record: SourceRecord | None = None) -> None:
         """End the transaction after the batch that `poll` returns next, or after `record` of it."""
@@ -72,7 +72,7 @@ class TransactionContext(Protocol):
 
 
 class SourceConnectorContext(ConnectorContext, Protocol):
-    """What a source connector may ask of the run."""
+    """The run's services for a source connector."""
 
     @property
     def offset_reader(self) -> OffsetReader:
@@ -80,34 +80,34 @@ class SourceConnectorContext(ConnectorContext, Protocol):
 
     @property
     def aws(self) -> Mapping[str, str]:
-        """Credentials of an Airflow `aws` connection, or {}; what the configuration says counts before them."""
+        """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
 
     @property
     def only_plans(self) -> bool:
-        """Whether no task will run after `task_configs`: somebody looks at the plan, and nothing may be used up."""
+        """Whether no task will run after `task_configs`: only a plan is shown, so no input may be consumed."""
 
     def note(self, sentence: str) -> None:
-        """Put a complete sentence into the report of the run; the first of them are kept, each once."""
+        """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
 
 class SourceTaskContext(Protocol):
-    """What a source task may ask of the run."""
+    """The run's services for a source task."""
 
     @property
     def config(self) -> Mapping[str, str]:
-        """The configuration that `start` got."""
+        """The configuration that was passed to `start`."""
 
     @property
     def run_id(self) -> str:
-        """Identity of the run."""
+        """Identifier of the run."""
 
     @property
     def clock_ms(self) -> int:
-        """The run's frozen clock, milliseconds since the epoch; what a task uses as its upper bound in time."""
+        """The run's frozen clock, milliseconds since the epoch; a task's upper bound in time."""
 
     @property
     def offset_reader(self) -> OffsetReader:
-        """Committed offsets, those of an earlier attempt of this task included."""
+        """Committed offsets, including those of an earlier attempt of this task."""
 
     @property
     def transaction(self) -> TransactionContext | None:
@@ -115,27 +115,30 @@ class SourceTaskContext(Protocol):
 
     @property
     def aws(self) -> Mapping[str, str]:
-        """Credentials of an Airflow `aws` connection, or {}; what the configuration says counts before them."""
+        """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
 
     @property
     def records_left(self) -> int | None:
-        """Records until `run.max.records` ends this task; None: no limit. More are copied too: no batch is cut."""
+        """Records until `run.max.records` ends this task; None: no limit.
+
+        Extra records are copied too: batches are not cut.
+        """
 
     def note(self, sentence: str) -> None:
-        """Put a complete sentence into the report of the run; the first of them are kept, each once."""
+        """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
     def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
-        """Reading goes on at `offset` after what `poll` returns now, although no record is there (lines left out)."""
+        """Set the offset after the next batch of `poll`, although no record has it (for skipped input)."""
 
     def raise_error(self, error: Exception) -> None:
-        """Fail the task with `error`, as soon as the method of the task that runs now has returned."""
+        """Fail the task with `error` as soon as the task's current method returns."""
 
 
 class SourceTask(Task):
     """Reads records. One object per Spark task, used by one thread.
 
     The order of calls: `initialize`, `start`, `poll` any number of times with `commit_record` and `commit` in between,
-    `stop`. `stop` always comes.
+    `stop`. `stop` is always called.
     """
 
     context: SourceTaskContext
@@ -150,9 +153,9 @@ class SourceTask(Task):
 
     @abstractmethod
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The next records, in order; None when there are none now.
+        """The next records, in order; None if there are none now.
 
-        It may wait a little for records, but must return. `source_offset` of a record is where reading goes on after
+        It may wait briefly for records, but must return. `source_offset` of a record is where reading resumes after
         that record.
 
         Raises:
@@ -161,22 +164,22 @@ class SourceTask(Task):
         """
 
     def has_ended(self) -> bool:
-        """Whether every record before the upper bound was returned. Asked after each `poll`.
+        """Whether every record before the upper bound has been returned. Called after each `poll`.
 
-        A source that never says so is ended by the limits of the run (`run.idle.polls`, `run.max.seconds`).
+        A source that never returns True is ended by the limits of the run (`run.idle.polls`, `run.max.seconds`).
         """
         return False
 
     def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        """A record is in Kafka; `metadata` None: a transformation dropped it, or an error in it was tolerated."""
+        """Called when a record is in Kafka; `metadata` None: it was dropped, or an error in it was tolerated."""
 
     def commit(self) -> None:
-        """Every record returned so far is committed, with its offset: the source may forget or delete it."""
+        """Called when every record returned so far is committed with its offset: the source may delete it."""
 
 
 @runtime_checkable
 class ColumnarSourceTask(Protocol):
-    """What a source task adds to take part in the columnar path. Optional."""
+    """Optional method of a source task for the columnar path."""
 
     def poll_columns(self) -> SourceColumns | None:
         """The next records in columns; None: `poll` is called instead."""
@@ -188,12 +191,13 @@ class SourceColumns(NamedTuple):
     Attributes:
         topic: of all records.
         source_partition: of all records.
-        source_offset: where reading goes on after the last record.
+        source_offset: where reading resumes after the last record.
         key_schema, value_schema: None is schemaless.
-        keys, values: Arrow arrays of equal length, laid out as airflow_connect.api.columns says; `keys` None: no keys.
+        keys, values: Arrow arrays of equal length, in the representation of airflow_connect.api.columns; `keys` None:
+            no keys.
         timestamps: int64 array of milliseconds since the epoch, or None.
-        timestamps_are_now: they are the clock's, not the source's: the client may stamp records itself, a moment
-            later, which is what lets them be sent without an object each. Transformations see `timestamps`.
+        timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
+            later, and needs no object per record. Transformations see `timestamps`.
     """
 
     topic: str
@@ -211,20 +215,36 @@ class SourceConnector(Connector):
     """A source: copies from somewhere to topics.
 
     Attributes:
-        task_class: makes its tasks, without arguments.
+        task_class: the class of its tasks, created without arguments.
     """
 
     task_class: ClassVar[type[SourceTask]]
     context: SourceConnectorContext
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """As `Connector.task_configs`; or none where there is nothing to read: then no Spark session is started."""
+        """Like `Connector.task_configs`, or none if there is nothing to read: then no Spark session is started."""
         return super().task_configs(max_tasks)
 
-    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether this configuration can be copied exactly once; None: the connector does not say.
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition] | None:
+        """The source partitions whose offsets a task will read or write. Optional.
 
-        It can if a task that starts from a committed offset returns the same records after it, none before it.
+        It makes starting a task cheap if a connector has many source partitions: a task receives only the offsets of
+            its own. A task that needs another offset still gets it, but must read the offsets topics, which can take
+            seconds. Called after `task_configs`, on the same object, once for each task.
+
+        Args:
+            task_config: one of the results of `task_configs`.
+
+        Returns:
+            Source partitions, with or without an offset. Partitions that only the task can discover may be omitted
+                while they have none. None: unknown; the task receives all offsets.
+        """
+        return None
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport | None:
+        """Whether this configuration supports exactly-once; None: unknown.
+
+        It does if a task that starts from a committed offset returns the same records after it, and none before it.
         """
         return None
 
@@ -232,34 +252,34 @@ class SourceConnector(Connector):
         """Whether tasks use `context.transaction` with this configuration (`transaction.boundary=connector`)."""
         return False
 
-    def settle_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Offsets to rewrite while no task runs: after the last task of a run ended, and before the next one plans.
 
         For sources whose tasks keep offsets of parts of a source partition (ranges of one large file): when all parts
-        are through, their offsets become one. Called after `start`; must be idempotent, because a run may die before
-        or after it. The changes are written in one transaction that is fenced like the run.
+            are complete, their offsets are merged. Called after `start`; must be idempotent, because a run may die
+            before or after it. The changes are written in one transaction that is fenced like the run.
 
         Args:
             committed: every offset of the connector.
 
         Returns:
-            Pairs of a source partition and its new offset, None to delete it; () to leave everything as it is.
+            Pairs of a source partition and its new offset, None to delete it; () to change nothing.
         """
         return ()
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
     ) -> bool:
-        """Offsets are about to be set, or deleted (None), while no run is active (KIP-875).
+        """Called before offsets are set, or deleted (None), while no run is active (KIP-875).
 
         Args:
             config: the connector's configuration; the object was not started.
             offsets: by source partition; a partition is the sorted tuple of its items, because a dict cannot be a key.
 
         Returns:
-            Whether the connector has looked at the request and is ready for it; False makes no promise.
+            Whether the connector has checked and accepted the request; False makes no promise.
 
         Raises:
-            ConfigError: a partition or an offset is not one of this connector's.
+            ConfigError: a partition or an offset does not belong to this connector.
         """
         return False

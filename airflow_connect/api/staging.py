@@ -1,30 +1,99 @@
-"""Words about staged output that stores, the runtime and connectors share: what publishing found, what is left over."""
+"""Types for staged output, shared by stores, the runtime and connectors: results of publishing, and leftovers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
 
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A staged file, not visible yet.
+
+    Attributes:
+        key: final name inside the store (S3 key, path), without bucket.
+        topic, partition: Kafka partition whose records it holds.
+        start: offset of the first record inside.
+        end: offset of the last record inside plus one.
+        records: number of records inside.
+        size_bytes: encoded size.
+        token: what the store's publisher needs to publish or abort it; plain JSON, no secrets.
+        role: `value`, `key` or `headers`.
+        value_schema: if the sink's driver needs it, for the first file of a topic-partition with that schema: the
+            schema of the values in JsonConverter's form (`null` for none); otherwise "".
+    """
+
+    key: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    records: int
+    size_bytes: int
+    token: dict[str, Any] = field(default_factory=dict)
+    role: str = "value"
+    value_schema: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StagedFile:
+        """Inverse of `to_json`."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTimes:
+    """Times of the records of a topic-partition, in milliseconds, for a sink whose directories follow time.
+
+    Attributes:
+        highest_ms: latest time of a written record that this run commits. Records later than the run's clock do not
+            count: they tell nothing about the records still to come. None: there was none.
+        left_from_ms: earliest time of the records that are left for the next run, or None.
+        late: records whose directory was announced as complete before the run, whether or not they were written.
+        directories: each directory that records were written to, with the time of one of these records.
+    """
+
+    highest_ms: int | None = None
+    left_from_ms: int | None = None
+    late: int = 0
+    directories: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDetails:
+    """What a sink adds to the report of a partition.
+
+    Attributes:
+        times: of its records, if the sink's directories follow time.
+        value_schema: schema of the last file, as JsonConverter writes it, if the next run starts with it; else "".
+    """
+
+    times: PartitionTimes | None = None
+    value_schema: str = ""
+
+
 class Outcome(Enum):
-    """What publishing a staged file found or did."""
+    """The result of publishing a staged file."""
 
     PUBLISHED = "published"
     ALREADY_PUBLISHED = "already published"
     LOST = "lost"
-    """The staged file is gone and the final one is not there: it must be copied again."""
+    """The staged file is gone and the final one does not exist: it must be copied again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """A staged, unpublished file found in the store, of whatever origin.
+    """A staged, unpublished file found in the store, whoever staged it.
 
     Attributes:
         key: final name inside the store.
-        token: equal to the token of the staged file, or what tells it from others under the same key.
-        started_ms: when it was begun, milliseconds since the epoch; 0 when the store does not say.
+        token: equal to the token of the staged file, or a value that distinguishes it from others with the same key.
+        started_ms: when it was started, milliseconds since the epoch; 0 if the store does not report it.
     """
 
     key: str

@@ -1,6 +1,6 @@
-"""What a transformation and a predicate are (KIP-66, KIP-585).
+"""The contracts of transformations and predicates (KIP-66, KIP-585).
 
-A plugin is a class with a `config_def`, made without arguments and configured once per task. The generic names of
+A plugin is a class with a `config_def`, created without arguments and configured once per task. The generic names of
 Connect's classes end in `$Key` or `$Value`; here they are nested classes, `Cast.Key` and `Cast.Value`.
 """
 
@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from airflow_connect.api.config import ConfigDef
+from airflow_connect.config.definition.config_def import ConfigDef
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,15 +28,15 @@ class Transformation(ABC):
     Attributes:
         config_def: keys below `transforms.<alias>.`, without that prefix; `type`, `predicate` and `negate` are the
             framework's.
-        renames_topics: whether `apply` may change the topic. Where a class says False, what a dead run has left in a
-            store is looked for below the topics' own names only.
+        renames_topics: whether `apply` may change the topic. If False, a sweep looks for the leftovers of a
+            dead run only under the topics' own names.
     """
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
     renames_topics: ClassVar[bool] = True
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Take the keys of `config_def`, as text without prefix.
+        """Set the keys of `config_def`, as text without prefix.
 
         Raises:
             ConfigError: a key is wrong; `config_path` is its name without prefix.
@@ -45,10 +45,10 @@ class Transformation(ABC):
 
     @abstractmethod
     def apply(self, record: R) -> R | None:
-        """The transformed record, None to drop it. Never changes the record that it was given: `record.changed(...)`.
+        """The transformed record, or None to drop it. Must not modify the given record: use `record.changed(...)`.
 
         Raises:
-            DataError: the record cannot be transformed; `errors.tolerance` decides what follows.
+            DataError: the record cannot be transformed; `errors.tolerance` decides what happens.
         """
 
     def close(self) -> None:  # noqa: B027 (most have nothing to release)
@@ -56,12 +56,12 @@ class Transformation(ABC):
 
 
 class Predicate(ABC):
-    """Says which records a transformation applies to."""
+    """Selects the records that a transformation applies to."""
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Take the keys of `config_def`, as text without prefix.
+        """Set the keys of `config_def`, as text without prefix.
 
         Raises:
             ConfigError: a key is wrong.
@@ -78,10 +78,10 @@ class Predicate(ABC):
 
 @runtime_checkable
 class ColumnarTransformation(Protocol):
-    """What a transformation adds to take part in the columnar path. Optional."""
+    """Optional method of a transformation for the columnar path."""
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """The transformed batch, with fewer records where some are dropped; None when the batch is not plain.
+        """The transformed batch, with fewer records if some are dropped; None if the batch is not vectorizable.
 
         It never raises DataError: None sends the records to `apply`, which does.
         """
@@ -89,7 +89,7 @@ class ColumnarTransformation(Protocol):
 
 @runtime_checkable
 class ColumnarPredicate(Protocol):
-    """What a predicate adds to take part in the columnar path. Optional."""
+    """Optional method of a predicate for the columnar path."""
 
     def test_columns(self, batch: RecordColumns) -> NDArray[np.bool_] | bool | None:
-        """Per record or for all of them whether the transformation applies; None when the batch is not plain."""
+        """Whether the transformation applies, per record or for all; None if the batch is not vectorizable."""

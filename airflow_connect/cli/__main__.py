@@ -1,4 +1,4 @@
-"""`python -m airflow_connect.cli`, where the console script is not on the PATH."""
+"""`python -m airflow_connect.cli`, if the console script is not on the PATH."""
 
 import sys
 

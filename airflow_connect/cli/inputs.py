@@ -1,25 +1,27 @@
-"""From the files of a command line to the specs of runs."""
+"""Creates the specs of runs from the files on a command line."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.api.config_references import references_in
-from airflow_connect.api.config_values import is_secret_name
+from airflow_connect.config.definition.references import references_in
+from airflow_connect.config.definition.values import is_secret_name
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.spec import RunSpec
 
 
 def add_files(parser: ArgumentParser) -> None:
-    """The arguments of `standalone` and `plan`, as of Kafka Connect's connect-standalone."""
-    parser.add_argument("worker", help="worker configuration, .properties or JSON")
-    parser.add_argument(
-        "connectors", nargs="+", metavar="connector", help="connector configuration, .properties or JSON"
+    """The arguments of `standalone` and `plan`, which are those of Kafka Connect's connect-standalone."""
+    complete_files(parser.add_argument("worker", help="worker configuration, .properties or JSON"))
+    complete_files(
+        parser.add_argument(
+            "connectors", nargs="+", metavar="connector", help="connector configuration, .properties or JSON"
+        )
     )
     parser.add_argument(
         "--set",
@@ -32,27 +34,38 @@ def add_files(parser: ArgumentParser) -> None:
     )
 
 
+def complete_files(action: Action) -> None:
+    """Let shells complete the argument with the names of configuration files and directories."""
+    action.completer = _configuration_files  # type: ignore[attr-defined] # as argcomplete wants it
+
+
+def _configuration_files(prefix: str, **_: object) -> list[str]:
+    from argcomplete.completers import FilesCompleter
+
+    return list(FilesCompleter(("properties", "json"))(prefix))
+
+
 def _setting(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not key or not separator:
         raise ArgumentTypeError(f"{text!r} is not KEY=VALUE")
     is_reference = [reference.text for reference in references_in(value)] == [value]
     if is_secret_name(key) and not is_reference:  # The value is not shown either: this message goes to a terminal.
-        raise ArgumentTypeError(f"{key} is a secret, and everybody on this machine can read command lines; use a file")
+        raise ArgumentTypeError(f"{key} is a secret, but all users of this machine can read command lines; use a file")
     return key, value
 
 
 def spec_of(path: str, worker: Mapping[str, Any], command: str, settings: Iterable[tuple[str, str]] = ()) -> RunSpec:
-    """The run that a connector file and a worker configuration describe; references to config providers are looked up.
+    """The run that a connector file and a worker configuration describe; resolves references to config providers.
 
     Args:
         path: connector file.
         worker: worker configuration.
         command: name of the command, for the history of runs.
-        settings: keys of the connector that win over its file.
+        settings: keys of the connector that take precedence over its file.
 
     Raises:
-        ConfigError: the file is missing or cannot be read, or something that it refers to is not there.
+        ConfigError: the file is missing or cannot be read, or the target of a reference is missing.
         UnavailableError: a config provider's server did not answer.
     """
     connector = {**read_connector_file(path), **dict(settings)}
@@ -68,7 +81,7 @@ def spark_settings(worker: Mapping[str, Any]) -> dict[str, str]:
     """`spark.*` of a worker, references to config providers resolved.
 
     Raises:
-        ConfigError: something that the worker refers to is not there.
+        ConfigError: the target of one of the worker's references is missing.
         UnavailableError: a config provider's server did not answer.
     """
     resolved = resolve_references({}, worker).resolve(worker)
@@ -76,5 +89,5 @@ def spark_settings(worker: Mapping[str, Any]) -> dict[str, str]:
 
 
 def label_of(path: str, connector: Mapping[str, Any] | None = None) -> str:
-    """What messages call a connector: its name, or its file."""
+    """The name of a connector in messages: its name, or its file."""
     return str((connector or {}).get("name") or Path(path).name)

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM while a run works: it is asked to stop, then ended with all its children.
+"""Handles Ctrl-C and SIGTERM during a run: requests it to stop, then ends it with all its child processes.
 
-The run works in a thread of its own, because librdkafka and Spark's gateway can keep a thread inside C code
-for seconds; the main thread stays free for signals.
+The run has its own thread, because librdkafka and Spark's gateway can keep a thread inside C code for seconds; the
+main thread stays free for signals.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from types import FrameType
 from typing import NoReturn, TypeVar
 
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.driver.process_tree import end_processes, own_token, told_unended
+from airflow_connect.runtime.driver.process_tree import end_processes, own_token, still_running
 
 STOP_GRACE_S = 3.0
 T = TypeVar("T")
 
 
 class Interrupted(BaseException):
-    """A signal asks the program to end. Raised in the main thread only."""
+    """A signal requests the program to end. Raised in the main thread only."""
 
     def __init__(self, number: int) -> None:
         """`number`: the signal."""
@@ -32,11 +32,11 @@ class Interrupted(BaseException):
 
 
 def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) -> T:
-    """Do `work(stopping)` in a thread, return its value or raise its exception; end the process on a signal.
+    """Call `work(stopping)` in a thread, and return its value or raise its exception; end the process on a signal.
 
     Args:
-        work: gets an event that is set when it should come to an end.
-        terminal: gets a last word before the process ends with 130 (SIGINT) or 143 (SIGTERM).
+        work: gets an event that is set when it should end.
+        terminal: gets a final message before the process ends with 130 (SIGINT) or 143 (SIGTERM).
     """
     stopping = threading.Event()
     results: list[T] = []
@@ -64,17 +64,18 @@ def _end(number: int, token: str, stopping: threading.Event, thread: threading.T
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, signal.SIG_IGN)
     stopping.set()
-    # Only a loaded driver can be in the middle of something; loading it now would be a waste.
-    driver = sys.modules.get("airflow_connect.runtime.driver.run")
+    # Without a loaded driver there is nothing to stop; loading it now would be a waste.
+    driver = sys.modules.get("airflow_connect.runtime.driver.entry")
     if driver is not None:
         driver.request_stop()
     thread.join(STOP_GRACE_S)
     left = end_processes(token, grace_s=0, spare=[os.getpid()])
     if left:
-        print(told_unended(left), file=sys.stderr, flush=True)
-    terminal.note("\nInterrupted. What was committed stays; the next run goes on behind it.")
+        print(still_running(left), file=sys.stderr, flush=True)
+    terminal.drawn.close()
+    terminal.note("\nInterrupted. What was committed stays; the next run resumes after it.")
     terminal.out.flush()
-    # The thread may still be inside C code: nothing may follow, not even a commit.
+    # The thread may still be inside C code; it must not do anything more, such as a commit.
     os._exit(128 + number)
 
 

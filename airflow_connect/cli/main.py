@@ -1,8 +1,8 @@
-"""Entry of `airflow-connect`: arguments, dispatch, and the one place where outcomes become output."""
+"""Entry point of `airflow-connect`: arguments, dispatch, and the only place that prints outcomes."""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 import traceback
 from argparse import ArgumentParser, Namespace
@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from airflow_connect import __version__
-from airflow_connect.api.errors import ConnectError
+from airflow_connect.cli.blocks import line
 from airflow_connect.cli.commands import dlq, plan, standalone, validate
 from airflow_connect.cli.demo import command as demo
-from airflow_connect.cli.outcome import Outcome, failed
+from airflow_connect.cli.outcome import CommandOutcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
+from airflow_connect.cli.showing import show
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.errors import ConnectError
 
 EXIT_INTERRUPTED = 130
 COMMANDS: tuple[ModuleType, ...] = (standalone, plan, validate, dlq, demo)
@@ -25,7 +27,12 @@ EPILOG = "Exit code: 0 done, 1 a run failed, 2 the configuration is wrong; of se
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command of this process's command line; returns the exit code."""
-    arguments = build_parser().parse_args(argv)
+    parser = build_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell requests completions
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    arguments = parser.parse_args(argv)
     out, err = take_streams(verbose=arguments.verbose)
     noise = NoiseFilter(err) if arguments.verbose else None
     return execute(arguments, Terminal(out, err, as_json=arguments.json, verbose=arguments.verbose, noise=noise))
@@ -34,29 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def execute(arguments: Namespace, terminal: Terminal) -> int:
     """Run a parsed command on a terminal; returns the exit code."""
     try:
-        outcome: Outcome = arguments.command.run(arguments, terminal)
+        outcome: CommandOutcome = arguments.command.run(arguments, terminal)
     except KeyboardInterrupt:
+        terminal.drawn.close()
         terminal.note("\nInterrupted.")
         return EXIT_INTERRUPTED
     except ConnectError as error:
         if terminal.verbose:
-            terminal.note(traceback.format_exc())
+            terminal.note(line(traceback.format_exc(), breaks=False))
         outcome = failed(error)
     except Exception as error:  # noqa: BLE001 (the last resort of a program: a defect still gets its envelope)
         outcome = failed(terminal.defect(error))
     show(arguments.command.NAME, outcome, terminal)
     return outcome.exit_code
-
-
-def show(command: str, outcome: Outcome, terminal: Terminal) -> None:
-    """Print an outcome: one envelope with `--json`, else the result for people; errors go to stderr in both."""
-    if terminal.as_json:
-        terminal.print(json.dumps(outcome.envelope(command)))
-    else:
-        for line in outcome.lines:
-            terminal.print(line)
-    for error in outcome.errors:
-        terminal.error(error)
 
 
 def build_parser() -> ArgumentParser:

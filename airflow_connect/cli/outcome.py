@@ -1,4 +1,4 @@
-"""What a command gives back: the same for people, for `--json` and for the shell."""
+"""The result of a command, for users, for `--json` and for the shell."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api.errors import EXIT_CONFIG_WRONG, EXIT_DONE, EXIT_RUN_FAILED, ConnectError
+from airflow_connect.cli.blocks import Block
+from airflow_connect.errors import EXIT_CONFIG_WRONG, EXIT_DONE, EXIT_RUN_FAILED, ConnectError
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The answer of a command.
+class CommandOutcome:
+    """The result of a command.
 
     Attributes:
         summary: one sentence.
         result: plain JSON.
-        lines: what people see on stdout.
+        lines: the output for users on stdout.
         errors: `ConnectError.to_json()` of every failure, shown on stderr.
         exit_code: see `airflow_connect.cli`.
     """
 
     summary: str
     result: Any = None
-    lines: list[str] = field(default_factory=list)
+    lines: list[Block] = field(default_factory=list)
     errors: list[Mapping[str, Any]] = field(default_factory=list)
     exit_code: int = EXIT_DONE
 
@@ -39,13 +40,13 @@ class Outcome:
         }
 
 
-def failed(error: ConnectError) -> Outcome:
-    """The outcome of a command that could not do anything."""
-    return Outcome(error.message, errors=[error.to_json()], exit_code=error.exit_code)
+def failed(error: ConnectError) -> CommandOutcome:
+    """The outcome of a command that failed before doing anything."""
+    return CommandOutcome(error.message, errors=[error.to_json()], exit_code=error.exit_code)
 
 
 def exit_code_of(error: Mapping[str, Any] | None) -> int:
-    """Exit code of a failure in its JSON form."""
+    """Exit code for a failure in JSON form."""
     if error is None:
         return EXIT_DONE
     return EXIT_CONFIG_WRONG if error.get("type") == "ConfigError" else EXIT_RUN_FAILED

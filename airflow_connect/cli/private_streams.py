@@ -1,4 +1,4 @@
-"""Keep the noise of the JVM, of C libraries and of Python's logging away from the terminal and from `--json`."""
+"""Keeps the logs of the JVM, C libraries and Python away from the terminal and from `--json`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LAST_LINES_S = 1.0
 
 
 def take_streams(*, verbose: bool) -> tuple[TextIO, TextIO]:
-    """Private text streams on the real stdout and stderr; descriptors 1 and 2 then lead elsewhere, for good.
+    """Private text streams on the real stdout and stderr; descriptors 1 and 2 are then redirected permanently.
 
     Args:
-        verbose: noise goes to the real stderr; otherwise to a nameless temporary file, which nobody reads.
+        verbose: logs go to the real stderr; otherwise to an unlinked temporary file, which is never read.
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    # Into a pipe or a file, print() would hold its text back until the process ends, behind what others wrote later.
+    # With a pipe or a file, print() would buffer its text until the process ends, after later output of others.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
@@ -41,20 +41,20 @@ def _private(descriptor: int, like: TextIO) -> TextIO:
 
 
 class NoiseFilter:
-    """Puts something between descriptors 1 and 2 and the terminal: every line passes a function that hides secrets.
+    """Passes every line that is written to descriptors 1 and 2 through a function that hides secrets.
 
-    Nothing is changed until `start`: as long as there is no secret, the noise of a process that dies suddenly should
-    reach the terminal by itself.
+    Nothing is changed before `start`: while there are no secrets, the last output of a process that dies suddenly
+    should reach the terminal directly.
     """
 
     def __init__(self, err: TextIO) -> None:
-        """Noise is to end up in `err`, which has a descriptor of its own."""
+        """`err`: destination of the logs; it has its own descriptor."""
         self._err = err
         self._hide: Callable[[str], str] = str
         self._thread: threading.Thread | None = None
 
     def start(self, hide: Callable[[str], str]) -> None:
-        """Let lines pass `hide` from now on, also those of processes that are started later."""
+        """Pass lines through `hide` from now on, including those of processes that are started later."""
         self._hide = hide
         if self._thread is not None:
             return
@@ -78,9 +78,9 @@ class NoiseFilter:
                     rest = rest[os.write(descriptor, rest) :]
 
     def _finish(self) -> None:
-        """Give the descriptors back, so that the pipe can end, and wait for the last lines.
+        """Restore the descriptors, so the pipe can end, and wait for the last lines.
 
-        A child that still runs keeps the pipe open; nobody waits for it.
+        A child process that still runs keeps the pipe open; this does not wait for it.
         """
         sys.stdout.flush()
         sys.stderr.flush()

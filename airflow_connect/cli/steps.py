@@ -1,32 +1,31 @@
-"""Steps of a story on stderr: a spinner while one lasts, a check mark, a fact and its time when it is done."""
+"""Steps of a command on stderr: a spinner during a step, then a check mark, a fact and the elapsed time."""
 
 from __future__ import annotations
 
-import threading
 import time
 from types import TracebackType
 
+from airflow_connect.cli.blocks import line
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.presentation import format_seconds
+from airflow_connect.runtime.texts import format_seconds
 
-REDRAW_S = 0.1
 TITLE_COLUMNS = 30
-_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FACT_COLUMNS = 48
+_TIME_COLUMNS = 8
+_MARK_COLUMNS = 2
 
 
 class Step:
     """One step. Leaving the block without an error marks it done.
 
     Attributes:
-        fact: what came of it, shown behind the title; set it inside the block.
+        fact: its result, shown after the title; set it inside the block.
     """
 
     def __init__(self, terminal: Terminal, title: str) -> None:
-        """Nothing is shown before the block is entered."""
+        """Shows nothing before the block is entered."""
         self._terminal = terminal
         self._title = title
-        self._over = threading.Event()
-        self._ticker = threading.Thread(target=self._tick, name="step", daemon=True)
         self._began = 0.0
         self.fact = ""
 
@@ -34,28 +33,19 @@ class Step:
         """Show the title."""
         self._began = time.monotonic()
         if self._terminal.is_live:
-            self._ticker.start()
+            from airflow_connect.cli.drawing import ElapsedColumn, waiting_line
+
+            waiting = self._terminal.drawn.enter_context(waiting_line(self._terminal.console(), ElapsedColumn()))
+            waiting.add_task(f"{self._title:{TITLE_COLUMNS}}", total=None)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Show how it ended."""
-        self._over.set()
-        if self._ticker.is_alive():
-            self._ticker.join()
-            self._terminal.draw("\r\033[K")
-        mark = self._style("✓", "green") if error is None else self._style("✗", "red")
-        took = self._style(format_seconds(time.monotonic() - self._began), "dim")
-        self._terminal.note(f"{mark} {self._title:{TITLE_COLUMNS}}{self.fact:48} {took:>7}".rstrip())
-
-    def _tick(self) -> None:
-        frame = 0
-        while not self._over.wait(REDRAW_S):
-            frame += 1
-            spin = self._style(_SPINNER[frame % len(_SPINNER)], "cyan")
-            took = self._style(format_seconds(time.monotonic() - self._began), "dim")
-            self._terminal.draw(f"\r\033[K{spin} {self._title:{TITLE_COLUMNS}}{took}")
-
-    def _style(self, text: str, *styles: str) -> str:
-        return self._terminal.style(text, *styles, stream=self._terminal.err)
+        """Show the result."""
+        self._terminal.drawn.close()
+        mark = ("✓", "green") if error is None else ("✗", "red")
+        took = format_seconds(time.monotonic() - self._began)
+        room = self._terminal.columns - _MARK_COLUMNS - TITLE_COLUMNS - _TIME_COLUMNS
+        fact = f"{self.fact:{min(FACT_COLUMNS, room)}}"
+        self._terminal.note(line(mark, f" {self._title:{TITLE_COLUMNS}}{fact} ", (f"{took:>7}", "dim"), breaks=False))

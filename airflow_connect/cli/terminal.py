@@ -1,22 +1,31 @@
-"""Where output goes: streams, colours, symbols and width."""
+"""Output: drawn by rich on a terminal; everywhere else plain lines without colours, frames or wrapping."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_connect.api.config_references import ResolvedReferences
-from airflow_connect.api.errors import InternalError
+from airflow_connect.cli.blocks import Block, line, plain_lines
 from airflow_connect.cli.private_streams import NoiseFilter
+from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.errors import InternalError
 from airflow_connect.runtime.internal_errors import internal_error, traceback_of
 from airflow_connect.runtime.presentation import error_lines
 from airflow_connect.runtime.redaction import Redactor
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+if TYPE_CHECKING:
+    from airflow_connect.cli.drawing import TerminalConsole
+
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "⚠": "!", "→": ">", "━": "=", "╸": "-", "·": ".", "…": "."})
-MIN_COLUMNS, FALLBACK_COLUMNS = 40, 80
+_SPELLED_OUT = {
+    code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    # Control characters except tabs and line ends, and characters that change the direction of text.
+    for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+FALLBACK_COLUMNS = 80
 
 
 class Terminal:
@@ -25,6 +34,7 @@ class Terminal:
     Attributes:
         as_json: stdout is for one envelope only.
         verbose: logs and tracebacks are wanted.
+        drawn: removes the line that is redrawn; closed by the code that began it, or on a signal.
     """
 
     def __init__(
@@ -36,7 +46,7 @@ class Terminal:
         verbose: bool = False,
         noise: NoiseFilter | None = None,
     ) -> None:
-        """Use the given streams, else the process's own; `noise` goes to stderr beside them."""
+        """Use the given streams, else those of the process; `noise` goes to stderr along with them."""
         self.out = out or sys.stdout
         self.err = err or sys.stderr
         self.as_json = as_json
@@ -45,13 +55,15 @@ class Terminal:
         self._references = ResolvedReferences()
         self._secrets: frozenset[str] = frozenset()
         self._redact = Redactor(())
+        self._made: dict[TextIO, TerminalConsole] = {}
+        self.drawn = ExitStack()
 
     def hide(self, references: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
-        """From now on show references to config providers instead of the values that they stand for.
+        """From now on show references to config providers instead of their values.
 
         Args:
-            references: what they stand for.
-            secrets: values of configurations, which are hidden as well.
+            references: their values.
+            secrets: values of configurations that are hidden as well.
         """
         self._references = ResolvedReferences({**self._references.values, **references})
         self._secrets = self._secrets.union(secrets)
@@ -61,35 +73,28 @@ class Terminal:
 
     def defect(self, error: Exception) -> InternalError:
         """Print the traceback of an unexpected exception; return the error to report."""
-        self.note(traceback_of(error, self._redact))
+        self.note(line(traceback_of(error, self._redact), breaks=False))
         return internal_error(error, self._redact)
 
     @property
     def is_live(self) -> bool:
-        """Whether stderr is a terminal on which a line can be drawn again."""
-        return self.err.isatty() and os.environ.get("TERM") != "dumb"
+        """Whether a line on stderr can be redrawn; the logs of a verbose command would break it."""
+        return is_terminal(self.err) and not self.verbose
+
+    def console(self) -> TerminalConsole:
+        """Rich's console on stderr; only if `is_live`."""
+        return self._consoles(self.err)
 
     @property
     def columns(self) -> int:
-        """Width of the terminal in characters."""
-        try:
-            columns = os.get_terminal_size(self.err.fileno()).columns
-        except (OSError, ValueError):  # no terminal, or a stream without a descriptor
-            columns = FALLBACK_COLUMNS
-        return max(MIN_COLUMNS, columns)
-
-    def style(self, text: str, *styles: str, stream: TextIO | None = None) -> str:
-        """Coloured text where the stream shows colours; NO_COLOR is obeyed (https://no-color.org)."""
-        target = stream or self.out
-        if not target.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-            return text
-        return f"\033[{';'.join(_STYLES[style] for style in styles)}m{text}\033[0m"
+        """Width of stderr in characters."""
+        return self._consoles(self.err).width if is_terminal(self.err) else FALLBACK_COLUMNS
 
     def hand_over_stdout(self) -> Callable[[bytes], None]:
-        """Give stdout to the lines of a sink, and nothing else: results go to stderr from now on.
+        """Reserve stdout for the lines of a sink: results go to stderr from now on.
 
         Returns:
-            What writes to it. Unbuffered, so that a pipe that was closed is seen by the write that meets it.
+            The function that writes to it. It is unbuffered, so a write to a closed pipe fails immediately.
         """
         self.out, out = self.err, self.out
 
@@ -102,30 +107,48 @@ class Terminal:
 
         return write
 
-    def print(self, text: str = "") -> None:
-        """A line of the result."""
-        self._write(self.out, text + "\n")
+    def print(self, block: Block = "") -> None:
+        """Print a part of the result."""
+        self._write(self.out, block)
 
-    def note(self, text: str = "") -> None:
-        """A line about the progress."""
-        self._write(self.err, text + "\n")
-
-    def draw(self, text: str) -> None:
-        """Raw text to stderr, for lines that are drawn again."""
-        self._write(self.err, text)
+    def note(self, block: Block = "") -> None:
+        """Print a part of the progress, or of an error."""
+        self._write(self.err, block)
 
     def error(self, error: Mapping[str, Any]) -> None:
-        """A failure: code, key, message and what to do."""
-        for number, line in enumerate(error_lines(error)):
-            style = ("red", "bold") if number == 0 else ("cyan",) if line.startswith("  →") else None
-            self.note(self.style(line, *style, stream=self.err) if style else line)
+        """Print a failure: code, key, message and what to do."""
+        head, message, *suggestion = error_lines(error)
+        self.note(line((head, "bold red")))
+        self.note(line(message.strip(), indent=2))
+        for text in suggestion:
+            self.note(line((text.strip(), "cyan"), indent=2, hang=2))
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def cleaned(self, text: str, stream: TextIO) -> str:
+        """The text without secrets, and with control sequences of terminals escaped."""
         if stream is self.err:
-            # Results are made of names and counts; among their words a value would be replaced by chance only.
+            # Results consist of names and counts; a value would be replaced in their words only by chance.
             text = self._redact(text)
+        text = text.translate(_SPELLED_OUT)
         encoding = stream.encoding or "utf-8"
         if not encoding.lower().startswith("utf"):
             text = text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
-        stream.write(text)
+        return text
+
+    def _write(self, stream: TextIO, block: Block) -> None:
+        if is_terminal(stream):
+            from airflow_connect.cli.drawing import draw
+
+            draw(self._consoles(stream), block, lambda text: self.cleaned(text, stream))
+        else:
+            stream.write("".join(f"{self.cleaned(text, stream)}\n" for text in plain_lines(block)))
         stream.flush()
+
+    def _consoles(self, stream: TextIO) -> TerminalConsole:
+        from airflow_connect.cli.drawing import TerminalConsole
+
+        return self._made.setdefault(stream, TerminalConsole(stream))
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that supports more than plain lines."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 
 ALLOWED_PATHS = "allowed.paths"
 
 
 class AllowedPaths:
-    """Some folders and files; without the setting, everything.
+    """The allowed folders and files; without the setting, all are allowed.
 
-    Links are followed before paths are compared, so that a link inside an allowed folder leads nowhere else. Kafka's
-    own class compares the names only.
+    Links are resolved before paths are compared, so a link inside an allowed folder cannot lead out of it. Kafka's own
+    class compares the names only.
     """
 
     def __init__(self, settings: Mapping[str, str]) -> None:
@@ -27,7 +27,7 @@ class AllowedPaths:
         self._allowed = [_existing(text.strip()) for text in given.split(",")] if given else None
 
     def check(self, path: str) -> Path:
-        """The real path behind `path`, which counts from the current folder if it is not absolute.
+        """The real path of `path`, which is relative to the current folder if it is not absolute.
 
         Raises:
             ConfigError: it is not allowed.

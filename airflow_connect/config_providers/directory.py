@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.config_providers.allowed_paths import AllowedPaths
+from airflow_connect.errors import ConfigError
 
 
 class DirectoryConfigProvider:
     """org.apache.kafka.common.config.provider.DirectoryConfigProvider. Setting: `allowed.paths`.
 
-    A value is the whole content as UTF-8, a line end included, as in Kafka.
+    A value is the whole content as UTF-8, including a final line end, as in Kafka.
     """
 
     def __init__(self) -> None:
-        """Everything may be read until `configure` says otherwise."""
+        """Until `configure` is called, everything may be read."""
         self._allowed = AllowedPaths({})
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -24,10 +24,10 @@ class DirectoryConfigProvider:
         self._allowed = AllowedPaths(settings)
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """The contents of those files that exist.
+        """The contents of the files that exist.
 
         Raises:
-            ConfigError: no path is given, it is not allowed or no folder, or a file cannot be read.
+            ConfigError: no path is given, it is not allowed or not a folder, or a file cannot be read.
         """
         if not path:
             raise ConfigError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
-from airflow_connect.api.java_patterns.nodes import PatternError
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
+from airflow_connect.java.patterns.nodes import PatternError
 
 ALLOWLIST_PATTERN = "allowlist.pattern"
 
@@ -28,20 +28,20 @@ class EnvVarConfigProvider:
         """Take `allowlist.pattern`.
 
         Raises:
-            ConfigError: it is no regular expression.
+            ConfigError: it is not a regular expression.
         """
         given = settings.get(ALLOWLIST_PATTERN)
         try:
             self._pattern = None if given is None else compile_java_pattern(given)
         except PatternError as error:
             raise ConfigError(
-                f"The {ALLOWLIST_PATTERN} {given!r} is no regular expression: {error}.",
+                f"The {ALLOWLIST_PATTERN} {given!r} is not a regular expression: {error}.",
                 config_path=ALLOWLIST_PATTERN,
                 suggestion="Write one that matches the whole names of the variables, such as CONNECT_.*",
             ) from error
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """Those of `keys` that are set.
+        """The variables among `keys` that are set.
 
         Raises:
             ConfigError: a path is given, or the pattern forbids a name.

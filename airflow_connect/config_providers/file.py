@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.properties_file import decode, parse_properties
 from airflow_connect.config_providers.allowed_paths import AllowedPaths
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.properties_file import decode, parse_properties
 
 
 class FileConfigProvider:
     """org.apache.kafka.common.config.provider.FileConfigProvider. Setting: `allowed.paths`."""
 
     def __init__(self) -> None:
-        """Everything may be read until `configure` says otherwise."""
+        """Until `configure` is called, everything may be read."""
         self._allowed = AllowedPaths({})
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -21,7 +21,7 @@ class FileConfigProvider:
         self._allowed = AllowedPaths(settings)
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """Those of `keys` that the file has.
+        """The values of those `keys` that the file has.
 
         Raises:
             ConfigError: no path is given, it is not allowed, or the file cannot be read.

@@ -1,4 +1,4 @@
-"""From two configurations to what their references stand for: find them, ask the providers, say what is missing."""
+"""Resolves the references of two configurations: finds them, asks the providers, reports what is missing."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from airflow_connect.api import plugins
 from airflow_connect.api.config_provider import ConfigProvider
-from airflow_connect.api.config_references import Reference, ResolvedReferences, references_in
-from airflow_connect.api.config_values import coerce_config
-from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.references import Reference, ResolvedReferences, references_in
+from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.errors import ConfigError, ConnectError
 
 CONFIG_PROVIDERS = "config.providers"
 AIRFLOW = "airflow"
 _OUTSIDE_AIRFLOW = (
-    "Start the run from Airflow; or, on a machine where Airflow is installed and set up, add"
+    "Start the run from Airflow; or, on a machine where Airflow is installed and configured, add"
     " config.providers=airflow and"
     " config.providers.airflow.class=airflow_connect.airflow.config_provider:AirflowConfigProvider to the worker."
 )
@@ -25,7 +25,7 @@ ProviderFactory = Callable[[], ConfigProvider]
 
 
 class UnknownProvider(NamedTuple):
-    """A configuration key whose value has a reference to a provider that nobody has set up."""
+    """A configuration key whose value refers to a provider that is not configured."""
 
     key: str
     reference: str
@@ -44,11 +44,11 @@ class LookUp:
     """The outcome for two configurations.
 
     Attributes:
-        references: what could be found.
-        problems: an error for every configuration key that refers to something that could not; `config_path` is the
-            key.
+        references: the resolved references.
+        problems: an error for every configuration key with a reference that could not be resolved; `config_path` is
+            the key.
         unknown: references that stay as they are, as in Kafka Connect.
-        elsewhere: as `problems`, for what only Airflow knows while this is not Airflow.
+        elsewhere: as `problems`, for references that only Airflow can resolve, outside Airflow.
     """
 
     references: ResolvedReferences
@@ -70,22 +70,22 @@ def resolve_references(
     known: Mapping[str, str] | None = None,
     providers: Mapping[str, ProviderFactory] | None = None,
 ) -> ResolvedReferences:
-    """What every reference of the two configurations stands for.
+    """The value of every reference in the two configurations.
 
     Args:
-        connector, worker: as written; the worker sets the providers up.
-        known: references that are not asked for again.
-        providers: those that exist without being set up; a worker that sets one up under the same name wins.
+        connector, worker: as written; the worker configures the providers.
+        known: references that are already resolved.
+        providers: providers that need no configuration; one that the worker configures under the same name wins.
 
     Raises:
-        ConfigError: a provider is set up wrongly, or something that is referred to is not there.
+        ConfigError: a provider is configured wrongly, or the target of a reference is missing.
         UnavailableError: a provider's server did not answer.
     """
     found = look_up(connector, worker, known, providers)
     problems = [*found.problems, *found.elsewhere]
     if not problems:
         return found.references
-    # One that may pass decides about a retry: with it the others are looked at again.
+    # A retriable problem takes precedence: the retry checks the others again.
     worst = next((problem for problem in problems if problem.retriable), problems[0])
     if len(problems) > 1 and worst is problems[0] and isinstance(worst, ConfigError):
         raise _merged(problems)
@@ -101,7 +101,7 @@ def look_up(
     """As `resolve_references`, but collects what is missing instead of raising it.
 
     Raises:
-        ConfigError: a provider is set up wrongly.
+        ConfigError: a provider is configured wrongly.
     """
     values = dict(known or {})
     uses = [use for use in _uses(connector, worker) if use.reference.text not in values]
@@ -127,13 +127,13 @@ def look_up(
 def _uses(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> Iterator[_Use]:
     for config in (connector, worker):
         for key, value in config.items():
-            # What sets the providers up cannot need them.
+            # Keys that configure providers cannot refer to them.
             if isinstance(value, str) and not (config is worker and key.startswith(CONFIG_PROVIDERS)):
                 yield from (_Use(key, reference) for reference in references_in(value))
 
 
 def _declared(worker: Mapping[str, Any]) -> dict[str, ProviderFactory]:
-    """The providers of `config.providers`; each is made and configured once here, to find mistakes while unused."""
+    """The providers of `config.providers`; creates each one once, to find mistakes even in unused ones."""
     config = {n: v or "" for n, v in coerce_config(worker).items() if n.startswith(CONFIG_PROVIDERS)}
     names = [name.strip() for name in config.get(CONFIG_PROVIDERS, "").split(",") if name.strip()]
     factories: dict[str, ProviderFactory] = {}
@@ -150,7 +150,7 @@ def _factory(name: str, config: Mapping[str, str]) -> ProviderFactory:
         raise ConfigError(
             f'Missing required configuration "{key}" which has no default value: {CONFIG_PROVIDERS} lists {name}.',
             config_path=key,
-            suggestion=f"Set {key} to {known} or a class of your own, package.module:Class.",
+            suggestion=f"Set {key} to {known}, or to your own class, package.module:Class.",
         )
     try:
         made_by = plugins.load_class(plugins.PluginKind.CONFIG_PROVIDER, config[key].strip())
@@ -170,7 +170,7 @@ def _factory(name: str, config: Mapping[str, str]) -> ProviderFactory:
             raise ConfigError(
                 f"{path}: {error.message}", code=error.code, suggestion=error.suggestion, config_path=path
             ) from error
-        except Exception as error:  # code of others: the message may hold a setting that is secret
+        except Exception as error:  # third-party code: the message may contain a secret setting
             raise ConfigError(
                 f"{key}: the config provider cannot be set up: {type(error).__name__}.",
                 config_path=key,
@@ -184,7 +184,7 @@ def _factory(name: str, config: Mapping[str, str]) -> ProviderFactory:
 def _ask(
     provider: ConfigProvider, name: str, path: str, group: list[_Use], outcome: LookUp, values: dict[str, str]
 ) -> None:
-    """Ask for all keys of one place at once, as Kafka Connect does."""
+    """Request all keys of one path at once, as Kafka Connect does."""
     try:
         found = provider.get(path, list(dict.fromkeys(use.reference.key for use in group)))
     except ConnectError as error:
@@ -196,9 +196,9 @@ def _ask(
         extra = 'pip install "airflow-connect[airflow]"' if package == AIRFLOW else f"install {package}"
         outcome.problems += [_problem(use, why, f"On the machine where the run is started: {extra}") for use in group]
         return
-    except Exception as error:  # noqa: BLE001 (code of others; what its message holds is not known, so it is not shown)
+    except Exception as error:  # noqa: BLE001 (third-party code: its message may contain a secret)
         why = f"the config provider {name!r} failed with {type(error).__name__}"
-        outcome.problems += [_problem(use, why, "Ask those who wrote the provider.") for use in group]
+        outcome.problems += [_problem(use, why, "Contact the authors of the provider.") for use in group]
         return
     for use in group:
         value = found.get(use.reference.key)
@@ -210,7 +210,7 @@ def _ask(
 
 def _missing(use: _Use, name: str, path: str) -> ConfigError:
     where = f"{name!r} has nothing called {use.reference.key!r}" + (f" under {path!r}" if path else "")
-    return _problem(use, f"the config provider {where}", "Correct the reference, or add what it refers to.")
+    return _problem(use, f"the config provider {where}", "Correct the reference, or add its target.")
 
 
 def _problem(use: _Use, why: str, suggestion: str) -> ConfigError:
@@ -223,7 +223,7 @@ def _problem(use: _Use, why: str, suggestion: str) -> ConfigError:
 
 
 def _with_key(use: _Use, error: ConnectError) -> ConnectError:
-    """The error of a provider, with the configuration key that had the reference."""
+    """The error of a provider, with the configuration key that has the reference."""
     return type(error)(
         f"Configuration {use.key} refers to {use.reference.text}. {error.message}",
         code=error.code,
@@ -236,7 +236,7 @@ def _merged(problems: list[ConnectError]) -> ConfigError:
     numbered = " ".join(f"({n}) {problem.message}" for n, problem in enumerate(problems, 1))
     suggestions = " ".join(dict.fromkeys(problem.suggestion for problem in problems if problem.suggestion))
     return ConfigError(
-        f"{len(problems)} references to config providers lead nowhere: {numbered}",
+        f"{len(problems)} references to config providers cannot be resolved: {numbered}",
         code=problems[0].code,
         suggestion=suggestions,
         config_path=problems[0].config_path,

@@ -1,1 +1,1 @@
-"""Floor 4: connectors, one folder each: keys (`keys`), their typed form (`config`), the connector itself."""
+"""Layer 6: connectors, one folder each: keys (`keys`), their typed form (`config`), the connector itself."""

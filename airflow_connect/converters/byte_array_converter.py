@@ -1,4 +1,4 @@
-"""ByteArrayConverter: bytes pass through untouched, for records and for headers."""
+"""ByteArrayConverter: passes bytes through unchanged, for records and for headers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import OPTIONAL_BYTES, Schema, Type
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +45,7 @@ class ByteArrayConverter:
         )
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns]:
-        """The column as it is."""
+        """The unchanged column."""
         return [ValueColumns(OPTIONAL_BYTES, data)]
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:

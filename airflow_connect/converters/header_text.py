@@ -17,8 +17,6 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import float64_of, integer_text, parse_decimal, to_float32
 from airflow_connect.api.schema import (
     BOOLEAN,
     DATE,
@@ -50,6 +48,8 @@ from airflow_connect.converters.java_text import (
     epoch_ms,
     float_text,
 )
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import float64_of, integer_text, parse_decimal, to_float32
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _DELIMITERS = ':,{}[]"'
@@ -72,7 +72,7 @@ def header_text(schema: Schema | None, value: Any, embedded: bool = False) -> st
     """`Values.convertToString`: text in lists and maps is quoted, bytes are base64, dates are ISO 8601, UTC.
 
     Raises:
-        DataError: a value that no header can carry.
+        DataError: a value that a header cannot hold.
     """
     if value is None:
         return "null"
@@ -98,7 +98,7 @@ def header_text(schema: Schema | None, value: Any, embedded: bool = False) -> st
         return _date_text(epoch_ms(value))
     raise DataError(
         f"Failed to serialize unexpected value type {type(value).__name__}.",
-        suggestion="Headers hold text, numbers, booleans, bytes, lists, maps and structs.",
+        suggestion="Headers can hold text, numbers, booleans, bytes, lists, maps and structs.",
     )
 
 
@@ -136,7 +136,7 @@ def _date_text(instant_ms: int) -> str:
 
 
 def parse_header_text(text: str) -> SchemaAndValue:
-    """`Values.parseString`: the narrowest type that the text can be; what is nothing else is a STRING.
+    """`Values.parseString`: the narrowest type that the text can have; otherwise a STRING.
 
     Raises:
         DataError: lists and maps, or what looks like them, are nested more than `MAX_SCHEMA_DEPTH` times.
@@ -178,7 +178,7 @@ class _Tokens:
         return token
 
     def next_joined(self, count: int) -> str | None:
-        """The next `count` tokens as one text; None, and nothing consumed, when there are fewer."""
+        """The next `count` tokens as one text; None, without consuming any, if there are fewer."""
         start = self.mark()
         for _ in range(count):
             if not self.has_next():
@@ -188,7 +188,7 @@ class _Tokens:
         return self.text[start : self.position]
 
     def consume(self, expected: str) -> bool:
-        """Step over `expected` and blanks before it, if it is next."""
+        """Skip `expected` and blanks before it, if it is next."""
         if self._peeked is None:
             if not self.has_next():
                 return False
@@ -242,7 +242,7 @@ def _parse(tokens: _Tokens, embedded: bool) -> SchemaAndValue | None:
 def _nested(tokens: _Tokens, parse: Callable[[_Tokens], SchemaAndValue]) -> SchemaAndValue:
     if tokens.level == MAX_SCHEMA_DEPTH:
         raise DataError(
-            f"Text of {len(tokens.text)} characters holds lists and maps that are nested more than"
+            f"Text of {len(tokens.text)} characters contains lists and maps that are nested more than"
             f" {MAX_SCHEMA_DEPTH} times.",
             suggestion="Pass headers through with ByteArrayConverter, or write fewer levels.",
         )

@@ -1,4 +1,4 @@
-"""Java's `toString()` of the values that Connect knows, and Java's calendar behind `java.util.Date`.
+"""Java's `toString()` of the values that Connect knows, and the calendar that `java.util.Date` uses.
 
 Numbers follow JDK 19 and later (the shortest decimal that reads back as the same number); JDK 17 prints a
 few doubles with one digit more. Time zone is UTC everywhere.
@@ -12,8 +12,8 @@ import math
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from airflow_connect.api.java_numbers import integer_text, to_float32
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.java.numbers import integer_text, to_float32
 
 MS_PER_DAY = 86_400_000
 # 1582-10-15: java.util.GregorianCalendar counts earlier days by the Julian calendar.
@@ -133,9 +133,9 @@ def decimal_text(value: Decimal) -> str:
 
 
 def java_string(schema: Schema | None, value: Any) -> str:
-    """`String.valueOf` of a Connect value; `schema` tells what an int, a float or a dict stands for.
+    """`String.valueOf` of a Connect value; `schema` determines the type of an int, a float or a dict.
 
-    Java prints a byte array as an address, which says nothing: here its base64 stands in its place. Maps
+    Java prints a byte array as an address, which is meaningless: here it is printed in base64. Maps
     keep their own order, where Java's HashMap has an order by hash.
     """
     if value is None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import (
     OPTIONAL_BOOLEAN,
     OPTIONAL_FLOAT32,
@@ -24,6 +23,7 @@ from airflow_connect.api.schema import (
     Schema,
     Type,
 )
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,10 +32,10 @@ _OTHER_CONVERTER = "Use the converter of the value's own type, or one that write
 
 
 class _FixedWidthConverter(ABC):
-    """What numbers and booleans share. They have no configuration.
+    """The common part of numbers and booleans. They have no configuration.
 
     Attributes:
-        schema: what reading yields.
+        schema: of the values that are read.
         width: bytes of a message.
         label: Connect's word for the type, in messages.
     """
@@ -58,7 +58,7 @@ class _FixedWidthConverter(ABC):
         if len(data) != self.width:
             raise DataError(
                 f"Failed to deserialize {self.label}: the message has {len(data)} bytes and not {self.width}.",
-                suggestion="Use the converter that fits what the topic holds.",
+                suggestion="Use the converter that fits the contents of the topic.",
             )
         return SchemaAndValue(self.schema, self._read(data))
 
@@ -171,7 +171,7 @@ class BooleanConverter(_FixedWidthConverter):
         if data[0] > 1:
             raise DataError(
                 f"Failed to deserialize boolean: the byte is {data[0]} and neither 0 nor 1.",
-                suggestion="Use the converter that fits what the topic holds.",
+                suggestion="Use the converter that fits the contents of the topic.",
             )
         return data[0] == 1
 
@@ -203,7 +203,7 @@ class BooleanConverter(_FixedWidthConverter):
         import pyarrow as pa
 
         flags = np.frombuffer(raw, np.uint8)
-        if flags.size and flags.max() > 1:
+        if flags.size and np.max(flags) > 1:
             return None
         return [ValueColumns(self.schema, pa.array(flags.astype(np.bool_)))]
 

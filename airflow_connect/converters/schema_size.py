@@ -1,7 +1,7 @@
-"""A bound for schemas while they are read from a registry or a message.
+"""A size limit for schemas while they are read from a registry or a message.
 
-A schema may name a part of itself many times. Read as a Connect schema each use is a copy, so that thirty types of
-which each uses the one before twice would be a billion structs.
+A schema may use a part of itself many times. In a Connect schema each use is a copy, so thirty types, each of which
+uses the previous one twice, would be a billion structs.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import MAX_SCHEMA_DEPTH
+from airflow_connect.errors import SchemaError
 
 MAX_PARTS = 100_000
 
 
 class SchemaSize:
-    """Counts the parts of one schema, and how deep the reader is inside of it."""
+    """Counts the parts of one schema, and tracks how deeply the reader is nested."""
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
+        """Starts at zero."""
         self._parts = 0
         self._level = 0
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """One part is being read.
+        """Begin to read one part.
 
         Raises:
-            SchemaError: it is one too many, or lies too deep.
+            SchemaError: there are too many parts, or it is nested too deeply.
         """
         self._parts += 1
         if self._parts > MAX_PARTS:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.header_text import header_text, parse_header_text
+from airflow_connect.errors import DataError
 
 
 class SimpleHeaderConverter:
@@ -34,7 +34,7 @@ class SimpleHeaderConverter:
         """The value as UTF-8 text; None stays None.
 
         Raises:
-            DataError: a value that no header can carry.
+            DataError: a value that a header cannot hold.
         """
         if value is None:
             return None

@@ -1,4 +1,4 @@
-"""StringConverter: text in and out; what is not text is written as Java's `toString()` would print it."""
+"""StringConverter: text in both directions; other values are written as Java's `toString()` prints them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
-from airflow_connect.converters.java_charsets import UTF_8, charset, is_java_name
 from airflow_connect.converters.java_text import java_string
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.java.charsets import UTF_8, charset, is_java_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,7 @@ class StringConverter:
         return self._charset.encode(text)
 
     def to_columns(self, topic: str, data: pa.BinaryArray) -> Sequence[ValueColumns] | None:
-        """The messages as a column of text; None when one is not valid UTF-8, or the encoding is another."""
+        """The messages as a column of text; None if one is not valid UTF-8, or the encoding is different."""
         if not self.is_utf8:
             return None
         import pyarrow as pa
@@ -82,7 +82,7 @@ class StringConverter:
         try:
             return [ValueColumns(OPTIONAL_STRING, data.cast(pa.string()))]
         except pa.ArrowInvalid:
-            # Reading puts U+FFFD in place of what is not valid, which Arrow cannot.
+            # Reading replaces invalid bytes by U+FFFD, which Arrow cannot do.
             return None
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> SchemaAndValue:

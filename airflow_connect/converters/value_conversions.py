@@ -9,11 +9,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import float32_of, float64_of, narrowed, parse_decimal, shown_number, wrapped
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.header_text import header_text, parse_header_text
 from airflow_connect.converters.java_text import java_string
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import float32_of, float64_of, narrowed, parse_decimal, shown_number, wrapped
 
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 

@@ -22,12 +22,12 @@ def has_string_keys(schema: Schema, allow_optional: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """What of a value a format wants otherwise.
+    """The conversions that a format needs.
 
     Attributes:
         stays_map: whether a MAP schema is written as a map and not as an array of {key, value}.
         decimal: makes the change of a Decimal; None leaves `decimal.Decimal`.
-        union: branch names of a STRUCT that stands for a union, by field name; None for other structs. Such a value
+        union: branch names of a STRUCT that represents a union, by field name; None for other structs. Such a value
             becomes (branch, value of the field that is set).
         field_name: the written name of a field.
         null_is_default: whether null is written as the schema's default, as Java's Struct.get has it.

@@ -1,15 +1,14 @@
 """Real servers on loopback for demo, tests and benchmarks: one call each, ready when the call returns.
 
-What it owns: finding Java (`java`), fetching jars by lock file (`jars`), class-data archives (`class_data`),
-child processes that never outlive their parent (`process`, `guard`) and one file for each server (`kafka`,
-`s3`, `s3_faults`).
+`launching` fetches jars by lock file (`jars`) and runs child processes that never outlive their parent (`process`,
+`guard`). Each server has one file (`kafka`, `s3`, `s3_faults`).
 
 Invariants:
 1. A server binds to 127.0.0.1 only.
 2. A server ends when `stop()` is called, and also when the process that started it dies by any signal.
-3. Nothing is executed that its lock file does not name with a matching sha256.
+3. Only files that a lock file names, with a matching sha256, are executed.
 
-A further server is a further file: a lock in `locks/`, the command line, and a readiness check given to
-`process.ServerProcess`. Neighbours: `cli` uses it for the demo, `tests/conftest.py` for its fixtures; product
-code never does.
+A new server needs a lock in `locks/` and a file with its command line and a readiness check for
+`process.ServerProcess`. `cli` uses this package for the demo, `tests/conftest.py` for its fixtures; product code
+never does.
 """

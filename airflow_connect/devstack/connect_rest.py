@@ -1,7 +1,7 @@
 """The calls of Kafka Connect's REST API that tests need, each with the wait that makes its effect certain.
 
-A worker answers before it has done what was asked, and 409 or 500 while it rebalances; Kafka's own system tests ask
-again then, as this client does.
+A worker answers before it has carried out a request, and with 409 or 500 while it rebalances. Kafka's own system tests
+then retry, as this client does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.launching.errors import DevStackError
 
 TIMEOUT_S = 60.0
 POLL_S = 0.05
 RUNNING, PAUSED, STOPPED = "RUNNING", "PAUSED", "STOPPED"
 PASSING = ("rebalanc", "stale configuration", "conflicting operation", "leader")
-"""Words of the answers that mean: not now."""
+"""Words in answers that mean: try again."""
 
 
 class ConnectRest:
@@ -57,7 +57,7 @@ class ConnectRest:
         self.wait_for(name, PAUSED)
 
     def resume(self, name: str) -> None:
-        """Let a stopped connector go on; returns when it and a task of it run."""
+        """Resume a stopped connector; returns when the connector and a task of it are running."""
         self._do("PUT", f"/connectors/{quote(name, safe='')}/resume")
         self.wait_for(name, RUNNING)
 
@@ -66,7 +66,7 @@ class ConnectRest:
         return list(self._do("GET", "/connectors"))
 
     def delete(self, name: str) -> None:
-        """Forget a connector, if it is registered; its offsets stay."""
+        """Delete a connector, if it is registered; its offsets stay."""
         if name in self.names():
             self._do("DELETE", f"/connectors/{quote(name, safe='')}")
 
@@ -79,7 +79,7 @@ class ConnectRest:
         return list(self._do("GET", f"/connectors/{quote(name, safe='')}/offsets")["offsets"])
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> str:
-        """Set offsets of a stopped connector; returns the worker's sentence."""
+        """Set offsets of a stopped connector; returns the worker's message."""
         body = {"offsets": list(offsets)}
         return str(self._do("PATCH", f"/connectors/{quote(name, safe='')}/offsets", body)["message"])
 
@@ -141,5 +141,5 @@ def _wait(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise DevStackError(f"Waited {TIMEOUT_S:.0f} s in vain for {what}.", code="devstack.connect")
+            raise DevStackError(f"Gave up after {TIMEOUT_S:.0f} s of waiting for {what}.", code="devstack.connect")
         time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""A real Apache Kafka Connect worker with the file connectors, to hand connectors to it and to take them back."""
+"""A real Apache Kafka Connect worker with the file connectors, to move connectors to it and back."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from airflow_connect.devstack.connect_rest import ConnectRest
-from airflow_connect.devstack.jars import fetch_jars
-from airflow_connect.devstack.java_server import JavaServer
+from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.devstack.launching.java_server import JavaServer
 
 DEFAULT_HEAP_MB = 256
 BROKER_LOCK = "kafka-4.3.1"
@@ -20,7 +20,7 @@ OFFSETS_FILE = "connect.offsets"
 PROPERTIES = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-    # Plugins lie on the class path and say so in META-INF/services; scanning every jar takes seconds more.
+    # Plugins are on the class path and listed in META-INF/services; scanning every jar takes seconds longer.
     "plugin.discovery": "service_load",
     "offset.flush.interval.ms": "500",
 }
@@ -33,7 +33,7 @@ CLUSTER_PROPERTIES = {
     "status.storage.topic": "connect-status",
     "status.storage.replication.factor": "1",
     "status.storage.partitions": "1",
-    # A worker of its own cluster waits for nobody.
+    # The only worker of a cluster need not wait for others.
     "scheduled.rebalance.max.delay.ms": "0",
 }
 
@@ -74,7 +74,7 @@ class ConnectWorker(JavaServer):
         Args:
             bootstrap: the Kafka brokers.
             group_id: its cluster of workers.
-            properties: of the worker; they win over PROPERTIES and CLUSTER_PROPERTIES.
+            properties: of the worker; they take precedence over PROPERTIES and CLUSTER_PROPERTIES.
             data_dir: where its configuration and its log go; a temporary folder unless given.
             heap_mb: largest Java heap in MiB.
 

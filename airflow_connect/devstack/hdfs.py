@@ -1,4 +1,4 @@
-"""A real HDFS: a NameNode and DataNodes, each a process of its own, so that tests can take one away."""
+"""A real HDFS: a NameNode and DataNodes, each a separate process, so that tests can stop one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.jars import fetch_jars
-from airflow_connect.devstack.java_server import JavaServer
-from airflow_connect.devstack.process import POLL_S, log_tail
-from airflow_connect.devstack.running import Running
+from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.devstack.launching.java_server import JavaServer
+from airflow_connect.devstack.launching.process import POLL_S, log_tail
+from airflow_connect.devstack.launching.running import Running
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
 
@@ -44,10 +44,10 @@ PYSPARK_JARS = (
     "log4j-slf4j2-impl-",
     "slf4j-api-",
 )
-"""What pyspark brings of Hadoop and of its logging; the other jar is the lock's."""
+"""The jars of Hadoop and its logging that pyspark includes; the lock has the other jar."""
 
 # What `hdfs namenode -format` of 3.5.0 writes. Writing it saves the start of another JVM. All names in it are
-# fixed: a cluster is told from another by its ports alone.
+# fixed: only the ports distinguish clusters.
 VERSION = """namespaceID=711825108
 blockpoolID=BP-218877581-127.0.0.1-1795312575380
 storageType=NAME_NODE
@@ -67,9 +67,9 @@ IMAGE = (
 
 PROPERTIES = {
     "dfs.replication": "1",
-    # Small blocks make files of many blocks quick.
+    # With small blocks, files of many blocks are fast to write.
     "dfs.namenode.fs-limits.min-block-size": "1024",
-    # The defaults notice after ten minutes that a DataNode is gone; this is twelve seconds.
+    # By default a lost DataNode is noticed after ten minutes; with these settings after twelve seconds.
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.heartbeat.recheck-interval": "1000",
     "dfs.namenode.redundancy.interval.seconds": "1",
@@ -98,7 +98,7 @@ class _HdfsServer(JavaServer):
         self._start_on_free_ports()
 
     def reconfigure(self, **properties: str) -> None:
-        """Change properties for the next `restart`; `_` stands for `.`."""
+        """Change properties for the next `restart`; `_` means `.`."""
         self._properties.update({key.replace("_", "."): value for key, value in properties.items()})
 
     def _class_path(self) -> list[Path]:
@@ -120,7 +120,7 @@ class _HdfsServer(JavaServer):
 
 
 class NameNode(_HdfsServer):
-    """The node that knows names. `restart()` keeps address and files; safe mode lasts until DataNodes report."""
+    """The node that manages names. `restart()` keeps address and files; safe mode lasts until DataNodes report."""
 
     name = "HDFS NameNode 3.5.0"
     main_class = NAME_NODE
@@ -148,7 +148,7 @@ class NameNode(_HdfsServer):
 
 
 class DataNode(_HdfsServer):
-    """A node that holds blocks. `kill()` takes it away, `restart()` brings it back with its blocks."""
+    """A node that holds blocks. `kill()` ends it, `restart()` starts it again with its blocks."""
 
     name = "HDFS DataNode 3.5.0"
     main_class = DATA_NODE
@@ -195,9 +195,9 @@ class HdfsCluster(Running):
         """Start a cluster on free ports and return when files can be written.
 
         Args:
-            data_dir: where its data goes and stays; a temporary folder, removed by `stop()`, unless given.
+            data_dir: where its data is kept; a temporary folder, removed by `stop()`, unless given.
             datanodes: how many.
-            properties: of hdfs-site.xml, for all nodes; they win over PROPERTIES.
+            properties: of hdfs-site.xml, for all nodes; they take precedence over PROPERTIES.
             heap_mb: largest Java heap of each node in MiB.
 
         Raises:
@@ -232,8 +232,12 @@ class HdfsCluster(Running):
         self.wait_until_writable()
 
     def stop(self) -> None:
-        """End all nodes; the data goes too, unless the caller gave the folder."""
+        """End all nodes; the data is removed too, unless the caller gave the folder."""
         self._at_once([node.stop for node in (*self.datanodes, self.namenode)])
+
+    def discard(self) -> None:
+        """End all nodes without an orderly shutdown; the data is removed too, unless the caller gave the folder."""
+        self._at_once([node.discard for node in (*self.datanodes, self.namenode)])
 
     def metrics(self) -> Mapping[str, Any]:
         """Return the NameNode's own view: FSState, NumLiveDataNodes, CapacityTotal, FilesTotal, ...
@@ -243,7 +247,7 @@ class HdfsCluster(Running):
         """
         reply = self._ask("GET", "/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState")
         if not reply["beans"]:
-            raise DevStackError("The NameNode is only just starting.", code="devstack.stopped")
+            raise DevStackError("The NameNode is still starting.", code="devstack.stopped")
         return dict(reply["beans"][0])
 
     def wait_until_writable(self, live: int | None = None) -> None:
@@ -260,7 +264,7 @@ class HdfsCluster(Running):
                     f"HDFS was not usable within {START_S:.0f} s. The end of the NameNode's log:\n"
                     f"{log_tail(self.namenode.log_path)}\n",
                     code="devstack.start",
-                    suggestion="Start it again; if it fails the same way, the log names the reason.",
+                    suggestion="Start it again; if it fails the same way, the log shows the reason.",
                 )
             time.sleep(POLL_S * 5)
 
@@ -295,9 +299,9 @@ class HdfsCluster(Running):
         return done.stdout
 
     def set_quota(self, path: str, *, names: int | None = None, space_bytes: int | None = None) -> None:
-        """Limit a directory to so many names (itself included), or so many bytes (blocks count whole while open).
+        """Limit the number of names in a directory (itself included), or its bytes (open blocks count in full).
 
-        -1 takes a limit away.
+        -1 removes a limit.
         """
         wanted = {"namespacequota": names, "storagespacequota": space_bytes}
         limits = "".join(f"&{key}={value}" for key, value in wanted.items() if value is not None)
@@ -314,7 +318,7 @@ class HdfsCluster(Running):
     def _start_nodes(self) -> None:
         told = self.url
         self._at_once([self.namenode.start, *(node.start for node in self.datanodes)])
-        if self.url != told:  # its port was taken by another process in the last moment
+        if self.url != told:  # another process took its port at the last moment
             self._at_once([node.restart for node in self.datanodes])
         self.wait_until_writable()
 
@@ -332,7 +336,7 @@ class HdfsCluster(Running):
         )
 
     def _web(self, method: str, path: str, query: str) -> None:
-        user = urllib.parse.quote(getpass.getuser())  # who starts a NameNode is its superuser
+        user = urllib.parse.quote(getpass.getuser())  # the user who starts a NameNode is its superuser
         self._ask(method, f"/webhdfs/v1{urllib.parse.quote(path)}?user.name={user}&{query}")
 
     def _ask(self, method: str, target: str) -> Any:
@@ -358,7 +362,7 @@ class HdfsCluster(Running):
 
 
 def class_path() -> list[Path]:
-    """Return the jars of Hadoop: pyspark's, the lock's, and one of the web pages alone.
+    """Return the jars of Hadoop: pyspark's, the lock's, and a jar with only the web pages.
 
     Raises:
         DevStackError: pyspark is not installed, or the lock cannot be fetched.
@@ -377,9 +381,9 @@ def class_path() -> list[Path]:
 
 
 def _web_pages(jar: Path) -> Path:
-    """Return a jar with the web pages alone, made once.
+    """Return a jar with only the web pages, created once.
 
-    Jetty unpacks the jar in which it finds them: with the whole one, every start takes 20 s more.
+    Jetty unpacks the jar in which it finds them: with the whole jar, every start takes 20 s longer.
     """
     pages = jar.parent.with_name(f"{jar.parent.name}-webapps.jar")
     if not pages.exists():
@@ -399,7 +403,7 @@ def _web_pages(jar: Path) -> Path:
 
 
 def _format(folder: Path) -> None:
-    """Write what an empty NameNode has, unless the folder is one already."""
+    """Write the files of an empty NameNode, unless the folder already has them."""
     current = folder / "current"
     if (current / "VERSION").exists():
         return

@@ -1,4 +1,4 @@
-"""A real Hive metastore: the one in pyspark's own jars, with its tables in an embedded Derby database."""
+"""A real Hive metastore: the one in pyspark's jars, with its tables in an embedded Derby database."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.java_server import JavaServer
+from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.java_server import JavaServer
 
 DEFAULT_HEAP_MB = 384
 MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
@@ -56,11 +56,11 @@ JARS = (
     "slf4j-api",
     "transaction-api",
 )
-"""Beginnings of the names of the jars that the metastore needs, out of Spark's 250."""
+"""Prefixes of the names of the jars that the metastore needs, out of Spark's 250."""
 
 
 class HiveMetastore(JavaServer):
-    """A running metastore, version 2.3.10, which speaks the thrift protocol that all later ones understand.
+    """A running metastore, version 2.3.10, whose thrift protocol all later versions understand.
 
     Its tables survive `restart()`. It reaches HDFS and local directories, as the user who started it.
 
@@ -75,7 +75,7 @@ class HiveMetastore(JavaServer):
 
     @classmethod
     def start(cls, data_dir: Path | None = None, heap_mb: int = DEFAULT_HEAP_MB) -> Self:
-        """Start a metastore on a free port and return when it listens (6 s, of which 3 make the database).
+        """Start a metastore on a free port and return when it listens (6 s, of which 3 create the database).
 
         Args:
             data_dir: where database and log go; a temporary folder unless given.
@@ -115,7 +115,7 @@ class HiveMetastore(JavaServer):
     def _program(self) -> Sequence[str]:
         scratch = self.data_dir / "tmp"
         scratch.mkdir(exist_ok=True)
-        # No hive-site.xml: a folder on the class path would rule out an archive of class data.
+        # No hive-site.xml: with a folder on the class path, Java cannot use an archive of class data.
         settings = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self.data_dir / 'database'};create=true",
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -123,11 +123,11 @@ class HiveMetastore(JavaServer):
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": self.warehouse.as_uri(),
             "hive.exec.scratchdir": scratch.as_uri(),
-            # The asynchronous logger needs a jar that Spark does not bring.
+            # The asynchronous logger needs a jar that Spark does not include.
             "hive.async.log.enabled": "false",
-            # Statistics of a table's files would be gathered by reading them.
+            # Gathering statistics would read the table's files.
             "hive.stats.autogather": "false",
-            # Permissions would be copied by a shell of Hadoop, one for each new directory.
+            # Copying permissions would start a Hadoop shell for each new directory.
             "hive.warehouse.subdir.inherit.perms": "false",
             "derby.stream.error.file": os.devnull,
         }

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.java_server import JavaServer
+from airflow_connect.devstack.launching.java_server import JavaServer
 
 DEFAULT_HEAP_MB = 512
 
@@ -32,7 +32,7 @@ PROPERTIES = {
     "inter.broker.listener.name": "PLAINTEXT",
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
-    # One node cannot replicate, and one partition of each internal topic loads in no time.
+    # One node cannot replicate, and one partition of each internal topic loads quickly.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
@@ -42,16 +42,16 @@ PROPERTIES = {
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
-    # Records with timestamps of the past would be deleted within a second by the retention of seven days.
+    # With the default retention of seven days, records with old timestamps would be deleted within a second.
     "log.retention.ms": "-1",
     "log.retention.check.interval.ms": "1000",
     "log.initial.task.delay.ms": "1000",
-    # Compaction is seen within three seconds, with little memory.
+    # Compaction happens within three seconds, with little memory.
     "log.cleaner.backoff.ms": "500",
     "log.cleaner.dedupe.buffer.size": str(8 << 20),
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # A node that comes back is let in only after the session of its earlier life has ended: at once after a
-    # controlled shutdown, after the session timeout (9 s by default) when it was killed.
+    # A node that restarts can register only after its earlier session has ended: at once after a controlled
+    # shutdown, or after the session timeout (9 s by default) if it was killed.
     "controlled.shutdown.enable": "true",
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "300",
@@ -91,9 +91,9 @@ class KafkaBroker(JavaServer):
         """Start a broker on free ports and return when it answers.
 
         Args:
-            data_dir: where its data goes and stays; a folder that a broker left behind is taken over. Without
+            data_dir: where its data is kept; a folder of an earlier broker is reused. Without
                 it a temporary folder is used and removed by `stop()`.
-            properties: broker configuration, wins over PROPERTIES.
+            properties: broker configuration, takes precedence over PROPERTIES.
             heap_mb: largest Java heap in MiB; 512 was enough for millions of records.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Several real Kafka brokers, each a process of its own, so that tests can take one away or move what it leads."""
+"""Several real Kafka brokers, each a separate process, so that tests can stop one or move the partitions it leads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.java_server import PORT_ATTEMPTS
 from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
-from airflow_connect.devstack.process import POLL_S
-from airflow_connect.devstack.running import Running
+from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.java_server import PORT_ATTEMPTS
+from airflow_connect.devstack.launching.process import POLL_S
+from airflow_connect.devstack.launching.running import Running
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -21,12 +21,12 @@ REQUEST_S = 15.0
 TRANSACTIONS = "__transaction_state"
 GROUPS = "__consumer_offsets"
 COORDINATOR_PARTITIONS = 3
-"""Of both topics: enough for ids whose coordinators are not the same broker."""
+"""Partitions of each of both topics: enough for ids with different coordinators."""
 
 PROPERTIES = {
     "offsets.topic.num.partitions": str(COORDINATOR_PARTITIONS),
     "transaction.state.log.num.partitions": str(COORDINATOR_PARTITIONS),
-    # Leaders move when a broker dies or a caller says so, and never by themselves.
+    # Leaders move when a broker dies or a caller requests it, never by themselves.
     "auto.leader.rebalance.enable": "false",
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "200",
@@ -35,7 +35,7 @@ PROPERTIES = {
 
 
 class KafkaNode(KafkaBroker):
-    """One broker of a cluster, a controller too."""
+    """One broker of a cluster; also a controller."""
 
     def __init__(self, node_id: int, properties: Mapping[str, str], heap_mb: int) -> None:
         """`node_id`: from 1. Nothing runs yet."""
@@ -48,7 +48,7 @@ class KafkaNode(KafkaBroker):
 
 
 class KafkaCluster(Running):
-    """Running brokers that replicate everything to each other; one of three may be away.
+    """Running brokers that replicate everything to each other; one of three may be down.
 
     Attributes:
         nodes: each with `.node_id`, `.pid`, `.bootstrap`, `.kill()` and `.restart()`, which keep its ports and data.
@@ -61,7 +61,7 @@ class KafkaCluster(Running):
             "default.replication.factor": copies,
             "offsets.topic.replication.factor": copies,
             "transaction.state.log.replication.factor": copies,
-            # As many as are left when one is away, so that what was confirmed is never lost.
+            # As many as remain when one is down, so that confirmed data is never lost.
             "min.insync.replicas": str(max(1, brokers - 1)),
             "transaction.state.log.min.isr": str(max(1, brokers - 1)),
         }
@@ -74,11 +74,11 @@ class KafkaCluster(Running):
     def start(
         cls, brokers: int = 3, properties: Mapping[str, str] | None = None, heap_mb: int = DEFAULT_HEAP_MB
     ) -> Self:
-        """Start all brokers on free ports and return when all of them serve; some six seconds for three.
+        """Start all brokers on free ports and return when all are ready; about six seconds for three.
 
         Args:
             brokers: how many.
-            properties: broker configuration of all of them, wins over PROPERTIES.
+            properties: broker configuration of all of them, takes precedence over PROPERTIES.
             heap_mb: largest Java heap of each in MiB.
 
         Raises:
@@ -91,7 +91,7 @@ class KafkaCluster(Running):
                 break
             except BaseException as error:
                 cluster.stop()
-                # Every node is told the ports of all others, so that one that is taken means other ports for all.
+                # Every node knows the ports of all others, so if one port is taken, all nodes need new ports.
                 is_taken = isinstance(error, DevStackError) and "BindException" in error.message
                 if not is_taken or attempt == PORT_ATTEMPTS - 1:
                     raise
@@ -103,19 +103,19 @@ class KafkaCluster(Running):
         return ",".join(node.bootstrap for node in self.nodes)
 
     def restart(self) -> None:
-        """End the brokers that run and start all again with their ports and data; all serve when this returns."""
+        """End the running brokers and start all again with their ports and data; all are ready when this returns."""
         _at_once([node.restart for node in self.nodes])
         self.wait_until_in_sync()
 
     def start_missing(self) -> None:
-        """Start the brokers that were killed; all serve, with all that they missed, when this returns."""
+        """Start the brokers that were killed; when this returns, all are ready and have caught up."""
         missing = [node.restart for node in self.nodes if not node.is_running]
         if missing:
             _at_once(missing)
         self.wait_until_in_sync()
 
     def wait_until_in_sync(self) -> None:
-        """Return when every broker is there and every copy of every partition is up to date.
+        """Return when every broker is up and every copy of every partition is up to date.
 
         Raises:
             DevStackError: not within 90 s.
@@ -123,9 +123,9 @@ class KafkaCluster(Running):
         self._wait_until(self._is_in_sync, "every copy of every partition is up to date")
 
     def stop(self) -> None:
-        """End all brokers; their data goes too."""
+        """End all brokers and remove their data."""
         for node in self.nodes:
-            node.kill()  # In order they would wait for each other, and nobody wants the data.
+            node.kill()  # An orderly stop would make them wait for each other, and the data is not needed.
             node.stop()
 
     def coordinator(self, transactional_id: str) -> KafkaNode:
@@ -140,15 +140,15 @@ class KafkaCluster(Running):
         """Return the broker that leads a partition; waits until one does.
 
         Raises:
-            DevStackError: nobody does within 90 s.
+            DevStackError: none does within 90 s.
         """
         self._wait_until(lambda: self._leader(topic, partition) > 0, f"{topic}-{partition} has a leader")
         return self.nodes[self._leader(topic, partition) - 1]
 
     def displace(self, topic: str, partition: int) -> KafkaNode:
-        """Have a partition led by another broker than the first of its copies, so that `move_back` can move it.
+        """Make another broker than the first replica lead a partition, so that `move_back` can move it.
 
-        Returns the broker that leads it now. Where that has to change the first one is killed, and started again.
+        Returns the broker that leads it now. If the first replica is the leader, its broker is killed and restarted.
         """
         if self._leader(topic, partition) == self._first(topic, partition):
             node = self.leader(topic, partition)
@@ -159,9 +159,9 @@ class KafkaCluster(Running):
         return self.leader(topic, partition)
 
     def move_back(self, topic: str, partition: int) -> KafkaNode:
-        """Have a partition led by the first of its copies, without a failure; returns that broker.
+        """Make the first replica lead a partition, without a failure; returns its broker.
 
-        This moves what leads, or coordinates, between two healthy brokers, as administrators and rebalancing tools do.
+        This moves the leader, or coordinator, between two healthy brokers, as administrators and rebalancing tools do.
 
         Raises:
             DevStackError: not within 90 s.
@@ -169,7 +169,7 @@ class KafkaCluster(Running):
         from confluent_kafka import ElectionType, KafkaError, TopicPartition
 
         asked, first = TopicPartition(topic, partition), self._first(topic, partition)
-        # It has to live until it has the answer. Without timeouts: confluent-kafka 2.16 fails over either of them.
+        # The client must exist until it has the answer. No timeouts: confluent-kafka 2.16 fails with either of them.
         admin = self._admin()
         problem = admin.elect_leaders(ElectionType.PREFERRED, [asked]).result(REQUEST_S)[asked]
         if problem is not None and problem.code() != KafkaError.ELECTION_NOT_NEEDED:
@@ -183,7 +183,7 @@ class KafkaCluster(Running):
         return len(found.brokers) == len(self.nodes) and all(len(p.isrs) == len(p.replicas) for p in partitions)
 
     def _first(self, topic: str, partition: int) -> int:
-        """Number of the broker that leads a partition when nothing has happened."""
+        """Number of the broker that leads a partition by default: its first replica."""
         return int(self._metadata().topics[topic].partitions[partition].replicas[0])
 
     def _leader(self, topic: str, partition: int) -> int:
@@ -193,7 +193,7 @@ class KafkaCluster(Running):
         return leader if leader > 0 and self.nodes[leader - 1].is_running else 0
 
     def _metadata(self) -> Any:
-        """What a client without a memory is told by the brokers that run."""
+        """What the running brokers tell a new client."""
         return self._admin().list_topics(timeout=REQUEST_S)
 
     def _admin(self) -> AdminClient:
@@ -207,15 +207,15 @@ class KafkaCluster(Running):
         deadline = time.monotonic() + START_S
         while not condition():
             if time.monotonic() > deadline:
-                raise DevStackError(f"It is not so after {START_S:.0f} s that {what}.", code="devstack.start")
+                raise DevStackError(f"After {START_S:.0f} s it is still not true that {what}.", code="devstack.start")
             time.sleep(POLL_S * 5)
 
 
 def coordinator_partition(name: str) -> int:
     """Return the partition whose leader coordinates a group or a transactional id.
 
-    Source: kafka.coordinator.transaction.TransactionStateManager.partitionFor and its twin of groups, which take Java's
-    String.hashCode without its sign.
+    Source: kafka.coordinator.transaction.TransactionStateManager.partitionFor and its counterpart for groups, which
+    use Java's String.hashCode without its sign.
     """
     code = 0
     for unit in memoryview(name.encode("utf-16-le")).cast("H"):

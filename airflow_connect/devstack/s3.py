@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_connect.devstack.java_server import JavaServer
+from airflow_connect.devstack.launching.java_server import JavaServer
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -15,10 +15,10 @@ DEFAULT_HEAP_MB = 768
 
 
 class S3Server(JavaServer):
-    """A running S3 server with what exactly-once stands on: conditional writes, checksums, signatures.
+    """A running S3 server with the features that exactly-once needs: conditional writes, checksums, signatures.
 
     Differences from Amazon S3 that callers must know:
-    - A key that is a prefix folder of another one (`x` beside `x/y`) is refused, because keys are files.
+    - A key that is a prefix folder of another one (`x` and `x/y`) is refused, because keys are files.
     - `Tagging` on CreateMultipartUpload and lifecycle rules are answered with 501.
 
     Attributes:
@@ -60,7 +60,7 @@ class S3Server(JavaServer):
         """Return a boto3 client for this server.
 
         Args:
-            endpoint_url: another way to the same server, such as that of a fault proxy.
+            endpoint_url: another address of the same server, such as that of a fault proxy.
             config: arguments of botocore's `Config`, such as `retries`.
         """
         import boto3

@@ -1,8 +1,8 @@
-"""An HTTP proxy before an S3 server that misbehaves on demand: for tests of what a client does then.
+"""An HTTP proxy in front of an S3 server that injects faults on demand, to test how a client reacts.
 
-The server behind it stays real, so whatever the client finally did can be looked at there. A signature
-(SigV4) covers the `Host` header and the raw path; both are passed on as they came, and s3proxy checks the
-signature against the header that it got, so signatures stay valid.
+The server behind it is real, so the final effect of the client's requests can be inspected there. A signature
+(SigV4) covers the `Host` header and the raw path. Both are passed on unchanged, and s3proxy checks the
+signature against the header that it receives, so signatures stay valid.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from airflow_connect.devstack.running import Running
+from airflow_connect.devstack.launching.running import Running
 from airflow_connect.devstack.s3_operations import operation_name
 
 CHUNK_BYTES = 256 * 1024
 UPSTREAM_TIMEOUT_S = 120.0
-# They belong to one connection, not to the request (RFC 9110, 7.6.1); `Expect` is answered by the proxy.
+# They belong to one connection, not to the request (RFC 9110, 7.6.1). The proxy answers `Expect` itself.
 HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "te", "upgrade"})
 
 ERROR_BODY = """<?xml version="1.0" encoding="UTF-8"?>
@@ -37,9 +37,9 @@ class Fault(Enum):
     INTERNAL_ERROR = "500 InternalError; the server never sees the request"
     SLOW_DOWN = "503 SlowDown; the server never sees the request"
     DROP = "the connection is closed; the server never sees the request"
-    LOSE_ANSWER = "the server does it, then the connection is closed without an answer"
-    CUT_ANSWER = "the server does it, then half of the answer comes and the connection is closed"
-    DAMAGE = "the last byte of the body is changed on its way; the server gets the request and answers"
+    LOSE_ANSWER = "the server executes it, then the connection is closed without an answer"
+    CUT_ANSWER = "the server executes it, then half of the answer is sent and the connection is closed"
+    DAMAGE = "the last byte of the body is changed in transit; the server gets the request and answers"
     NONE = "the request is passed on and answered; for rules that only delay, count or call"
 
 
@@ -51,7 +51,7 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class SeenRequest:
-    """A request that came to the proxy.
+    """A request that reached the proxy.
 
     Attributes:
         operation: S3's name for it, `UploadPart`, `CompleteMultipartUpload`, ...
@@ -71,12 +71,12 @@ class SeenRequest:
 
 @dataclass
 class Rule:
-    """What to do with some requests. `hits` counts those it was applied to.
+    """What to do with some requests. `hits` counts the requests that it was applied to.
 
     Attributes:
         fault: what to do.
         operation: apply only to this S3 operation; "" means all.
-        matches: apply only where this says so.
+        matches: apply only if this returns True.
         skip: let this many matching requests pass first.
         times: apply to this many requests; None means all.
         delay_s: seconds to wait before anything else.
@@ -106,7 +106,7 @@ class Rule:
 
 
 class S3FaultProxy(Running):
-    """A running proxy; rules are tried in the order of `add`, the first that takes a request wins."""
+    """A running proxy; rules are tried in the order of `add`; the first that matches a request applies."""
 
     def __init__(self, upstream_url: str, tls: ssl.SSLContext | None = None) -> None:
         """Bind to a free port; use `start`."""
@@ -122,11 +122,11 @@ class S3FaultProxy(Running):
 
     @classmethod
     def start(cls, upstream_url: str, tls: ssl.SSLContext | None = None) -> Self:
-        """Start a proxy on a free port of 127.0.0.1 before the S3 server at `upstream_url`.
+        """Start a proxy on a free port of 127.0.0.1 in front of the S3 server at `upstream_url`.
 
         Args:
             upstream_url: an http address.
-            tls: serve https with these certificates, as a load balancer that ends TLS does.
+            tls: serve https with these certificates, as a load balancer that terminates TLS does.
         """
         proxy = cls(upstream_url, tls)
         proxy._thread.start()
@@ -138,7 +138,7 @@ class S3FaultProxy(Running):
         return f"{self._scheme}://127.0.0.1:{self._server.server_address[1]}"
 
     def add(self, rule: Rule) -> Rule:
-        """Apply a rule from now on; returns it, so that `hits` can be looked at."""
+        """Apply a rule from now on; returns it, so that `hits` can be read."""
         with self._lock:
             self._rules.append(rule)
         return rule
@@ -150,7 +150,7 @@ class S3FaultProxy(Running):
             self._seen.clear()
 
     def seen(self, operation: str = "") -> list[SeenRequest]:
-        """Return the requests that came, in order; only those of one S3 operation if it is given."""
+        """Return the requests in order of arrival; only those of one S3 operation if given."""
         with self._lock:
             return [request for request in self._seen if operation in ("", request.operation)]
 
@@ -162,7 +162,7 @@ class S3FaultProxy(Running):
         self._server.server_close()
 
     def decide(self, method: str, target: str) -> tuple[SeenRequest, Rule | None]:
-        """Note a request and return it with the rule that takes it."""
+        """Record a request and return it with the rule that applies."""
         url = urlsplit(target)
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
         query = dict(parse_qsl(url.query, keep_blank_values=True))
@@ -184,7 +184,7 @@ class _Server(ThreadingHTTPServer):
         self._connections: set[socket.socket] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
         if tls is not None:
-            # Not in `accept`: a client that does not finish its handshake would keep the others out.
+            # Not in `accept`: a client that does not finish its handshake would block the others.
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def process_request(self, request: socket.socket, client_address: tuple[str, int]) -> None:  # type: ignore[override]
@@ -198,11 +198,11 @@ class _Server(ThreadingHTTPServer):
     def server_close(self) -> None:
         super().server_close()
         for connection in list(self._connections):
-            with contextlib.suppress(OSError):  # closed by its own thread in this moment
+            with contextlib.suppress(OSError):  # just closed by its own thread
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing when a client goes away: that is what tests provoke. Report all else."""
+        """Ignore disconnected clients, because tests provoke them. Report everything else."""
         import sys
 
         if not isinstance(sys.exception(), ConnectionError):
@@ -230,11 +230,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815 - names of the standard library
 
     def log_message(self, format: str, *args: object) -> None:
-        """Keep quiet; `S3FaultProxy.seen` is the log."""
+        """Log nothing; `S3FaultProxy.seen` is the log."""
 
     def _answer_error(self, fault: Fault) -> None:
         for _ in self._request_body():
-            pass  # a client that still sends would take an early answer for a broken connection
+            pass  # a client that is still sending would take an early answer for a broken connection
         status, code, message = ANSWERS[fault]
         body = b"" if self.command == "HEAD" else ERROR_BODY.format(code=code, message=message).encode()
         self._send_head(status, code, [("Content-Type", "application/xml"), ("Content-Length", str(len(body)))])
@@ -289,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _read_exactly(self, size: int) -> bytes:
         data = self.rfile.read(size)
         if len(data) < size:
-            raise ConnectionResetError("the client went away in the middle of its request")
+            raise ConnectionResetError("the client disconnected in the middle of its request")
         return data
 
     def _send_head(self, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
         if is_chunked:
             headers.append(("Transfer-Encoding", "chunked"))
         elif answer.length is None:
-            # The end of the connection is the end of such a body (RFC 9112, 6.3).
+            # Such a body ends with the connection (RFC 9112, 6.3).
             self.close_connection = True
             headers.append(("Connection", "close"))
         self._send_head(answer.status, answer.reason, headers)
@@ -314,9 +314,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _send_half(self, answer: http.client.HTTPResponse) -> None:
-        """Send half of the body, or of the status line where there is no body, and close the connection.
+        """Send half of the body, or half of the status line if there is no body, and close the connection.
 
-        Half of the headers would not do: clients take what came for the whole answer.
+        Half of the headers would not work: clients take the part that arrived for the whole answer.
         """
         self.close_connection = True
         body = answer.read()
@@ -330,7 +330,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _damaged(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes but for one bit of the last one."""
+    """The same bytes, with one bit of the last byte changed."""
     held = b""
     for chunk in chunks:
         if held:

@@ -1,10 +1,10 @@
-"""S3's name for an HTTP request, told from method and query alone (path-style addressing)."""
+"""S3's name for an HTTP request, determined from method and query alone (path-style addressing)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# A query parameter that makes a request another operation: method, parameter, operation. The first counts.
+# Operations that a query parameter determines: method, parameter, operation. The first match counts.
 # Source: request syntax of the Amazon S3 API reference.
 BY_PARAMETER = (
     ("POST", "uploads", "CreateMultipartUpload"),
@@ -24,7 +24,7 @@ ON_BUCKET = {"PUT": "CreateBucket", "GET": "ListObjects", "HEAD": "HeadBucket", 
 
 
 def operation_name(method: str, has_bucket: bool, has_key: bool, query: Mapping[str, str]) -> str:
-    """Return `UploadPart`, `CompleteMultipartUpload`, ..., or the method itself for what is not here."""
+    """Return `UploadPart`, `CompleteMultipartUpload`, ..., or the method itself if unknown."""
     for of_method, parameter, operation in BY_PARAMETER:
         if method == of_method and parameter in query:
             return operation

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.jars import fetch_jars
-from airflow_connect.devstack.java_server import START_FLAGS, JavaServer
-from airflow_connect.devstack.process import Command, ServerProcess
+from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.devstack.launching.java_server import START_FLAGS, JavaServer
+from airflow_connect.devstack.launching.process import Command, ServerProcess
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
 
@@ -26,7 +26,7 @@ class SchemaRegistry(JavaServer):
     """A running registry that forgets everything when it ends.
 
     Differences from Confluent's registry that callers must know:
-    - A restart loses all schemas, and ids begin at 1 again.
+    - A restart loses all schemas, and ids start at 1 again.
     - The compatibility level is NONE until one is set, for all subjects or for one.
 
     Attributes:
@@ -64,7 +64,7 @@ class SchemaRegistry(JavaServer):
         return ["-jar", str(_unpacked(self.lock_name) / _PROGRAM)]
 
     def _launch(self) -> None:
-        # Quarkus loads classes with a loader of its own, which class-data archives do not help.
+        # Quarkus loads classes with its own loader; class-data archives do not speed it up.
         settings = {
             "quarkus.http.host": "127.0.0.1",
             "quarkus.http.port": str(self.ports[0]),
@@ -81,7 +81,7 @@ class SchemaRegistry(JavaServer):
         self._process = ServerProcess.start(command, self._answers)
 
     def _answers(self) -> bool:
-        """Return whether the API answers; the port is open long before."""
+        """Return whether the API answers; the port is open long before that."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=5)
         try:
             connection.request("GET", f"{API_PATH}/subjects")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.launching.errors import DevStackError
 
 TIMEOUT_S = 60.0
 
@@ -40,7 +40,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def _wait_until_visible(bootstrap: str, topic: str, partitions: int) -> None:
-    """Ask fresh clients: a broker learns of a new topic late, and a client keeps what it was told first."""
+    """Use new clients: a broker learns of a new topic late, and a client keeps its first answer."""
     from confluent_kafka.admin import AdminClient
 
     deadline = time.monotonic() + TIMEOUT_S

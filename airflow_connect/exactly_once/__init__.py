@@ -1,54 +1,59 @@
-"""Floor 4: why every record arrives once, whatever crashes. Read this page first.
+"""Layer 6: how exactly-once is achieved. Read this page first.
 
-A sink run is eight steps (runtime/driver/run.py): fence, recover, plan, copy, audit, manifest, publish, commit. Three
-documents carry the truth, all of them in Kafka: the consumer group `connect-<name>` (where the next run starts), the
-open manifest and the connector's state (both in the runs topic). The bucket holds data and nothing of ours.
+A sink run (runtime/driver/sink/run.py) is eight steps: fence, recover, plan, copy, audit, manifest, publish, commit.
+All state is in Kafka: the offsets of the consumer group `connect-<name>` (where the next run starts), the open
+manifest, and the connector's state record (the last two in the runs topic). The bucket holds data only.
 
-Invariants. They are quoted by number where the code enforces them.
+Invariants. The code quotes them by number where it enforces them.
 
 1.  Nothing is visible before its manifest. Executors only stage: unfinished multipart uploads, temporary files.
-2.  One run at a time may write. `fence` takes the connector's transactional id; every transaction of an earlier run
-    fails from then on, so a run that was frozen cannot write a manifest or offsets any more.
-3.  A manifest is whole or absent: all its chunks are written in one Kafka transaction, and it holds the offsets that go
-    with its files.
+2.  Only one run at a time can write. `fence` takes the connector's transactional id. Every later transaction of an
+    earlier run fails, so a run that was frozen can no longer write a manifest or offsets.
+3.  A manifest is complete or absent: all its chunks are written in one Kafka transaction, and it holds the offsets that
+    belong to its files.
 4.  Publishing is driven by a manifest only, and is idempotent: a file that is already visible is success only if it is
     the file in the manifest.
 5.  Offsets, dead letters, the run's summary and the closing of the manifest are one Kafka transaction.
-6.  No run plans while a manifest is open. It is rolled forward first, so planned ranges never overlap published ones.
+6.  No run plans while a manifest is open. The run rolls it forward first, so planned ranges never overlap published
+    ones.
 7.  Every record of a planned range is accounted for: read = written + filtered + dead-lettered + left, and the
     consumer's position has reached the planned end. Every byte that an encoder wrote is in an uploaded part. Otherwise
     nothing is published.
-8.  A sweep discards a staged file only when it is recognisably ours: key grammar, directory grammar and an offset
-    inside the ranges of a run that has ended.
+8.  A sweep discards a staged file only if a run of this connector that has ended must have written it: the key and the
+    directory match the connector's grammar, and the offset is inside the ranges of that run.
 9.  Offsets of a group that a live Kafka Connect worker uses are never touched.
 
-What a crash at each point leaves, and what the next run does:
+What a crash leaves at each point, and what the next run does:
 
 | crash | left behind | next run |
 |---|---|---|
-| before `manifest` | staged files nobody sees | sweeps them, copies again from the old offsets |
+| before `manifest` | invisible staged files | sweeps them, copies again from the old offsets |
 | inside `manifest` | an aborted transaction | the same |
 | between `manifest` and `commit` | an open manifest; none, some or all files visible | publishes the rest, commits |
-| inside `commit` | committed or aborted transaction | nothing to do, or the line above |
+| inside `commit` | a committed or an aborted transaction | nothing, or as in the row above |
 
-A frozen run that wakes late can only publish the same bytes again (4). Its commit is refused (2), and then it discards
-what it staged. One that is killed instead may have had requests on their way, which reach the store after the sweep; a
-lost executor or a copy of a slow task may stage even after the commit. So what such runs may leave is swept by each of
-the next three runs.
+A frozen run that wakes up late can only publish the same bytes again (4). Its commit is refused (2), and then it
+discards what it staged. A run that is killed may have requests in flight, which reach the store after the sweep. A lost
+executor, or a second attempt of a slow task, may stage files even after the commit. Therefore each of the next three
+runs sweeps again what such a run may have left.
 
-A run that fails by itself discards what it staged before it ends, except what an open manifest names. A sweep or a
-discard lists first, then reads the journal, and aborts only if no newer run has begun to copy: that run's files would
-look the same, and those that were listed before cannot be its own.
+A run that fails by itself discards what it staged before it ends, except the files that an open manifest names. A sweep
+or a discard lists first, then reads the journal, and aborts only if no newer run has begun to copy or to recover. The
+files of a newer run would look the same, but files that were listed before it began cannot belong to it.
 
-When the bucket's lifecycle rule has aborted the uploads of an open manifest, the missing files are copied again from
-the manifest's own ranges, under the same keys, because layout is a pure function of the log, the configuration and the
-run's frozen clock, all of which the manifest holds.
+The bucket's lifecycle rule may abort the uploads of an open manifest. The missing files are then copied again from the
+manifest's own ranges, under the same keys. This works because the layout is a pure function of the log, the
+configuration and the run's frozen clock, and the manifest names or holds all three.
 
-What follows publishing (tables, markers of complete directories) is done when every file of a manifest is visible and
-before its commit, and again by the run that recovers it. Which directories are complete is decided before the manifest
-is written and held by it: a marker never stands beside files that are still staged, and a run that finds nothing to
-copy writes a manifest without files before it puts one.
+Tables and markers of complete directories are written after every file of a manifest is visible and before its commit.
+A run that recovers the manifest writes them again. Which directories are complete is decided before the manifest is
+written, and the manifest records it. So a directory with a marker never has files that are still staged. A run that has
+nothing to copy but completes a directory first writes a manifest without files.
 
-Because the manifest and not the file name carries the truth, wall-clock partitioners and scheduled rotation are
-exactly-once too, and a file may end anywhere, also at the end of a run.
+Offsets that people set or delete (runtime/driver/offsets) are altered by the fenced producer, in a transaction with the
+state (2, 5), and never while a manifest is open (6). A replay is a connector of its own: its state keeps the range that
+its first run chose, so every run of it, and every recovery, has the same one.
+
+The manifest decides which files belong to a run; file names do not. So wall-clock partitioners and scheduled rotation
+are exactly-once too, and a file may end anywhere, including at the end of a run.
 """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from airflow_connect.api.errors import AuditError
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
+from airflow_connect.errors import AuditError
 
 
 def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Sequence[StagedFile] | None = None) -> None:
@@ -67,7 +68,7 @@ def _partition(report: PartitionReport) -> Iterable[str]:
     if report.position < report.range.end:
         yield f"{report.range}: the consumer stopped at {report.position}, before the planned end"
     if not report.range.start <= report.commit_offset <= report.range.end:
-        yield f"{report.range}: the offset to commit, {report.commit_offset}, lies outside the range"
+        yield f"{report.range}: the offset to commit, {report.commit_offset}, is outside the range"
     if report.left == 0 and report.commit_offset != report.range.end:
         yield f"{report.range}: nothing is left but the offset to commit is {report.commit_offset}"
 
@@ -88,7 +89,7 @@ def _files(reports: Sequence[TaskReport], files: Sequence[StagedFile]) -> Iterab
 
 
 def _keys(reports: Sequence[TaskReport]) -> Iterable[str]:
-    """Found now, because a manifest with a key twice could never be published."""
+    """Checked here, because a manifest that names a key twice could never be published."""
     times = Counter(file.key for report in reports for file in report.files)
     for key, count in times.items():
         if count > 1:

@@ -1,4 +1,4 @@
-"""Publish, then commit: how a manifest comes true, a run's own or one that it recovers."""
+"""Publishes and commits a manifest: a run's own, or one that it recovers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.api.errors import StagedFileLostError
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.errors import StagedFileLostError
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
@@ -28,15 +28,15 @@ def publish(
     """Make every file of the manifest visible; idempotent (invariant 4).
 
     Files that the store has lost (a lifecycle rule aborted their uploads) are staged again from the manifest's own
-    ranges under the same keys, and the manifest is rewritten before they are published, so that a crash in between is
-    rolled forward like any other. Without a `journal` (the manifest is committed already: at most once) it is not.
+    ranges under the same keys. The manifest is rewritten before they are published, so a crash in between is rolled
+    forward like any other. Without a `journal` it is not rewritten (at most once: the manifest is already committed).
 
     Returns:
         Every file of the manifest, as it was published.
 
     Raises:
-        PublishConflictError: a foreign object stands under one of the keys; the manifest stays open.
-        StagedFileLostError: a lost file cannot be made again.
+        PublishConflictError: a foreign object has one of the keys; the manifest stays open.
+        StagedFileLostError: a lost file cannot be staged again.
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
     outcomes = publisher.publish(manifest.files, progress)
@@ -63,7 +63,7 @@ def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publ
     different = [f.key for f in lost if _content(by_key.get(f.key)) != _content(f)]
     if different:
         publisher.abort([f for f in staged if f.key in wanted])
-        raise _lost(sorted(different), "could not be copied again: Kafka no longer gives the records that were in it")
+        raise _lost(sorted(different), "could not be copied again: Kafka no longer has the records that were in it")
     return replace(manifest, files=tuple(by_key[f.key] if f.key in wanted else f for f in manifest.files))
 
 
@@ -75,9 +75,9 @@ def _lost(keys: Sequence[str], what: str) -> StagedFileLostError:
     shown = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
     return StagedFileLostError(
         f"A staged file {what}: {shown}.",
-        suggestion="No offset was moved and the manifest stays open. Check what deletes staged files (a bucket's rule "
-        "for incomplete multipart uploads must be longer than a run may stay down; nothing may delete below +tmp) and "
-        "the topic's retention.",
+        suggestion="No offset was moved and the manifest stays open. Check what deletes staged files, and the topic's "
+        "retention. A bucket's rule for incomplete multipart uploads must allow more time than a connector may stay "
+        "down. Nothing may delete files below +tmp.",
     )
 
 
@@ -101,7 +101,7 @@ def commit(
 
 
 def state_after(manifest: Manifest, state: ConnectorState) -> ConnectorState:
-    """The connector's state with what a manifest makes true."""
+    """The connector's state after a manifest is committed."""
     return replace(
         state,
         committed={**state.committed, **manifest.offsets},

@@ -25,7 +25,7 @@ class TopicRecord:
 
     Attributes:
         timestamp: milliseconds since the epoch, or None for now.
-        partition: -1: it follows from the key.
+        partition: -1 to derive it from the key.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class TopicRecord:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit transaction makes true, all or nothing (invariant 5).
+    """What one commit transaction writes, all or nothing (invariant 5).
 
     Attributes:
         offsets: next offset to read per topic-partition, for the group `connect-<name>`.
@@ -56,20 +56,23 @@ class Commit:
 
 
 class Journal(Protocol):
-    """Where a connector's truth is kept. `KafkaJournal` is the real one; tests also run the protocol on a model."""
+    """Where a connector's state is kept. `KafkaJournal` is the real one; tests also run the protocol on a model."""
 
     def fence(self) -> None:
         """Make every earlier run of the connector unable to write (invariant 2).
 
         Raises:
-            UnavailableError, AccessError: Kafka did not let us.
+            UnavailableError, AccessError: Kafka does not answer, or refuses.
         """
 
     def read(self) -> JournalView:
         """Latest committed state and open manifest."""
 
     def begin(self, state: ConnectorState) -> None:
-        """Record that a copy starts and how its leftovers would look.
+        """Record which run copies from now on, and what its leftovers would look like.
+
+        A run calls it before it copies what it planned, and before it publishes the manifest of an earlier run, some of
+        whose files it may have to copy again. From then on, a fenced run discards no files that it finds in a listing.
 
         Raises:
             FencedError: a newer run has taken over.
@@ -80,7 +83,7 @@ class Journal(Protocol):
 
         Raises:
             FencedError: a newer run has taken over; nothing was written.
-            UnavailableError: whether it was written is unknown or it was not; the next run finds out.
+            UnavailableError: it was not written, or the outcome is unknown; the next run finds out.
         """
 
     def commit(self, commit: Commit) -> None:

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
-from airflow_connect.kafka import bookmarks, runs_topic
-from airflow_connect.kafka.bookmarks import Bookmark
-from airflow_connect.kafka.runs_topic import ConnectorRecords
-from airflow_connect.kafka.state_documents import parse_key, record_key
+from airflow_connect.kafka.state import bookmarks, runs_topic
+from airflow_connect.kafka.state.bookmarks import Bookmark
+from airflow_connect.kafka.state.runs_topic import ConnectorRecords
+from airflow_connect.kafka.state.state_documents import parse_key, record_key
 
 if TYPE_CHECKING:
-    from airflow_connect.kafka.clients import Admin
-    from airflow_connect.kafka.consumer_group import GroupMetadata
-    from airflow_connect.kafka.runs_topic import RunsTopic
-    from airflow_connect.kafka.transactions import TransactionalWriter
+    from airflow_connect.kafka.admin.consumer_group import GroupMetadata
+    from airflow_connect.kafka.clients.short_lived import Admin
+    from airflow_connect.kafka.state.runs_topic import RunsTopic
+    from airflow_connect.kafka.writing.transactions import TransactionalWriter
 
 STATE, MANIFEST, RUN = "state", "manifest", "run"
 HISTORY = 100
 """Runs kept in the history of a connector; older entries get tombstones."""
 WORTH_A_BOOKMARK = 1_000
-"""Below so many offsets the partition is read faster than a bookmark is."""
+"""A partition with fewer offsets is read faster than its bookmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalClients:
-    """What the journal works with.
+    """The Kafka clients and topics of the journal.
 
     Attributes:
-        admin: finds the end of the runs topic.
+        admin: reads the end offset of the runs topic.
         reader_settings: librdkafka settings for reading the runs topic.
         writer: the connector's transactional producer.
         topic: the runs topic.
@@ -50,7 +50,7 @@ class KafkaJournal:
     """`exactly_once.journal.Journal` on the runs topic."""
 
     def __init__(self, connector: str, clients: JournalClients) -> None:
-        """`clients`: open clients; whoever made them closes them."""
+        """`clients`: open clients; the caller closes them."""
         self._connector = connector
         self._clients = clients
         self._records: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ class KafkaJournal:
         self._clients.writer.fence()
 
     def read(self) -> JournalView:
-        """Read the connector's partition of the runs topic; call it after `fence`, so that nothing follows."""
+        """Read the connector's partition of the runs topic. Call it after `fence`: nothing is written later."""
         clients = self._clients
         found, mark, low = read_state(clients.admin, clients.reader_settings, clients.topic, self._connector)
         self._records, self.position = found.values, found.end
@@ -100,7 +100,7 @@ class KafkaJournal:
     def _write(self, documents: list[tuple[str, str, Mapping[str, Any] | None]], commit: Commit | None = None) -> None:
         topic = self._clients.topic
         partition = topic.partition_of(self._connector)
-        # An entry below the bookmark was not read; one is a single piece unless it is larger than any report.
+        # An entry below the bookmark was not read. It is a single piece: no report is large enough for two.
         unread = {record_key(kind, self._connector, 0, name) for kind, name, gone in documents if name and gone is None}
         encoded = [
             record
@@ -126,30 +126,30 @@ class KafkaJournal:
 def read_state(
     admin: Admin, settings: Mapping[str, Any], topic: RunsTopic, connector: str
 ) -> tuple[ConnectorRecords, Bookmark | None, int]:
-    """Records of a connector from its bookmark on, the bookmark that was used, and the beginning of the log.
+    """Records of a connector from its bookmark on, the bookmark that was used, and the start offset of the log.
 
     Raises:
-        UnavailableError: a transaction of another connector stays open in the partition, or Kafka does not answer.
+        UnavailableError: another connector's transaction stays open in the partition, or Kafka does not answer.
     """
     place = topic.place_of(connector)
     low, end = runs_topic.extent(admin, place)
     mark = bookmarks.read(admin, connector, place) if end - low >= WORTH_A_BOOKMARK else None
     if mark is not None and mark.offset <= end:
         found = runs_topic.read_from(admin, settings, topic, connector, max(low, mark.offset))
-        # A state record is never deleted: without it this is not the log that the bookmark was set in.
+        # A state record is never deleted. If it is missing, this is not the log that the bookmark was set in.
         if record_key(STATE, connector, 0) in found.values:
             return found, mark, low
     return runs_topic.read_from(admin, settings, topic, connector, low), None, low
 
 
 def _history(found: ConnectorRecords, mark: Bookmark | None) -> set[str]:
-    """Names of the entries of the history, those below the bookmark too."""
+    """Names of the history entries, including those below the bookmark."""
     deleted = {str(parts[2]) for parts in map(parse_key, found.deleted) if parts[0] == RUN and len(parts) == 4}
     return {*(mark.names if mark else ()), *runs_topic.document_names(found.values, RUN)} - deleted
 
 
 def _bookmark_of(found: ConnectorRecords, history: set[str]) -> Bookmark | None:
-    """Where the next run may begin: at the first record of the state or of an open manifest."""
+    """Where the next run may begin to read: at the first record of the state or of an open manifest."""
     mattering = [offset for key, offset in found.offsets.items() if parse_key(key)[0] in (STATE, MANIFEST)]
     return Bookmark(min(mattering), tuple(sorted(history))) if mattering else None
 

@@ -1,4 +1,4 @@
-"""The manifest: everything a run staged and the offsets that go with it. Its write is the point of no return."""
+"""The manifest: everything a run staged, and the offsets that belong to it. Writing it is the point of no return."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api.errors import StateError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskReport
-from airflow_connect.api.time_progress import TimeDirectory, TimeStep
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
+from airflow_connect.documents.time_progress import TimeDirectory, TimeStep
+from airflow_connect.errors import StateError
 from airflow_connect.exactly_once import packed_files, value_schemas
 
 VERSION = 2
@@ -18,23 +19,25 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a run has staged and what will be true once it is published.
+    """What a run has staged, and what its commit will store.
+
+    Fields marked (layout) are needed to lay out a lost file again.
 
     Attributes:
-        connector, run_id: whose manifest it is.
-        created_ms: the run's frozen clock, needed to lay out a lost file again.
+        connector, run_id: the run that wrote it.
+        created_ms: the run's frozen clock (layout).
         files: staged files, in publishing order.
         partitions: one report per planned range; `commit_offset` is what `commit` stores.
         topic_ids: Kafka's topic ids at planning.
-        config: the connector's configuration without secrets, needed to lay out a lost file again.
-        reference_marks: by key of `config`: by what a later run sees that a reference to a config provider stands for
-            something else by now.
-        late_before: what was late in this run, by topic, needed to lay out a lost file again.
-        schemas_before: with which schema each topic-partition began, needed to lay out a lost file again.
-        time: what its commit makes of the time that records have come to; None where nobody asks.
+        config: the connector's configuration without secrets (layout).
+        reference_marks: by key of `config`: a mark of the value behind a config provider reference, by which a later
+            run notices that the value has changed.
+        late_before: by topic, the time before which a record counted as late in this run (layout).
+        schemas_before: the schema with which each topic-partition began (layout).
+        time: the time progress that its commit stores; None where the run does not track time.
         counts: sums for the run history (`records`, `filtered`, ...).
-        also_commit: offsets of partitions that had nothing to copy but get an offset: a first sight, a reset.
-        dead_letters: records that `commit` writes to the dead letter queue: plain JSON made by the executors.
+        also_commit: offsets of partitions that had nothing to copy but get an offset, such as new or reset ones.
+        dead_letters: records that `commit` writes to the dead letter queue, as JSON from the executors.
     """
 
     connector: str
@@ -106,9 +109,9 @@ class Manifest:
             counts=dict(data["counts"]),
             also_commit={TopicPartition(t, p): offset for t, p, offset in data["also_commit"]},
             dead_letters=tuple(data["dead_letters"]),
-            # Manifests of runs without config providers did not have it from the beginning.
+            # Earlier releases did not write it.
             reference_marks=dict(data.get("reference_marks", {})),
-            # Nor did those of earlier releases know of time.
+            # Earlier releases did not track time.
             late_before=dict(data.get("late_before", {})),
             schemas_before=value_schemas.from_json("schemas_before", data),
             time=TimeStep.from_json(data["time"]) if data.get("time") else None,

@@ -1,7 +1,7 @@
-"""Many staged files in little text: by columns, compressed, as base64.
+"""Compact text for many staged files: in columns, compressed, as base64.
 
-10,000 files of an S3 sink are 3.3 MB as JSON objects and 0.9 MB packed; half of that are ids and digests of the store,
-which cannot be told from anything else. A few files stay readable.
+10,000 files of an S3 sink take 3.3 MB as JSON objects and 0.9 MB packed. Half of that is ids and digests from the
+store, which do not compress. A few files stay readable JSON.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from airflow_connect.api.errors import StateError
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.errors import StateError
 
 FEW = 20
 
 
 def to_json(files: Sequence[StagedFile]) -> list[dict[str, Any]] | str:
-    """JSON form: one object for each file, or a text where they are more than `FEW`."""
+    """JSON form: one object per file, or one text for more than `FEW` files."""
     if len(files) <= FEW:
         return [file.to_json() for file in files]
     rows = [asdict(file) for file in files]
@@ -45,6 +45,6 @@ def from_json(data: list[dict[str, Any]] | str) -> tuple[StagedFile, ...]:
     except (binascii.Error, zlib.error, ValueError, TypeError, AttributeError) as error:
         raise StateError(
             f"The list of staged files in a manifest is damaged: {error}.",
-            suggestion="Look at the topic with a console consumer (isolation read_committed) before you delete "
+            suggestion="Inspect the topic with a console consumer (isolation read_committed) before you delete "
             "anything: an open manifest names the staged files of an unfinished run.",
         ) from error

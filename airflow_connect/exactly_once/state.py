@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.time_progress import TimeDirectory, TimeProgress
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.documents.time_progress import TimeDirectory, TimeProgress
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.exactly_once.phases import CLOSED, COPYING
-from airflow_connect.stores.leftovers import LeftoverPattern
 
 __all__ = ["CLOSED", "COPYING", "VERSION", "ConnectorState"]
 
@@ -20,19 +20,21 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
-    """What is known of a connector between runs, beside its consumer group.
+    """What is known about a connector between runs, apart from its consumer group.
 
     Attributes:
+        run_id: the run that was the last to copy, or to publish the manifest of an earlier run.
         phase: `copying` from the start of a copy until its commit, else `closed`. A run that finds `copying` and no
             open manifest knows that its predecessor died and may have left staged files.
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
-        topic_ids: Kafka's topic ids at the last commit: a different id means that the topic was recreated.
-        leftovers: what to sweep, empty when nothing can be there. The first one is the run's own while it copies.
-        time: which directories of time have been announced as complete, and what is known of the others.
-        announced, announced_to: directories that the last commit completed, and the Airflow task that was to tell of
-            them ({} elsewhere): another try of it does, because one that died has told nobody.
-        value_schemas: schema of the last file of each topic-partition, as JsonConverter writes it (`null`: nothing is
-            known, and there is nothing to look for), where the next run goes on with it.
+        topic_ids: Kafka's topic ids at the last commit; a different id means that the topic was recreated.
+        leftovers: what to sweep; empty when there cannot be any. While a run copies, the first one is its own.
+        time: which time directories have been announced as complete, and what is known about the others.
+        announced, announced_to: directories that the last commit completed, and the Airflow task that announces them
+            ({} outside Airflow). A retry of that task announces them again, in case the first try died before it did.
+        value_schemas: schema of the last file of each topic-partition, as JsonConverter writes it, for connectors whose
+            next run continues with it. `null`: no schema is known, and none has to be searched for.
+        bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
     """
 
@@ -48,6 +50,7 @@ class ConnectorState:
     announced: tuple[TimeDirectory, ...] = ()
     announced_to: Mapping[str, str] = field(default_factory=dict)
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
+    bounds: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
@@ -65,6 +68,7 @@ class ConnectorState:
             "announced": [directory.to_json() for directory in self.announced],
             "announced_to": dict(self.announced_to),
             **value_schemas.to_json("value_schemas", self.value_schemas),
+            **({"bounds": dict(self.bounds)} if self.bounds else {}),
         }
 
     @classmethod
@@ -89,4 +93,5 @@ class ConnectorState:
             announced=tuple(TimeDirectory.from_json(entry) for entry in data.get("announced", ())),
             announced_to=dict(data.get("announced_to", {})),
             value_schemas=value_schemas.from_json("value_schemas", data),
+            bounds=dict(data.get("bounds", {})),
         )

@@ -1,18 +1,19 @@
-"""How the records of a source task and their offsets become final together, or in which order.
+"""How a source task makes its records and their offsets final: together, or in which order.
 
-A task sends records and stores offsets; a *unit* is what lies between two calls of `store`. Invariants:
+A task sends records and stores offsets. A *unit* is everything between two calls of `store`. Invariants:
 
 S1. Exactly once: a unit's records and its source offsets, in every offsets topic, are one Kafka transaction.
-S2. A task reads its offsets after its `init_transactions`: what an earlier attempt committed is seen, and what it left
-    open is gone. It can commit nothing afterwards.
-S3. At least once: offsets are written only after every record sent before them was confirmed by Kafka, or refused for
-    its own sake and tolerated; the contiguous prefix of each source partition of which that is true is all that is ever
-    stored. Only a way to send whose confirmations reach us may be used (kafka/direct_produce.py).
+S2. A task reads its offsets after its `init_transactions`. It sees what an earlier attempt committed; what that attempt
+    left open is aborted. The earlier attempt cannot commit anything afterwards.
+S3. At least once: offsets are written only after Kafka has confirmed every record sent before them, or has refused a
+    record because of its content and the refusal is tolerated. For each source partition only the contiguous prefix of
+    such records is stored. Records may be sent only in a way that reports confirmations
+    (kafka/writing/direct_produce.py).
 S4. At most once: records are sent only after their offsets were confirmed.
 S5. Only tasks of the run that claimed the connector last can commit. The driver writes the claim, then fences the tasks
-    of the last generation (runtime/driver/source_run.py); a task looks at the claim after its `init_transactions`.
-S6. Once the driver looks at what the tasks of its run committed, no attempt of them can commit any more: where there
-    may be one, the driver gives its claim up, then fences them.
+    of the last generation (runtime/driver/source/run.py). A task checks the claim after its `init_transactions`.
+S6. When the driver reads what the tasks of its run committed, no attempt of them can commit any more. Where an attempt
+    may still be running, the driver first gives up its claim and fences the tasks.
 """
 
 from __future__ import annotations
@@ -20,31 +21,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_connect.api import connector_keys as keys
-from airflow_connect.kafka.task_producer import ProducedRecord
+from airflow_connect.kafka.writing.task_producer import ProducedRecord
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_connect.kafka.offsets_topic import OffsetRecord
-    from airflow_connect.kafka.refused_records import Delivered, Refused
-    from airflow_connect.kafka.task_producer import TaskProducer
+    from airflow_connect.exactly_once.guarantee import Guarantee
+    from airflow_connect.kafka.state.offsets_topic import OffsetRecord
+    from airflow_connect.kafka.writing.refused_records import Delivered, Refused
+    from airflow_connect.kafka.writing.task_producer import TaskProducer
 
 
 class TaskDelivery(Protocol):
-    """One of the three ways."""
+    """Sends records and stores offsets; one implementation per delivery guarantee."""
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
-        """Take a record of the present unit; `refused` may be told before `store` returns, not with `ExactlyOnce`."""
+        """Add a record to the current unit. `refused` may be called until `store` returns, not by `ExactlyOnce`."""
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
-        """Take many records of the present unit, text or bytes; returns their size in bytes."""
+        """Add many records, text or bytes, to the current unit; returns their size in bytes."""
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
         """End the unit: its records and these offsets become final."""
 
     def discard(self) -> None:
-        """Forget the records of the present unit, where that is possible."""
+        """Drop the records of the current unit, where that is possible."""
 
 
 class ExactlyOnce:
@@ -57,7 +58,7 @@ class ExactlyOnce:
         self._is_open = False
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
-        """Into the open transaction; the first record opens one. A refused record fails it, as in Kafka Connect."""
+        """Send in the open transaction; the first record opens one. A refused record fails it, as in Kafka Connect."""
         self._is_open = True
         self._producer.send(record, delivered)
 
@@ -67,7 +68,7 @@ class ExactlyOnce:
         return self._producer.send_columns(topic, keys, values)
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
-        """Write the offsets into the transaction and commit it; nothing to write: nothing happens."""
+        """Write the offsets in the transaction and commit it; does nothing if there is nothing to write."""
         if not self._is_open and not offsets:
             return
         for record in _offset_records(self._topics, offsets):
@@ -90,7 +91,7 @@ class AtLeastOnce:
         self._topics = tuple(topics)
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
-        """At once."""
+        """Send at once."""
         self._producer.send(record, delivered, refused)
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
@@ -103,7 +104,7 @@ class AtLeastOnce:
         _write_offsets(self._producer, self._topics, offsets)
 
     def discard(self) -> None:
-        """Records that were sent cannot be called back; they come again."""
+        """Does nothing: records that were sent cannot be recalled, and will be sent again."""
 
 
 class AtMostOnce:
@@ -117,7 +118,7 @@ class AtMostOnce:
         self._columns: list[tuple[str, pa.Array[Any] | None, pa.Array[Any]]] = []
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
-        """When the offsets are written."""
+        """Keep the record until the offsets are written."""
         self._waiting.append((record, delivered, refused))
 
     def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
@@ -137,16 +138,16 @@ class AtMostOnce:
         self._producer.flush()
 
     def discard(self) -> None:
-        """Nothing was sent."""
+        """Drop the waiting records; none was sent."""
         self._waiting.clear()
         self._columns.clear()
 
 
-def delivery_of(guarantee: str, producer: TaskProducer, topics: Sequence[str]) -> TaskDelivery:
-    """The way that `delivery.guarantee` names."""
-    if guarantee == keys.EXACTLY_ONCE:
+def delivery_of(guarantee: Guarantee, producer: TaskProducer, topics: Sequence[str]) -> TaskDelivery:
+    """What a guarantee means for a task of a source."""
+    if guarantee.uses_transactions:
         return ExactlyOnce(producer, topics)
-    return AtLeastOnce(producer, topics) if guarantee == keys.AT_LEAST_ONCE else AtMostOnce(producer, topics)
+    return AtMostOnce(producer, topics) if guarantee.commits_first else AtLeastOnce(producer, topics)
 
 
 def _offset_records(topics: Sequence[str], offsets: Sequence[OffsetRecord]) -> list[ProducedRecord]:

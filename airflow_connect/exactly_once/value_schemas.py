@@ -1,7 +1,7 @@
-"""Schemas of values between runs: the one of the last file of each topic-partition, where a sink goes on with it.
+"""Value schemas between runs: the schema of the last file of each topic-partition, for sinks that continue with it.
 
-They are text here, as JsonConverter writes schemas; `null` where nothing is known and there is nothing to look for. In
-documents each text stands once: many partitions of a topic have the same schema.
+They are text here, as JsonConverter writes schemas. `null` means that no schema is known, and that none has to be
+searched for. Documents hold each text once, because many partitions of a topic have the same schema.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.run import PartitionReport
+from airflow_connect.documents.run import PartitionReport
 
 NOTHING = "null"
 
@@ -31,7 +31,7 @@ def from_json(name: str, data: Mapping[str, Any]) -> dict[TopicPartition, str]:
 def of_same_topics(
     schemas: Mapping[TopicPartition, str], ids: Mapping[str, str], ids_now: Mapping[str, str]
 ) -> dict[TopicPartition, str]:
-    """Those of topics that were not made anew since `ids`: Kafka's topic ids, by topic."""
+    """The schemas of topics that were not recreated since `ids` (Kafka's topic ids, by topic)."""
     return {tp: text for tp, text in schemas.items() if ids.get(tp.topic) == ids_now.get(tp.topic, ids.get(tp.topic))}
 
 
@@ -43,7 +43,7 @@ def after(
     Args:
         known: what was known before the run.
         before: what the run began with.
-        reports: what it did; a partition that was written without telling its schema is not known any more.
+        reports: its results. The schema of a partition that was written without reporting one becomes unknown.
     """
     found = {**known, **before}
     for report in sorted(reports, key=lambda report: report.range.end):

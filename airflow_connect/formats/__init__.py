@@ -1,1 +1,1 @@
-"""Floor 2: records to file bytes. Pure: a format writes to the `ByteSink` that it is given."""
+"""Layer 4: records to file bytes. Pure: a format writes to the `ByteSink` that it is given."""

@@ -1,8 +1,8 @@
 """Avro object container files: Confluent's AvroFormat.
 
 Records are encoded by fastavro's compiled writer, one per schema and shared by all files of a format; the
-container (header, blocks, codecs) is written here. So an open file costs a block of at most 64 kB, which can
-be spilled, and a value that cannot be encoded leaves no half record in a block.
+container (header, blocks, codecs) is written here. So an open file needs only a block of at most 64 kB, which can be
+spilled, and a value that cannot be encoded leaves no partial record in a block.
 Source: Avro specification 1.12, "Object Container Files".
 """
 
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import fastavro.write
 from isal import isal_zlib
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import AvroType, parsed_for_writing
 from airflow_connect.converters.value_transform import Transform
+from airflow_connect.errors import ConfigError
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.formats.value_check import cannot_write, no_schema
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_connect.formats.format import ByteSink
 
 BLOCK_BYTES = 64 * 1024
-"""A block ends when its records take this much before compression: Avro's default sync interval."""
+"""Size of a block's records, before compression, at which it ends: Avro's default sync interval."""
 
 _SCHEMAS_KEPT = 1000
 
@@ -47,7 +47,7 @@ def _deflate(block: bytes) -> bytes:
 
 
 def _snappy(block: bytes) -> bytes:
-    import pyarrow as pa  # takes 0.1 s, which the other codecs need not pay
+    import pyarrow as pa  # takes 0.1 s, so it is imported for this codec only
 
     packed: bytes = pa.compress(block, codec="snappy", asbytes=True)
     return packed + zlib.crc32(block).to_bytes(4, "big")
@@ -62,7 +62,7 @@ _CODECS: dict[str, Callable[[bytes], bytes]] = {
 
 
 class AvroFormat:
-    """Values with a schema, of any Connect type; the codec is not part of the extension."""
+    """Writes values with a schema, of any Connect type; the codec is not part of the extension."""
 
     extension = ".avro"
     content_type = "avro/binary"
@@ -134,7 +134,7 @@ class RecordWriter:
 
     def _start(self) -> None:
         self._buffer = io.BytesIO()
-        # A tuple is a branch of a union and its value; no other Connect value is one.
+        # A tuple is a branch of a union and its value; no other Connect value is a tuple.
         self._writer = fastavro.write.Writer(self._buffer, self._parsed, sync_interval=BLOCK_BYTES)
         self._forget()
 
@@ -237,10 +237,10 @@ class AvroEncoder:
                 self._end_block()
 
     def append_encoded(self, data: memoryview, bounds: NDArray[np.int32]) -> None:
-        """Columnar path: records as the file holds them.
+        """Columnar path: append encoded records.
 
         Args:
-            data: where the records lie one after the other.
+            data: the records, one after the other.
             bounds: int32[n + 1]; record i is `data[bounds[i]:bounds[i + 1]]`.
         """
         start, count = 0, len(bounds) - 1

@@ -1,4 +1,4 @@
-"""A byte sink that compresses on the way to another one; cheap while thousands of them are open."""
+"""A byte sink that compresses bytes and passes them to another one; cheap even if thousands are open."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class GzipSink:
-    """Gathers raw bytes in pieces of exactly `GzipStream.piece_bytes` and passes them on as gzip.
+    """Collects raw bytes into pieces of exactly `GzipStream.piece_bytes`, and passes them on as gzip.
 
-    The file depends on the bytes only, not on how they were cut into writes nor on when memory ran short:
-    `spill` moves the gathered raw bytes to disk instead of compressing an early, small piece.
+    The file depends on the bytes only, not on how they were divided into writes or when memory was scarce: `spill`
+    moves the collected raw bytes to disk instead of compressing a small piece early.
     """
 
     def __init__(self, sink: ByteSink, level: int = DEFAULT_LEVEL, area: SpillArea | None = None) -> None:
@@ -31,7 +31,7 @@ class GzipSink:
 
     @property
     def buffered_bytes(self) -> int:
-        """Raw bytes held in memory; the inner sink counts its own."""
+        """Raw bytes held in memory, without those of the inner sink."""
         return self._raw.buffered_bytes
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -57,7 +57,7 @@ class GzipSink:
             self._raw.append(view[start:])
 
     def spill(self) -> None:
-        """Move the gathered raw bytes to the executor's disk.
+        """Move the collected raw bytes to the executor's disk.
 
         Raises:
             UnavailableError: the disk is full.
@@ -65,7 +65,7 @@ class GzipSink:
         self._raw.spill()
 
     def finish(self) -> None:
-        """Pass on what is gathered and gzip's end; the inner sink stays open. No write may follow.
+        """Pass on the collected bytes and the end of the gzip stream; the inner sink stays open. No write may follow.
 
         Raises:
             UnavailableError: bytes that were spilled cannot be read back.

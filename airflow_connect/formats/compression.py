@@ -3,7 +3,7 @@
 A deflate compressor costs up to 270 kB of memory, too much for thousands of open files. Here every piece is
 compressed by a short-lived compressor that ends at a byte boundary (a sync flush, RFC 1951 section 3.2.4), so
 the pieces put one after the other are one ordinary gzip member (RFC 1952). Forgetting the history between
-pieces costs 0.3 % of size with pieces of 256 KiB, of twice that where people ask for small files.
+pieces costs 0.3 % of size with pieces of 256 KiB, or of twice that size for the levels 4 to 9.
 
 What Confluent's `s3.compression.level` means here, measured on 200-byte JSON lines:
 
@@ -23,13 +23,13 @@ from typing import Any
 from isal import isal_zlib
 from zlib_ng import zlib_ng
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 
 DEFAULT_LEVEL = -1
 PIECE_BYTES = 256 * 1024
 """Best size of a piece: larger ones compress no better, smaller ones worse (64 KiB: 1 %)."""
 DENSE_PIECE_BYTES = 2 * PIECE_BYTES
-"""The same for levels 4 to 9, which make more of a longer history (0.7 %)."""
+"""The same for levels 4 to 9, which profit more from a longer history (0.7 %)."""
 
 _RAW_DEFLATE = -15
 _ISAL_LEVELS = {-1: 1, 1: 1, 2: 1, 3: 1}
@@ -39,7 +39,7 @@ _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 class GzipStream:
-    """One gzip file made of pieces. Same pieces, same bytes, on every machine; holds no bytes."""
+    """One gzip file, created from pieces. The same pieces give the same bytes on every machine; holds no bytes."""
 
     __slots__ = ("_crc", "_level", "_size", "_started")
 
@@ -67,7 +67,7 @@ class GzipStream:
         return DENSE_PIECE_BYTES if self._level > max(_ISAL_LEVELS) else PIECE_BYTES
 
     def compress(self, data: bytes | bytearray | memoryview) -> bytes:
-        """Compress one piece, at best `piece_bytes` long: small pieces compress badly."""
+        """Compress one piece, ideally of `piece_bytes`: small pieces compress badly."""
         return self._piece(data, isal_zlib.Z_SYNC_FLUSH)
 
     def finish(self, data: bytes | bytearray | memoryview = b"") -> bytes:

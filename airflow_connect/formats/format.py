@@ -17,7 +17,7 @@ class ByteSink(Protocol):
 
 
 class FileEncoder(Protocol):
-    """Encodes the records of one file. Values only: the format was made for the value, the key or the headers."""
+    """Encodes the records of one file, values only: a format is created for the value, the key or the headers."""
 
     @property
     def buffered_bytes(self) -> int:
@@ -31,7 +31,7 @@ class FileEncoder(Protocol):
         """
 
     def spill(self) -> None:
-        """Give memory back: write what can be written to the sink, or to the executor's disk."""
+        """Release memory: write what can be written to the sink, or to the executor's disk."""
 
     def finish(self) -> None:
         """Write what is buffered and the footer; the encoder is then unusable."""
@@ -50,7 +50,7 @@ class Format(Protocol):
 
     @property
     def content_encoding(self) -> str:
-        """`gzip` where the bytes are gzip around the content type, else ""."""
+        """`gzip` if the file is compressed with gzip, else ""."""
 
     def open(self, sink: ByteSink, schema: Schema | None) -> FileEncoder:
         """Start a file whose values have `schema` (None: schemaless).
@@ -61,9 +61,9 @@ class Format(Protocol):
 
 
 def check_value(file_format: Format, schema: Schema | None, value: Any) -> None:
-    """Find out whether a value can be written, by encoding it alone.
+    """Check whether a value can be written, by encoding it alone.
 
-    A format may offer a quicker way as a method `check(schema, value)`, with the same errors.
+    A format may have a faster method `check(schema, value)`, with the same errors.
 
     Raises:
         DataError: it cannot; the message says which part of it.
@@ -78,7 +78,7 @@ def check_value(file_format: Format, schema: Schema | None, value: Any) -> None:
 
 
 class _Nowhere:
-    """A file that forgets."""
+    """A file that discards its bytes."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Forget."""
+        """Discard the bytes."""

@@ -1,10 +1,10 @@
 """JsonFormat: one JSON document per line, each line ended by a line feed.
 
 Records with a schema are written as JsonConverter writes them with schemas disabled, byte for byte. Schemaless
-values are written by orjson: the same JSON as Confluent's sink emits, spelled otherwise in three places. Keys of
-maps keep the order of the message, where Confluent has the order of Java's HashMap. Doubles from 10^7 on or below
-10^-3 read `10000000.0` and `1e-7`, where Java prints `1.0E7` and `1.0E-7`. Characters beyond the BMP are UTF-8,
-where Jackson writes two escapes.
+values are written by orjson: the same JSON as Confluent's sink writes, except for three spellings. Keys of maps keep
+the order of the message; Confluent has the order of Java's HashMap. Doubles from 10^7 on or below 10^-3 are
+`10000000.0` and `1e-7`; Java prints `1.0E7` and `1.0E-7`. Characters beyond the BMP are UTF-8; Jackson writes two
+escapes.
 Source: io.confluent.connect.s3.format.json.JsonRecordWriterProvider.
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.schema import Schema
-from airflow_connect.converters.json_documents import schemaless_lines
-from airflow_connect.converters.json_writer import WriterOptions, value_writer
+from airflow_connect.converters.json.documents import schemaless_lines
+from airflow_connect.converters.json.writer import WriterOptions, value_writer
+from airflow_connect.errors import ConfigError
 from airflow_connect.formats.format import ByteSink
 
 
@@ -26,7 +26,7 @@ class JsonFormat:
     Args:
         decimal_format: how Decimals of records with a schema are written, `BASE64` or `NUMERIC`
             (`json.decimal.format`); a schemaless Decimal is always a number.
-        gzip: whether the file is compressed downstream (`s3.compression.type=gzip`): names extension and
+        gzip: whether the file is compressed downstream (`s3.compression.type=gzip`); determines extension and
             encoding.
     """
 
@@ -56,7 +56,7 @@ class JsonFormat:
 
 
 class JsonLinesEncoder:
-    """One file of JSON lines. It holds nothing back: what is appended is written at once."""
+    """One file of JSON lines. It does not buffer: what is appended is written immediately."""
 
     buffered_bytes = 0
 
@@ -68,13 +68,13 @@ class JsonLinesEncoder:
         """Write one line per value.
 
         Raises:
-            DataError: a value has no JSON form; none of `values` is then written.
+            DataError: a value cannot be written as JSON; none of `values` is then written.
         """
         if values:
             self._sink.write(self._lines(values))
 
     def spill(self) -> None:
-        """Nothing is held."""
+        """There is nothing to spill."""
 
     def finish(self) -> None:
         """JSON lines have no footer."""

@@ -1,8 +1,8 @@
 """Record keys and headers as values that every format can write: `store.kafka.keys`, `store.kafka.headers`.
 
-Parquet files have named columns, so keys and headers are wrapped in structs there; the other formats write
-a key as it is and the headers as an array. A header's value becomes a string, because headers of one file
-may have different types. Source: Confluent's S3 sink (the names `RecordKey` and `RecordHeaders`; header
+Parquet files have named columns, so keys and headers are wrapped in structs there. The other formats write a key
+unchanged and the headers as an array. A header's value becomes a string, because headers of one file may have
+different types. Source: Confluent's S3 sink (the names `RecordKey` and `RecordHeaders`; header
 values as in Connect's `Values.convertToString`).
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _HEADER = struct(("key", STRING), ("value", OPTIONAL_STRING), name="RecordHeader")
 HEADERS_SCHEMA = array(_HEADER)
-"""Headers for all formats but Parquet."""
+"""Headers for all formats except Parquet."""
 WRAPPED_HEADERS_SCHEMA = struct(("headers", HEADERS_SCHEMA), name="RecordHeaders")
 """Headers for Parquet."""
 
@@ -33,9 +33,9 @@ def wants_struct(written_by: Format) -> bool:
 
 
 def wrap_key_for(written_by: Format, key_schema: Schema | None, key: Any) -> tuple[Schema | None, Any]:
-    """Schema and value of a key for one format: in `RecordKey{key}` for Parquet, else as they are.
+    """Schema and value of a key for one format: in `RecordKey{key}` for Parquet, else unchanged.
 
-    A key without schema stays without, so that the format can refuse it with its own error.
+    A key without a schema stays so, and the format refuses it with its own error.
     """
     if key_schema is None or not wants_struct(written_by):
         return key_schema, key
@@ -53,7 +53,7 @@ def _record_key(key_schema: Schema) -> Schema:
 
 
 def headers_value(headers: Sequence[Header]) -> tuple[Schema, list[dict[str, Any]]]:
-    """Schema and value of a record's headers, in order, doubles included."""
+    """Schema and value of a record's headers, in order, including repeated ones."""
     return HEADERS_SCHEMA, [{"key": h.key, "value": header_text(h.value)} for h in headers]
 
 
@@ -66,7 +66,7 @@ def headers_value_for(written_by: Format, headers: Sequence[Header]) -> tuple[Sc
 def header_text(value: Any) -> str | None:
     """A header's value as Connect's `Values.convertToString` writes it.
 
-    Text and numbers as they are, bytes as base64, lists and maps as JSON with strings quoted.
+    Text and numbers are unchanged, bytes become base64, lists and maps become JSON with strings quoted.
     """
     return None if value is None else _text(value, inside=False)
 

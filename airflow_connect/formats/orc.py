@@ -1,8 +1,8 @@
 """ORC files: OrcFormat of Confluent's HDFS sink.
 
-Types are Hive's, which Confluent's sink goes through: INT8 is tinyint, INT16 smallint, a map keeps its keys whatever
-their type. Time and Timestamp are `timestamp`, a wall clock without zone: here it is UTC's, where Confluent's has that
-of its JVM. Files are compressed with zlib, Hive's default, for which there is no configuration key.
+Types are Hive's, through which Confluent's sink converts: INT8 is tinyint, INT16 smallint, and a map may have keys of
+any type. Time and Timestamp are `timestamp`, a wall clock without a time zone: here that of UTC, in Confluent's sink
+that of its JVM. Files are compressed with zlib, Hive's default; there is no configuration key for it.
 Source: io.confluent.connect.hdfs.orc.OrcRecordWriterProvider, OrcUtil; storage-common's HiveSchemaConverter.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.orc as orc
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import TIME, TIMESTAMP, Type
-from airflow_connect.formats.arrow_schema import ArrowMapping
+from airflow_connect.errors import SchemaError
+from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
 from airflow_connect.formats.parquet import ArrowFormat, ParquetEncoder, SinkFile
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow_connect.formats.format import ByteSink
 
 STRIPE_BYTES = 64 * 1024 * 1024
-"""Arrow bytes that are handed over at once, and the size of a stripe; Hive's default."""
+"""Arrow bytes that are written at a time, and the size of a stripe; Hive's default."""
 
 _NAME = "OrcFormat"
 _WALL_CLOCK = pa.timestamp("ms")
@@ -31,7 +31,7 @@ _SMALL = {Type.INT8: pa.int8(), Type.INT16: pa.int16()}
 
 
 class OrcMapping(ArrowMapping):
-    """How Connect schemas become the Arrow types that ORC knows."""
+    """Maps Connect schemas to the Arrow types that ORC supports."""
 
     __slots__ = ()
 
@@ -67,8 +67,8 @@ class OrcFormat(ArrowFormat):
         """Configure.
 
         Args:
-            allow_optional_map_keys: without meaning: ORC keeps every map as a map.
-            stripe_bytes: Arrow bytes after which rows are handed over.
+            allow_optional_map_keys: has no effect: ORC keeps every map as a map.
+            stripe_bytes: Arrow bytes after which rows are written.
         """
         super().__init__(_NAME, OrcMapping(allow_optional_map_keys, _NAME))
         self._stripe_bytes = stripe_bytes
@@ -87,17 +87,17 @@ class OrcWriter:
     """Writes stripes into a sink."""
 
     def __init__(self, sink: ByteSink, columns: pa.Schema, stripe_bytes: int) -> None:
-        """Nothing is written before the first stripe."""
+        """Writes nothing before the first stripe."""
         self._file = SinkFile(sink)
         self._columns = columns
         self._stripe_bytes = stripe_bytes
         self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
-        """Hand rows over; they may be slices of larger batches."""
+        """Write rows, which may be slices of larger batches."""
         self._file.open = True
         try:
-            self._opened().write(_as_the_writer_needs_it(table))
+            self._opened().write(_normalized_for_orc(table))
         finally:
             self._file.open = False
 
@@ -118,18 +118,18 @@ class OrcWriter:
         return self._writer
 
 
-def _as_the_writer_needs_it(table: pa.Table) -> pa.Table:
-    """The same rows in arrays from which pyarrow's ORC writer makes the right file.
+def _normalized_for_orc(table: pa.Table) -> pa.Table:
+    """The same rows in arrays that pyarrow's ORC writer writes correctly.
 
-    It gets the nulls of struct columns wrong in two ways (26.0.1, `NormalizeArray` of Arrow's ORC adapter). It reads
-    their bitmaps from the beginning of the buffer, also where an array is a slice: copies of the arrays begin at 0. And
-    it hands the nulls of a struct down to the fields only where all structs around it hold a null too; values behind
-    such a null then move up by one row. Here all fields of a null struct are null. Columns without structs are passed
-    on as they are.
+    The writer handles nulls of struct columns wrongly in two ways (26.0.1, `NormalizeArray` of Arrow's ORC adapter).
+    It reads their bitmaps from the beginning of the buffer even if an array is a slice, so the arrays are copied to
+    begin at 0. And it passes the nulls of a struct on to the fields only if all structs around it are null too;
+    otherwise the values after such a null move up by one row. So all fields of a null struct are set to null here.
+    Columns without structs are passed on unchanged.
     """
     for index, field in enumerate(table.schema):
         if _has_struct(field.type):
-            chunks = [_nulls_handed_down(pa.concat_arrays([chunk])) for chunk in table.column(index).chunks]
+            chunks = [_with_null_children(pa.concat_arrays([chunk])) for chunk in table.column(index).chunks]
             column: Any = pa.chunked_array(chunks, None if chunks else field.type)
             table = table.set_column(index, pa.field(field.name, column.type), column)
     return table
@@ -141,19 +141,19 @@ def _has_struct(kind: Any) -> bool:
     return pa.types.is_struct(kind) or (pa.types.is_list(kind) and _has_struct(kind.value_type))
 
 
-def _nulls_handed_down(array: Any) -> Any:
-    """An array with the same values in which all fields of null structs are null; ORC knows no required fields."""
+def _with_null_children(array: Any) -> Any:
+    """An array with the same values in which all fields of null structs are null; ORC has no required fields."""
     made: Any
     if not _has_struct(array.type):
         return array
     nulls = array.is_null() if array.null_count else None
     if pa.types.is_struct(array.type):
-        parts = [_nulls_handed_down(part) for part in array.flatten()]
+        parts = [_with_null_children(part) for part in array.flatten()]
         fields = [pa.field(old.name, part.type) for old, part in zip(array.type, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=nulls)
     if pa.types.is_map(array.type):
         made = pa.MapArray
-        keys, items = _nulls_handed_down(array.keys), _nulls_handed_down(array.items)
+        keys, items = _with_null_children(array.keys), _with_null_children(array.items)
         return made.from_arrays(array.offsets, keys, items, mask=nulls)
     made = pa.ListArray
-    return made.from_arrays(array.offsets, _nulls_handed_down(array.values), mask=nulls)
+    return made.from_arrays(array.offsets, _with_null_children(array.values), mask=nulls)

@@ -1,9 +1,8 @@
 """Parquet files: Confluent's ParquetFormat.
 
-Values wait as Arrow batches until they make a row group; waiting batches can be spilled to disk. A file's
-bytes go only into the sink that `open` was given, and only from inside `append`, `append_arrow` and
-`finish`: pyarrow's own writers write a footer when they are dropped, which would complete half a file after
-an error.
+Values are buffered as Arrow batches until they fill a row group; buffered batches can be spilled to disk. Bytes are
+written only to the sink that `open` was given, and only within `append`, `append_arrow` and `finish`: pyarrow's own
+writers write a footer when they are garbage-collected, which would complete a partial file after an error.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_connect.api.errors import ConfigError, DataError, SchemaError
-from airflow_connect.formats.arrow_schema import ArrowMapping
-from airflow_connect.formats.arrow_spill import ArrowSpill
-from airflow_connect.formats.dictionary_choice import DICTIONARY_BYTES, choose_dictionary_columns
+from airflow_connect.errors import ConfigError, DataError, SchemaError
+from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
+from airflow_connect.formats.columnar.arrow_spill import ArrowSpill
+from airflow_connect.formats.columnar.dictionary_choice import DICTIONARY_BYTES, choose_dictionary_columns
 from airflow_connect.formats.value_check import cannot_write, find_mismatch, no_schema
 
 if TYPE_CHECKING:
@@ -52,14 +51,14 @@ _CODECS = {
     "gzip": _Codec("gzip", 4, ".gz"),
     "brotli": _Codec("brotli", 4, ".br"),
     "zstd": _Codec("zstd", 1, ".zstd"),
-    # Both make LZ4_RAW: the older LZ4 of Hadoop is deprecated by the Parquet specification.
+    # Both write LZ4_RAW: Hadoop's older LZ4 is deprecated by the Parquet specification.
     "lz4": _Codec("lz4", None, ".lz4hadoop"),
     "lz4_raw": _Codec("lz4", None, ".lz4raw"),
 }
 
 
 class ArrowFormat:
-    """What files made of Arrow columns have in common: structs with a schema."""
+    """What formats with Arrow columns have in common: they write structs with a schema."""
 
     content_encoding = ""
 
@@ -70,7 +69,7 @@ class ArrowFormat:
         self._values: dict[Schema, ValueColumns] = {}
 
     def arrow_schema(self, schema: Schema) -> pa.Schema:
-        """The columns that the encoder's `append_arrow` takes for values of `schema`.
+        """The columns that the encoder's `append_arrow` accepts for values of `schema`.
 
         Raises:
             SchemaError: not a STRUCT, or one that the format cannot express.
@@ -78,7 +77,7 @@ class ArrowFormat:
         return self._mapping.arrow_schema(schema)
 
     def check(self, schema: Schema | None, value: Any) -> None:
-        """Find out whether a value can be written, without making a file of it.
+        """Check whether a value can be written, without writing a file.
 
         Raises:
             DataError: it cannot.
@@ -121,7 +120,7 @@ class ParquetFormat(ArrowFormat):
                 `.parquet` always (ParquetRecordWriterProvider).
 
         Raises:
-            ConfigError: a codec that does not exist, or that no free library can write (lzo).
+            ConfigError: the codec does not exist, or no free library can write it (lzo).
         """
         if codec not in _CODECS:
             raise ConfigError(
@@ -137,7 +136,7 @@ class ParquetFormat(ArrowFormat):
 
     @property
     def extension(self) -> str:
-        """With the codec before `.parquet`, as Confluent's S3 sink names it, or without."""
+        """`.parquet`, preceded by the codec if it is configured, as in Confluent's S3 sink."""
         return f"{self._codec.extension}.parquet" if self._codec_in_extension else ".parquet"
 
     def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:
@@ -152,10 +151,10 @@ class ParquetFormat(ArrowFormat):
 
 
 class ValueColumns:
-    """Turns values of one schema into Arrow columns; shared by the files of a format, keeps no values."""
+    """Converts values of one schema to Arrow columns; shared by the files of a format, keeps no values."""
 
     def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None, format_name: str) -> None:
-        """`columns`: what `schema` is in Arrow; `format_name`: for messages."""
+        """`columns`: the Arrow form of `schema`; `format_name`: for messages."""
         self._format_name = format_name
         self._schema = schema
         self.columns = columns
@@ -182,7 +181,7 @@ class ValueColumns:
 
 
 def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:
-    """Whether a null may stand in a required column; true also for a required child of a null struct."""
+    """Whether a required column contains a null; true also for a required child of a null struct."""
     if array.null_count and not field.nullable:
         return True
     if pa.types.is_struct(field.type):
@@ -197,7 +196,7 @@ def _has_wrong_null(array: Any, field: pa.Field[Any]) -> bool:
 
 
 class SinkFile:
-    """The file object that pyarrow writes to; deaf while `open` is false."""
+    """The file object that pyarrow writes to; it ignores writes while `open` is false."""
 
     closed = False
 
@@ -221,7 +220,7 @@ class SinkFile:
         """Nothing is held here."""
 
     def close(self) -> None:
-        """The sink belongs to the caller."""
+        """Does nothing: the caller closes the sink."""
 
     def writable(self) -> bool:
         """As pyarrow asks."""
@@ -237,20 +236,20 @@ class SinkFile:
 
 
 class TableWriter(Protocol):
-    """What puts tables into a file."""
+    """Writes tables to a file."""
 
     def write(self, table: pa.Table) -> None:
-        """Write rows, which are at hand as a whole."""
+        """Write rows."""
 
     def finish(self) -> None:
         """Write the footer."""
 
 
 class RowGroupWriter:
-    """Writes row groups into a sink; chooses the columns with a dictionary from the first one."""
+    """Writes row groups to a sink; the first one determines which columns get a dictionary."""
 
     def __init__(self, sink: ByteSink, columns: pa.Schema, codec: _Codec) -> None:
-        """Nothing is written before the first row group."""
+        """Writes nothing before the first row group."""
         self._file = SinkFile(sink)
         self._columns = columns
         self._codec = codec
@@ -288,10 +287,10 @@ class RowGroupWriter:
 
 
 class ParquetEncoder:
-    """One file. Rows wait for a row group: as Python values, then as Arrow batches, then on disk."""
+    """One file. Rows are buffered until they fill a row group: as Python values, as Arrow batches, then on disk."""
 
     def __init__(self, writer: TableWriter, values: ValueColumns, row_group_bytes: int) -> None:
-        """`values`: makes columns; `row_group_bytes`: Arrow bytes after which a row group ends."""
+        """`values`: creates columns; `row_group_bytes`: Arrow bytes after which a row group ends."""
         self._writer = writer
         self._values = values
         self._row_group_bytes = row_group_bytes
@@ -316,18 +315,18 @@ class ParquetEncoder:
             self._end_full_row_group()
 
     def append_arrow(self, batch: pa.RecordBatch) -> None:
-        """Columnar path: columns as `ParquetFormat.arrow_schema` says.
+        """Columnar path: append columns of the schema that `ParquetFormat.arrow_schema` returns.
 
         Raises:
-            SchemaError: other columns.
-            DataError: a null in a required column.
+            SchemaError: the columns are different.
+            DataError: a required column contains a null.
         """
         columns = self._values.columns
         if not batch.schema.equals(columns):
             if batch.schema.names != columns.names or batch.schema.types != columns.types:
                 raise SchemaError(
                     f"The columns {_listed(batch.schema)} do not fit the file's columns {_listed(columns)}.",
-                    suggestion="Make the batch with the schema that ParquetFormat.arrow_schema gives.",
+                    suggestion="Create the batch with the schema that ParquetFormat.arrow_schema returns.",
                 )
             batch = pa.RecordBatch.from_arrays(batch.columns, schema=columns)
         for column, field in zip(batch.columns, columns, strict=True):
@@ -342,7 +341,7 @@ class ParquetEncoder:
         self._end_full_row_group()
 
     def spill(self) -> None:
-        """Move what waits to the executor's disk as Arrow IPC.
+        """Move buffered batches to the executor's disk as Arrow IPC.
 
         Raises:
             UnavailableError: the disk is full.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Type
+from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -20,7 +20,7 @@ _USE_BYTES = (
 
 
 class ByteArrayFormat:
-    """Every value as it is, each followed by the separator.
+    """Every value unchanged, each followed by the separator.
 
     Source: io.confluent.connect.s3.format.bytearray.ByteArrayFormat; the separator is written after the last
     record too and is never escaped inside values.
@@ -41,22 +41,22 @@ class ByteArrayFormat:
 
     @property
     def separator(self) -> bytes:
-        """What follows every value."""
+        """The separator after every value."""
         return self._separator
 
     @property
     def extension(self) -> str:
-        """With `.gz` when compressed."""
+        """The extension, with `.gz` if compressed."""
         return self._extension + (".gz" if self._gzip else "")
 
     @property
     def content_type(self) -> str:
-        """Nothing is known about the bytes."""
+        """The type of unknown bytes."""
         return "application/octet-stream"
 
     @property
     def content_encoding(self) -> str:
-        """`gzip` when compressed."""
+        """`gzip` if compressed."""
         return "gzip" if self._gzip else ""
 
     def open(self, sink: ByteSink, schema: Schema | None) -> ByteArrayEncoder:
@@ -75,7 +75,7 @@ class ByteArrayFormat:
 
 
 class ByteArrayEncoder:
-    """Writes through at once and holds nothing."""
+    """Writes immediately, without a buffer."""
 
     buffered_bytes = 0
 
@@ -103,7 +103,7 @@ class ByteArrayEncoder:
             ) from error
 
     def spill(self) -> None:
-        """Nothing is held here."""
+        """There is nothing to spill."""
 
     def finish(self) -> None:
         """There is no footer."""

@@ -1,8 +1,8 @@
 """Byte buffers that can move to the executor's disk, so that thousands of open files fit into bounded memory.
 
-All buffers of a process share one temporary file that has no name (it is unlinked as soon as it is made):
-5,000 spilled buffers cost one file descriptor, and a killed process leaves nothing behind. The file is cut
-into blocks that are used again once their buffer is gone; the unused rest of a block is a hole on disk.
+All buffers of a process share one temporary file without a name (it is unlinked right after its creation): 5,000
+spilled buffers need one file descriptor, and a killed process leaves no files. The file is divided into blocks, which
+are reused after their buffer is gone. The unused part of a block is a hole on disk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 
-from airflow_connect.api.errors import UnavailableError
+from airflow_connect.errors import UnavailableError
 
 BLOCK_BYTES = 128 * 1024
 
@@ -26,10 +26,10 @@ def local_directory() -> str:
 
 
 class SpillArea:
-    """The nameless temporary file and the map of its blocks. Safe to use from several threads."""
+    """The unlinked temporary file and the map of its blocks. Thread-safe."""
 
     def __init__(self, directory: str = "") -> None:
-        """Nothing is created before the first spill. `directory`: default is `local_directory()`."""
+        """Creates nothing before the first spill. `directory`: default is `local_directory()`."""
         self._directory = directory
         self._fd = -1
         self._close_file: weakref.finalize[..., SpillArea] | None = None
@@ -39,7 +39,7 @@ class SpillArea:
         self._lock = threading.Lock()
 
     def allocate(self) -> int:
-        """Number of a block that nobody uses."""
+        """Number of an unused block."""
         with self._lock:
             while self._dropped:
                 self._free.extend(self._dropped.popleft())
@@ -49,7 +49,7 @@ class SpillArea:
             return self._blocks - 1
 
     def release(self, blocks: list[int]) -> None:
-        """Give blocks back; when the last one comes back the file's disk space is returned too."""
+        """Free blocks; when the last block is free, the file's disk space is released too."""
         with self._lock:
             self._free.extend(blocks)
             if self._fd >= 0 and len(self._free) == self._blocks:
@@ -58,7 +58,7 @@ class SpillArea:
                 os.ftruncate(self._fd, 0)
 
     def drop(self, blocks: list[int]) -> None:
-        """Give blocks back without taking the lock, because the garbage collector may call this anywhere."""
+        """Free blocks without taking the lock, because the garbage collector may call this at any point."""
         self._dropped.append(blocks)
 
     def write(self, block: int, start: int, data: memoryview) -> None:
@@ -117,7 +117,7 @@ _shared: dict[int, SpillArea] = {}
 
 
 def shared_area() -> SpillArea:
-    """This process's area, found by process id: Spark forks its workers, and they must not share one."""
+    """This process's area, by process id: Spark forks its workers, and they must not share an area."""
     area = _shared.get(os.getpid())
     if area is None:
         area = _shared.setdefault(os.getpid(), SpillArea())
@@ -125,10 +125,10 @@ def shared_area() -> SpillArea:
 
 
 class SpillBuffer:
-    """Bytes in the order of appending: the older ones on disk, the rest in memory. One thread at a time."""
+    """Appended bytes, in order: the older ones on disk, the rest in memory. Not thread-safe."""
 
     def __init__(self, area: SpillArea | None = None) -> None:
-        """`area`: default is the process's own."""
+        """`area`: default is that of the process."""
         self._area = area
         self._memory = bytearray()
         self._blocks: list[int] = []
@@ -144,7 +144,7 @@ class SpillBuffer:
         return len(self._memory)
 
     def append(self, data: bytes | bytearray | memoryview) -> None:
-        """Copy `data` behind what is there."""
+        """Append a copy of `data`."""
         self._memory += data
 
     def spill(self) -> None:
@@ -179,7 +179,7 @@ class SpillBuffer:
             yield self._read(start, min(start + size, len(self)))
 
     def read_all(self) -> bytes | bytearray:
-        """All bytes; where none were spilled the buffer's own memory, so nothing may be appended while it is used.
+        """All bytes; if none were spilled, in the buffer's own memory, so do not append while it is used.
 
         Raises:
             UnavailableError: the disk is broken.
@@ -201,7 +201,7 @@ class SpillBuffer:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def clear(self) -> None:
-        """Forget all bytes and give the disk space back; the buffer can be filled again."""
+        """Discard all bytes and free the disk space; the buffer can be filled again."""
         self._memory = bytearray()
         self._spilled = 0
         if self._blocks and self._area is not None:
@@ -209,10 +209,10 @@ class SpillBuffer:
         self._blocks = []
 
     def close(self) -> None:
-        """Forget all bytes and give the disk space back; idempotent."""
+        """Discard all bytes and free the disk space; idempotent."""
         self.clear()
 
     def __del__(self) -> None:
-        """The buffer of an aborted file is just dropped; its disk space is then free for others."""
+        """The buffer of an aborted file is simply dropped; this frees its disk space."""
         if self._blocks and self._area is not None:
             self._area.drop(self._blocks)

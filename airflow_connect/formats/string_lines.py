@@ -1,7 +1,7 @@
 """StringFormat of Confluent's HDFS sink: one value per line, each line ended by a line feed.
 
-Confluent's takes strings and fails with anything else. Here other values are written as Java's `toString` prints them
-(converters/java_text.py), as its FileStreamSink does. Line feeds inside a value stay as they are.
+Confluent's format accepts strings only and fails for anything else. Here other values are written as Java's `toString`
+prints them (converters/java_text.py), as in Kafka's FileStreamSink. Line feeds inside a value are unchanged.
 Source: io.confluent.connect.hdfs.string.StringRecordWriter.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.converters.java_text import java_string
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -31,12 +31,12 @@ class StringFormat:
 
 
 class StringEncoder:
-    """Writes through at once and holds nothing."""
+    """Writes immediately, without a buffer."""
 
     buffered_bytes = 0
 
     def __init__(self, sink: ByteSink, schema: Schema | None) -> None:
-        """`schema`: says what numbers and dicts stand for."""
+        """`schema`: determines the meaning of numbers and dicts."""
         self._sink = sink
         self._schema = schema
 
@@ -44,7 +44,7 @@ class StringEncoder:
         """Write one line per value.
 
         Raises:
-            DataError: a text that has no UTF-8 form; none of `values` is then written.
+            DataError: a text is not valid Unicode; none of `values` is then written.
         """
         if not values:
             return
@@ -53,15 +53,15 @@ class StringEncoder:
             data = "".join([java_string(schema, value) + "\n" for value in values]).encode()
         except UnicodeEncodeError as error:
             raise DataError(
-                "StringFormat cannot write a value: it holds half of a character (a lone surrogate), which has no form"
-                " in UTF-8.",
+                "StringFormat cannot write a value: it contains half of a character (a lone surrogate), which cannot be"
+                " encoded in UTF-8.",
                 code="data.not_utf8",
-                suggestion="Mend the value where it is produced, or leave such records out with errors.tolerance=all.",
+                suggestion="Fix the producer, or skip such records with errors.tolerance=all.",
             ) from error
         self._sink.write(data)
 
     def spill(self) -> None:
-        """Nothing is held here."""
+        """There is nothing to spill."""
 
     def finish(self) -> None:
         """There is no footer."""

@@ -1,12 +1,12 @@
-"""Errors of formats that need a schema: which part of a value does not fit, said without showing data."""
+"""Errors of formats that need a schema: they name the part of a value that does not fit, without showing data."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import DECIMAL, Type
+from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -34,7 +34,7 @@ def no_schema(format_name: str) -> SchemaError:
         f"{format_name} needs values with a schema, but these have none.",
         code="data.schemaless",
         suggestion=(
-            "Give one: value.converter=org.apache.kafka.connect.json.JsonConverter with "
+            "Provide one: value.converter=org.apache.kafka.connect.json.JsonConverter with "
             "value.converter.schemas.enable=true and messages of the form {schema, payload}, or with "
             "value.converter.schema.content (KIP-1054) for plain JSON messages. "
             "JsonFormat writes values without a schema."
@@ -48,12 +48,12 @@ def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseExcept
     return DataError(
         f"{format_name} cannot write a value: {found}.",
         code="data.mismatch",
-        suggestion="The converter or a transformation made a value that does not fit its own schema.",
+        suggestion="The converter or a transformation created a value that does not fit its own schema.",
     )
 
 
 def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
-    """A clause like `field a.b should be INT32, but is null`, or "" when the value fits."""
+    """A clause like `field a.b should be INT32, but is null`, or "" if the value fits."""
     if value is None:
         fits = schema.optional or schema.default is not None
         return "" if fits else f"{path} should be {_named(schema)}, but is null"
@@ -63,8 +63,8 @@ def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
     bits = _BITS.get(schema.type, 0)
     if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
-    if isinstance(value, str) and _has_half_pair(value):
-        return f"{path} holds half of a surrogate pair, which no UTF-8 text can hold"
+    if isinstance(value, str) and _has_unpaired_surrogate(value):
+        return f"{path} contains half of a surrogate pair, which UTF-8 cannot represent"
     return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "))
 
 
@@ -81,7 +81,7 @@ def _find_inside(schema: Schema, value: Any, path: str) -> str:
     return next((found for s, v, p in parts if (found := find_mismatch(s, v, f"field {p}"))), "")
 
 
-def _has_half_pair(text: str) -> bool:
+def _has_unpaired_surrogate(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,16 +1,15 @@
-"""Hive-style tables over the files of a sink: what a run has published becomes rows of an external table.
+"""Hive-style tables over the files of a sink: the records that a run publishes become rows of an external table.
 
-One table per topic, over the topic's directory; one partition per directory below it. Everything here may be repeated
-and changes nothing the second time, because a crash between publishing and committing repeats it:
+There is one table per topic, over the topic's directory, and one partition per directory below it. Every operation is
+idempotent, because a crash between publish and commit repeats it:
 
-1. A table is made once and never replaced; one with another location, format or partitions is left alone, with a
-   sentence.
-2. Columns are only added, at the end, or made wider. What a table has, it keeps: a run with an older schema changes
-   nothing. A change goes to the partitions that exist as well (CASCADE), so that old directories have the new columns,
-   as nulls.
+1. A table is created once and never replaced. A table with another location, format or partitions is not changed; the
+   run reports it.
+2. Columns are only added at the end, or widened. A table never loses a column: a run with an older schema changes
+   nothing. Changes also apply to existing partitions (CASCADE), so old directories have the new columns, as nulls.
 3. Partitions are added with "if not exists", in batches.
 
-`types.py` and `columns.py` say what a Connect schema is in Hive, `evolution.py` how a table follows it, `tables.py`
-what a table looks like, `catalog.py` brings a metastore up to date through `client.py`, `settings.py` says where it is.
-It knows nothing of stores, sinks or runs.
+`types.py` and `columns.py` map a Connect schema to Hive, `evolution.py` evolves a table with it, `tables.py` describes
+a table, `catalog.py` updates a metastore through `client.py`, and `settings.py` has its addresses. This package does
+not depend on stores, sinks or runs.
 """

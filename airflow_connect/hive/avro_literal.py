@@ -1,6 +1,6 @@
-"""`avro.schema.literal` of a table: the schema by which Hive's AvroSerDe reads files of every age.
+"""`avro.schema.literal` of a table: the schema with which Hive's AvroSerDe reads both old and new files.
 
-AvroSerDe takes its columns from here and not from the metastore. A file that lacks a field must find a default in this
+AvroSerDe takes the columns from this schema, not from the metastore. A field that a file lacks needs a default in this
 schema, so every field has one: its own, or null. Source: Apache Hive, "AvroSerDe"; Avro specification 1.12, "Schema
 Resolution".
 """
@@ -11,11 +11,11 @@ import json
 from collections.abc import Collection
 from dataclasses import replace
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DECIMAL, Field, Schema, Type
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.reading import read_schema
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.columns import MAX_PRECISION, PRECISION_PARAMETER
 
 AVRO_LITERAL = "avro.schema.literal"
@@ -25,16 +25,16 @@ _WIDER = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOA
 def avro_literal(
     schema: Schema, known: str, *, without: Collection[str] = (), allow_optional_map_keys: bool = False
 ) -> str:
-    """The literal of a table for values of `schema`, and for all that its literal so far could read.
+    """The literal of a table that reads values of `schema` and everything that its previous literal could read.
 
     Args:
         schema: a STRUCT.
-        known: the literal so far, or "".
-        without: names of partition columns, which the literal must not hold.
+        known: the previous literal, or "".
+        without: names of partition columns, which the literal must not contain.
         allow_optional_map_keys: `allow.optional.map.keys`.
 
     Raises:
-        SchemaError: `known` cannot be read, or Avro cannot express what both are together.
+        SchemaError: `known` cannot be read, or Avro cannot express both schemas as one.
     """
     settings = AvroSettings(allow_optional_map_keys=allow_optional_map_keys)
     left_out = {name.lower() for name in without}
@@ -51,7 +51,7 @@ def _read(literal: str, settings: AvroSettings) -> Schema:
     except (ValueError, KeyError, TypeError, AttributeError, SchemaError) as error:
         raise _unreadable(f"{type(error).__name__}: {error}.") from error
     if found is None or found.type is not Type.STRUCT:
-        raise _unreadable("It is no record.")
+        raise _unreadable("It is not a record.")
     return found
 
 
@@ -59,12 +59,12 @@ def _unreadable(reason: str) -> SchemaError:
     return SchemaError(
         f"The table property {AVRO_LITERAL} cannot be read: {reason}",
         code="hive.avro_literal",
-        suggestion="Correct it, or remove it with ALTER TABLE ... UNSET TBLPROPERTIES; the next run writes it anew.",
+        suggestion="Correct it, or remove it with ALTER TABLE ... UNSET TBLPROPERTIES; the next run writes it again.",
     )
 
 
 def _together(old: Schema, new: Schema) -> Schema:
-    """What reads values of both. Types that exclude each other are left as the newer: `evolution` refuses them."""
+    """A schema that reads values of both. For incompatible types it has the newer one; `evolution` refuses them."""
     if old.type is not new.type:
         if old.type in _WIDER and new.type in _WIDER:
             wider = max(old, new, key=lambda schema: _WIDER.index(schema.type))
@@ -86,7 +86,7 @@ def _together(old: Schema, new: Schema) -> Schema:
 
 
 def _lenient(schema: Schema) -> Schema:
-    """The same with a default for every field, and no more digits than Hive has."""
+    """The same schema with a default for every field, and no more digits than Hive supports."""
     if schema.name == DECIMAL:
         given = schema.parameters.get(PRECISION_PARAMETER)
         precision = min(int(given), MAX_PRECISION) if given else MAX_PRECISION

@@ -1,4 +1,4 @@
-"""Bring a metastore up to date: the table, its columns, its partitions. The second time nothing changes."""
+"""Brings a metastore up to date: the table, its columns, its partitions. Idempotent."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_connect.api.errors import AccessError, PublishConflictError
+from airflow_connect.errors import AccessError, PublishConflictError
 from airflow_connect.hive.client import MetastoreClient, user_name
 from airflow_connect.hive.columns import Column
 from airflow_connect.hive.evolution import evolved
-from airflow_connect.hive.tables import FILE_CLASSES, Partition, Table, is_same_place
+from airflow_connect.hive.tables import FILE_CLASSES, Partition, Table, is_same_location
 from airflow_connect.hive.types import parse_type
 
 PARTITIONS_AT_ONCE = 200
-"""Partitions of one request: the metastore makes and checks a directory for each while the client waits."""
+"""Partitions per request: the metastore creates and checks a directory for each while the client waits."""
 
 _EXTERNAL = {"EXTERNAL": "TRUE"}
 _CUT_OFF = "airflow_connect.columns"
-_LEAVE = "It is left as it is. "
+_LEAVE = "It was not changed. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Catalog:
     """Tables of one database."""
 
     def __init__(self, client: MetastoreClient) -> None:
-        """`client` stays the caller's."""
+        """`client` belongs to the caller, who closes it."""
         self._client = client
 
     def ensure_database(self, name: str) -> None:
-        """Make the database, if there is none.
+        """Create the database if it does not exist.
 
         Raises:
             UnavailableError, AccessError: as `MetastoreClient`.
@@ -55,7 +55,7 @@ class Catalog:
             self._client.create_database(name)
 
     def properties(self, table: Table) -> dict[str, str]:
-        """Properties of the table in the metastore; {} when there is none.
+        """Properties of the table in the metastore; {} if there is no such table.
 
         Raises:
             UnavailableError, AccessError: as `MetastoreClient`.
@@ -64,7 +64,7 @@ class Catalog:
         return dict(existing.parameters or {}) if existing is not None else {}
 
     def sync(self, table: Table, partitions: Sequence[Partition]) -> Change:
-        """Make the table or add its new columns, then add what is missing of the partitions.
+        """Create the table or add its new columns, then add missing partitions.
 
         Raises:
             PublishConflictError: another table, or a partition at another place, has the name.
@@ -78,7 +78,7 @@ class Catalog:
             existing = self._client.table(table.database, table.name)
             if existing is None:
                 raise AccessError(
-                    f"The Hive table {table.full_name} was dropped in the moment in which it was made.",
+                    f"The Hive table {table.full_name} was dropped while it was being created.",
                     code="hive.refused",
                     suggestion="Run again.",
                 )
@@ -87,7 +87,7 @@ class Catalog:
         return Change(created, changed, self._add(existing, table, partitions))
 
     def _grow(self, existing: Any, table: Table) -> tuple[str, ...]:
-        """Change columns and properties of `existing` where they have to; in the metastore, and in the object.
+        """Change columns and properties of `existing` where necessary, in the metastore and in the object.
 
         A metastore compares the types of a column as texts and refuses a struct with one more field as "incompatible"
         (hive.metastore.disallow.incompatible.col.type.changes, Hive's MetaStoreUtils), but only where a column was
@@ -124,7 +124,7 @@ class Catalog:
                 location = there.get(partition.values)
                 if location is None:
                     missing.append(_new_partition(existing, table, partition))
-                elif not is_same_place(location, partition.location):
+                elif not is_same_location(location, partition.location):
                     raise PublishConflictError(
                         f"The partition {partition.name(table.partition_columns)} of the Hive table {table.full_name}"
                         f" is at {location}, but the files are in {partition.location}.",
@@ -139,18 +139,18 @@ class Catalog:
 
 
 def _refuse_other(existing: Any, table: Table) -> None:
-    """Refuse a table that is not over these files.
+    """Refuse a table that does not belong to these files.
 
     Raises:
         PublishConflictError: says what is different.
     """
     where = f"The Hive table {table.full_name} exists"
-    if not is_same_place(existing.sd.location or "", table.location):
+    if not is_same_location(existing.sd.location or "", table.location):
         raise PublishConflictError(
             f"{where} over {existing.sd.location or 'no directory'}, but the files are in {table.location}.",
             code="hive.table_conflict",
-            suggestion=f"{_LEAVE}Choose another hive.table.name or hive.database (dots and dashes in names of topics"
-            " become _), or correct the table with ALTER TABLE ... SET LOCATION.",
+            suggestion=f"{_LEAVE}Choose another hive.table.name or hive.database (dots and dashes in topic names become"
+            " _), or correct the table with ALTER TABLE ... SET LOCATION.",
             config_path="hive.table.name",
         )
     serde = existing.sd.serdeInfo.serializationLib if existing.sd.serdeInfo else None
@@ -158,17 +158,18 @@ def _refuse_other(existing: Any, table: Table) -> None:
         raise PublishConflictError(
             f"{where} for files read by {serde}, but format.class writes {table.kind.name} files.",
             code="hive.table_conflict",
-            suggestion=f"{_LEAVE}Write into another topics.dir with another hive.table.name, or go back to the format.",
+            suggestion=f"{_LEAVE}Write into another topics.dir with another hive.table.name, or use the"
+            " previous format.",
             config_path="hive.table.name",
         )
     keys = tuple(key.name for key in existing.partitionKeys or ())
     if keys != table.partition_columns:
         raise PublishConflictError(
-            f"{where} with the partition columns {', '.join(keys) or '(none)'}, but the partitioner makes"
+            f"{where} with the partition columns {', '.join(keys) or '(none)'}, but the partitioner creates"
             f" {', '.join(table.partition_columns)}.",
             code="hive.table_conflict",
-            suggestion=f"{_LEAVE}Write into another topics.dir with another hive.table.name, or go back to the"
-            " partitioner.",
+            suggestion=f"{_LEAVE}Write into another topics.dir with another hive.table.name, or use the"
+            " previous partitioner.",
             config_path="hive.table.name",
         )
 

@@ -1,23 +1,23 @@
-"""The thrift calls that tables need, with failover over several metastores and errors as sentences.
+"""The thrift calls that tables need, with failover across several metastores and readable errors.
 
-Every call here may be repeated: what it asks for is a state, or is refused the second time with "already exists".
+Every call may be repeated: it requests a state, or is refused the second time with "already exists".
 """
 
 from __future__ import annotations
 
 import getpass
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from airflow_connect.api.errors import AccessError, ConnectError, UnavailableError, missing_package
+from airflow_connect.errors import AccessError, ConnectError, UnavailableError, missing_package
 from airflow_connect.hive.settings import Address, MetastoreSettings
+from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 
 _CASCADE = {"CASCADE": "true"}
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
-"""Keys of Hive's StatsSetupConst. Without statistics no file of the table is looked at."""
+"""Keys of Hive's StatsSetupConst. Without statistics, Hive does not inspect the files of the table."""
 
 _PERMISSION_SIGNS = ("permission denied", "accesscontrolexception", "not authorized", "no privilege")
 
@@ -25,22 +25,22 @@ _Result = TypeVar("_Result")
 
 
 def user_name() -> str:
-    """Who this process is to a metastore without Kerberos, by Hadoop's rule."""
+    """The user name for a metastore without Kerberos, by Hadoop's rule."""
     return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
 class MetastoreClient:
-    """One connection at a time, made when it is needed; not for several threads."""
+    """One connection at a time, opened when needed; not thread-safe."""
 
-    def __init__(self, settings: MetastoreSettings, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Connects to nothing yet.
+    def __init__(self, settings: MetastoreSettings, timing: Timing = REAL_TIME) -> None:
+        """Does not connect yet.
 
         Raises:
             MissingPackageError: the package `pymetastore` is not installed.
         """
         _load_thrift()
         self._settings = settings
-        self._sleep = sleep
+        self._timing = timing
         self._client: Any = None
         self._transport: Any = None
         self._address: Address | None = None
@@ -66,21 +66,21 @@ class MetastoreClient:
         return self._found(f"look for the database {name}", lambda c: c.get_database(name)) is not None
 
     def create_database(self, name: str) -> None:
-        """Make a database in the metastore's own place, unless there is one of that name."""
+        """Create a database in the metastore's default location, unless it exists."""
         _, types = _load_thrift()
-        wanted = types.Database(name=name, description="Made by airflow-connect", parameters={})
-        self._made(f"make the database {name}", lambda c: c.create_database(wanted))
+        wanted = types.Database(name=name, description="Created by airflow-connect", parameters={})
+        self._made(f"create the database {name}", lambda c: c.create_database(wanted))
 
     def table(self, database: str, name: str) -> Any | None:
         """The metastore's Table, or None."""
         return self._found(f"read the table {database}.{name}", lambda c: c.get_table(database, name))
 
     def create_table(self, table: Any) -> None:
-        """Make a table, unless there is one of that name."""
-        self._made(f"make the table {table.dbName}.{table.tableName}", lambda c: c.create_table(table))
+        """Create a table, unless it exists."""
+        self._made(f"create the table {table.dbName}.{table.tableName}", lambda c: c.create_table(table))
 
     def alter_table(self, table: Any, *, cascade: bool) -> None:
-        """Give a table other columns and properties; with `cascade` its partitions get the columns too."""
+        """Change columns and properties of a table; with `cascade` its partitions get the columns too."""
         _, types = _load_thrift()
         properties = {**_NO_STATISTICS, **(_CASCADE if cascade else {})}
         context = types.EnvironmentContext(properties=properties)
@@ -90,7 +90,7 @@ class MetastoreClient:
         )
 
     def partition_locations(self, database: str, table: str, names: Sequence[str]) -> Mapping[tuple[str, ...], str]:
-        """Those of the named partitions that exist: values -> location."""
+        """The named partitions that exist: values -> location."""
         found = self._call(
             f"read partitions of the table {database}.{table}",
             lambda c: c.get_partitions_by_names(database, table, list(names)),
@@ -98,7 +98,7 @@ class MetastoreClient:
         return {tuple(p.values): p.sd.location for p in found}
 
     def add_partitions(self, database: str, table: str, partitions: Sequence[Any]) -> None:
-        """Add partitions; those that exist stay as they are."""
+        """Add partitions; existing ones are not changed."""
         _, types = _load_thrift()
         request = types.AddPartitionsRequest(
             dbName=database, tblName=table, parts=list(partitions), ifNotExists=True, needResult=False
@@ -123,14 +123,15 @@ class MetastoreClient:
         """Ask one metastore after the other until one answers.
 
         Raises:
-            UnavailableError: none answered, after all tries, or one could not do it now.
-            AccessError: one answered and refused.
+            UnavailableError: none answered after all attempts, or one could not do it now.
+            AccessError: a metastore refused it.
         """
         from thrift.Thrift import TApplicationException, TException
         from thrift.transport.TTransport import TTransportException
 
         reasons: dict[str, str] = {}
-        for turn in range(self._settings.tries):
+        tries = Retry(Backoff(self._settings.pause_s), retries=self._settings.tries - 1, timing=self._timing)
+        while True:
             for address in self._in_turn():
                 try:
                     return ask(self._connected(address))
@@ -141,19 +142,19 @@ class MetastoreClient:
                     raise
                 except (TApplicationException, TException) as error:
                     raise _refusal(error, what, address) from error
-            if turn + 1 < self._settings.tries:
-                self._sleep(self._settings.pause_s * 2**turn)
+            if not tries.pause():
+                break
         told = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
         raise UnavailableError(
             f"No Hive metastore answered to {what} ({told}).",
             code="hive.unavailable",
-            suggestion="What this run has published stays; the next run goes on with its tables as soon as the"
+            suggestion="The files that this run has published stay. The next run continues with the tables once the"
             " metastore answers.",
             config_path="hive.metastore.uris",
         )
 
     def _in_turn(self) -> Sequence[Address]:
-        """All addresses, beginning with the one that answered last."""
+        """All addresses, starting with the one that answered last."""
         known = [self._address] if self._address else []
         return [*known, *(a for a in self._settings.addresses if a not in known)]
 
@@ -187,21 +188,21 @@ def _refusal(error: Exception, what: str, address: Address) -> ConnectError:
             message,
             code="hive.forbidden",
             suggestion=f"Grant it to the user {user_name()}, or give the metastore's own user access to the directory."
-            " What this run has published stays; the next run goes on with its tables.",
+            " The files that this run has published stay. The next run continues with the tables.",
             config_path="hive.metastore.uris",
         )
     if isinstance(error, types.MetaException):
         return UnavailableError(
             message,
             code="hive.failed",
-            suggestion="What this run has published stays; the next run goes on with its tables. The metastore's own"
-            " log says more.",
+            suggestion="The files that this run has published stay. The next run continues with the tables. See the"
+            " metastore's own log for details.",
             config_path="hive.metastore.uris",
         )
     return AccessError(
         message,
         code="hive.refused",
-        suggestion="What this run has published stays; correct the table, and the next run goes on with it.",
+        suggestion="The files that this run has published stay. Correct the table; the next run continues with it.",
         config_path="hive.metastore.uris",
     )
 

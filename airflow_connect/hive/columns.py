@@ -24,9 +24,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.value_transform import has_string_keys
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.types import HiveType, array_of, decimal_of, map_of, struct_of
 
 PRECISION_PARAMETER = "connect.decimal.precision"
@@ -36,7 +36,7 @@ TEXT_COLUMN = "value"
 
 
 class FileKind(Enum):
-    """What a table's files are; the value is how Hive's `STORED AS` calls it."""
+    """The format of a table's files; the value is its name in Hive's `STORED AS`."""
 
     AVRO = "AVRO"
     JSON = "JSONFILE"
@@ -88,11 +88,11 @@ def columns_of(schema: Schema | None, rules: ColumnRules, without: Collection[st
 
     Args:
         schema: of the values; None for values without one.
-        rules: how the files hold them.
-        without: names of partition columns: Hive allows no column twice, so the directory's value counts.
+        rules: how the files represent them.
+        without: names of partition columns. Hive does not allow a column twice, so the directory's value counts.
 
     Raises:
-        SchemaError: the schema is no STRUCT, two fields differ in case alone, or Hive has no such type.
+        SchemaError: the schema is not a STRUCT, two fields differ only in case, or Hive has no such type.
     """
     if rules.kind is FileKind.TEXT or schema is None:
         return (Column(TEXT_COLUMN, _STRING),)
@@ -114,7 +114,7 @@ def columns_of(schema: Schema | None, rules: ColumnRules, without: Collection[st
         other = spelled.setdefault(column.name.lower(), column.name)
         if other != column.name:
             raise SchemaError(
-                f"The fields {other} and {column.name} differ in case alone, which Hive cannot tell apart.",
+                f"The fields {other} and {column.name} differ only in case, which Hive cannot distinguish.",
                 code="hive.schema",
                 suggestion="Rename or drop one of them with a transformation (ReplaceField).",
             )
@@ -171,7 +171,7 @@ def _decimal(schema: Schema, path: str) -> HiveType:
     scale = max(0, int(schema.parameters.get(DECIMAL_SCALE, "0")))
     if scale > MAX_PRECISION:
         raise SchemaError(
-            f"The field {path} is a Decimal with {scale} digits behind the point; Hive has {MAX_PRECISION} in all.",
+            f"The field {path} is a Decimal with {scale} decimal places; Hive supports {MAX_PRECISION} digits in all.",
             code="hive.schema",
             suggestion="Convert it to text with a transformation (Cast), or set hive.integration=false.",
         )

@@ -1,8 +1,8 @@
-"""How a table follows the schemas of its topic: columns are added at the end or made wider, and nothing goes away.
+"""How a table follows the schemas of its topic: columns are added at the end or widened, and none is removed.
 
-Confluent's sink puts the newest schema in the place of the columns: a field that is gone takes its column away, the
-order is that of the newest schema, and partitions keep the columns that they were made with, so that new columns are
-null in old directories for ever. Here a table keeps what it has, in its order, and partitions follow (CASCADE).
+Confluent's sink replaces the columns by those of the newest schema: a removed field removes its column, and the order
+is that of the newest schema. Its partitions keep the columns with which they were created, so new columns are null in
+old directories forever. Here a table keeps its columns in their order, and partitions follow (CASCADE).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.columns import Column
 from airflow_connect.hive.types import widened
 
@@ -24,7 +24,7 @@ def evolved(existing: Sequence[Column], wanted: Sequence[Column], table: str) ->
         table: `database.name`, for messages.
 
     Raises:
-        SchemaError: a column has a type that no type holds together with the new one.
+        SchemaError: no type can hold the values of both the old and the new type of a column.
     """
     columns = {column.name.lower(): column for column in existing}
     for column in wanted:

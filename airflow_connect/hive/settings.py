@@ -1,4 +1,4 @@
-"""Where the Hive metastore is: addresses and timeouts, from the connector's keys and from hive-site.xml."""
+"""Addresses and timeouts of the Hive metastore, from the connector's keys and from hive-site.xml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 
 URIS, CONF_DIR = "hive.metastore.uris", "hive.conf.dir"
 SITE = "hive-site.xml"
@@ -48,10 +48,10 @@ class MetastoreSettings:
     """How to reach the metastore.
 
     Attributes:
-        addresses: of one metastore service; a later one is asked when those before do not answer.
-        timeout_s: seconds that one request may take.
-        connect_timeout_s: seconds for a connection.
-        tries: rounds over all addresses, with a pause between them that doubles.
+        addresses: of one metastore service; the next one is tried if those before it do not answer.
+        timeout_s: maximum seconds per request.
+        connect_timeout_s: maximum seconds to connect.
+        tries: rounds over all addresses; the pause between them doubles.
         pause_s: the first pause.
     """
 
@@ -63,10 +63,10 @@ class MetastoreSettings:
 
     @classmethod
     def from_keys(cls, uris: str, conf_dir: str) -> MetastoreSettings:
-        """From `hive.metastore.uris` and `hive.conf.dir`; the first wins over what is in hive-site.xml.
+        """From `hive.metastore.uris`, which takes precedence, and hive-site.xml in `hive.conf.dir`.
 
         Raises:
-            ConfigError: no address, a wrong one, or a metastore whose security is not supported here.
+            ConfigError: there is no address or an invalid one, or the metastore's security is not supported.
         """
         site = read_site(Path(conf_dir) / SITE) if conf_dir else {}
         for key, (value, what) in _UNSUPPORTED.items():
@@ -74,7 +74,8 @@ class MetastoreSettings:
                 raise ConfigError(
                     f"{SITE} sets {key}={value}: {what} is not supported for the Hive metastore.",
                     code="hive.security",
-                    suggestion="Offer a plain thrift port to this host, or add tables by DDL and MSCK REPAIR TABLE.",
+                    suggestion="Open an unsecured thrift port for this host, or add tables with DDL and MSCK REPAIR "
+                    "TABLE.",
                     config_path=CONF_DIR,
                 )
         found = uris or next((site[key] for key in _URI_KEYS if site.get(key)), "")
@@ -84,7 +85,7 @@ class MetastoreSettings:
                 f"hive.integration=true needs the address of a Hive metastore, and neither {URIS} nor {SITE} in"
                 f" {CONF_DIR} names one.",
                 code="hive.no_address",
-                suggestion=f"Set {URIS}=thrift://HOST:{DEFAULT_PORT}. An embedded metastore is not made here.",
+                suggestion=f"Set {URIS}=thrift://HOST:{DEFAULT_PORT}. An embedded metastore is not supported.",
                 config_path=URIS,
             )
         timeout = next((site[key] for key in _TIMEOUT_KEYS if site.get(key)), "")
@@ -95,7 +96,7 @@ def read_site(path: Path) -> Mapping[str, str]:
     """The properties of a Hadoop configuration file.
 
     Raises:
-        ConfigError: it cannot be read, or is no such file.
+        ConfigError: it cannot be read, or is not a configuration file.
     """
     try:
         text = path.read_text("utf-8")
@@ -106,7 +107,7 @@ def read_site(path: Path) -> Mapping[str, str]:
         raise ConfigError(
             f"{path} cannot be read: {error}.",
             code="hive.site",
-            suggestion=f"Let {CONF_DIR} name a folder with a {SITE} that this process may read.",
+            suggestion=f"Set {CONF_DIR} to a folder with a {SITE} that this process may read.",
             config_path=CONF_DIR,
         ) from error
     properties = ((p.findtext("name", "").strip(), p.findtext("value", "").strip()) for p in root.iter("property"))
@@ -126,7 +127,7 @@ def _address(uri: str) -> Address:
 
 def _bad_address(uri: str) -> ConfigError:
     return ConfigError(
-        f"{URIS} holds {uri!r}, which is no thrift address.",
+        f"{URIS} contains {uri!r}, which is not a thrift address.",
         code="hive.address",
         suggestion=f"Write thrift://HOST:{DEFAULT_PORT}, several separated by commas.",
         config_path=URIS,
@@ -134,12 +135,12 @@ def _bad_address(uri: str) -> ConfigError:
 
 
 def _seconds(text: str) -> float:
-    """Hive's way to write times: a number, with a unit or in seconds."""
+    """Parse a duration in Hive's form: a number with a unit, or of seconds."""
     match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     unit = _UNITS_S.get(match[2]) if match else None
     if match is None or unit is None:
         raise ConfigError(
-            f"{SITE} sets {_TIMEOUT_KEYS[0]}={text}, which is no time.",
+            f"{SITE} sets {_TIMEOUT_KEYS[0]}={text}, which is not a duration.",
             code="hive.site",
             suggestion="Write a number of seconds, or 600s.",
             config_path=CONF_DIR,

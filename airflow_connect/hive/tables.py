@@ -1,4 +1,4 @@
-"""What a table and its partitions look like, and where a file stands in them; pure functions."""
+"""Describes tables and their partitions, and finds the partition of a file; pure functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.hive.columns import Column, FileKind
-from airflow_connect.layout.escaping import unescape
 from airflow_connect.layout.file_system_names import HDFS
+from airflow_connect.layout.names.escaping import unescape
 
 TOPIC = "${topic}"
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -61,7 +61,7 @@ FILE_CLASSES: Mapping[FileKind, FileClasses] = {
         {"serialization.format": "1", "serialization.last.column.takes.rest": "true"},
     ),
 }
-"""Source: what `STORED AS` makes of each; JSON as Hive before 4, Trino and Athena know it."""
+"""Source: the classes that `STORED AS` selects; for JSON those of Hive before 4, Trino and Athena."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ def _escaped(value: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a file stands.
+class FilePartition:
+    """The table and the partition that a file belongs to.
 
     Attributes:
-        directory: of the table, as in the file's key.
-        partition: directory of the file, as in its key.
+        directory: the table's directory, as in the file's key.
+        partition: the file's directory, as in its key.
         names, values: the pairs in the directory's name.
     """
 
@@ -128,14 +128,14 @@ class Place:
         return self.directory.rpartition("/")[2]
 
 
-def place_of(key: str) -> Place:
+def file_partition(key: str) -> FilePartition:
     """Table and partition of a file, from its key.
 
     The pairs `name=value` at the end of the directory are the partition: no topic's name holds `=`, so the directory
     before them is the topic's.
 
     Raises:
-        DataError: the file lies in a directory without a pair.
+        DataError: the file is in a directory without such a pair.
     """
     parts = key.split("/")[:-1]
     first = len(parts)
@@ -143,12 +143,12 @@ def place_of(key: str) -> Place:
         first -= 1
     if first == len(parts):
         raise DataError(
-            f"The file {key} is in a directory whose name is no `name=value`, so that Hive has no partition for it.",
+            f"The file {key} is in a directory that is not named `name=value`, so Hive has no partition for it.",
             code="hive.partition",
             suggestion="Choose a partitioner or a path.format such as 'year'=YYYY/'month'=MM.",
         )
     pairs = [part.split("=", 1) for part in parts[first:]]
-    return Place(
+    return FilePartition(
         directory="/".join(parts[:first]),
         partition="/".join(parts),
         names=tuple(partition_column(name) for name, _ in pairs),
@@ -157,7 +157,7 @@ def place_of(key: str) -> Place:
 
 
 def partition_column(name: str) -> str:
-    """The column for a name in a directory: dots of a nested field are no part of a name in Hive."""
+    """The column for a name in a directory; Hive's names have no dots, as nested fields do."""
     return _NOT_IN_NAMES.sub("_", name).lower()
 
 
@@ -168,7 +168,7 @@ def table_name(pattern: str, topic: str) -> str:
     with dots and dashes.
 
     Raises:
-        ConfigError: nothing is left that could be a name.
+        ConfigError: nothing remains that could be a name.
     """
     name = _NOT_IN_NAMES.sub("_", pattern.replace(TOPIC, topic)).lower()
     if not name.strip("_"):
@@ -181,7 +181,7 @@ def table_name(pattern: str, topic: str) -> str:
     return name
 
 
-def is_same_place(one: str, other: str) -> bool:
+def is_same_location(one: str, other: str) -> bool:
     """Whether two URLs mean one directory, `file:/a` and `file:///a/` for instance."""
     return _normal(one) == _normal(other)
 

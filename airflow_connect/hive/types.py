@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 
 ARRAY, MAP, STRUCT, DECIMAL = "array", "map", "struct", "decimal"
 _WIDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
-"""Each holds the values of those before it, as Connect's own schema projection takes them (SchemaProjector)."""
+"""Each type can hold the values of the types before it, as in Connect's own schema projection (SchemaProjector)."""
 _SYNONYMS = {"integer": "int", "numeric": DECIMAL, "dec": DECIMAL, "double precision": "double"}
 _MAX_PRECISION = 38
 _TOKEN = re.compile(r"[<>(),:]|[^<>(),:]+")
@@ -35,7 +35,7 @@ class HiveType:
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As the metastore holds it: `struct<a:int,b:array<string>>`."""
+        """In the metastore's syntax: `struct<a:int,b:array<string>>`."""
         if self.name == STRUCT:
             inner = ",".join(f"{name}:{member}" for name, member in zip(self.names, self.members, strict=True))
             return f"struct<{inner}>"
@@ -65,10 +65,10 @@ def decimal_of(precision: int, scale: int) -> HiveType:
 
 
 def parse_type(text: str) -> HiveType:
-    """The type that a text of the metastore means.
+    """Parse a type in the metastore's syntax.
 
     Raises:
-        SchemaError: it is no type.
+        SchemaError: it is not a type.
     """
     tokens = [token.strip() for token in _TOKEN.findall(text) if token.strip()]
     parser = _Parser(text, tokens)
@@ -86,7 +86,7 @@ class _Parser:
         self._at = 0
 
     def type(self) -> HiveType:
-        """The type at the present place."""
+        """The type at the current position."""
         name = self._word().lower()
         name = _SYNONYMS.get(name, name)
         if name == STRUCT:
@@ -106,7 +106,7 @@ class _Parser:
         return HiveType(name, arguments or ((10, 0) if name == DECIMAL else ()))
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Refuse further tokens."""
         if self._at < len(self._tokens):
             raise self._broken()
 
@@ -148,16 +148,16 @@ class _Parser:
 
     def _broken(self) -> SchemaError:
         return SchemaError(
-            f"{self._text!r} is no type of Hive that can be read here.",
+            f"{self._text!r} is not a known Hive type.",
             code="hive.type",
             suggestion="Correct the column in the metastore.",
         )
 
 
 def widened(old: HiveType, new: HiveType) -> HiveType | None:
-    """The type that holds the values of both, or None when there is none.
+    """The type that can hold the values of both, or None if there is none.
 
-    It keeps what `old` has, in its order; fields of structs that only `new` has follow at the end.
+    It keeps the fields of `old` in their order; struct fields that only `new` has are added at the end.
     """
     if old == new:
         return old
@@ -192,7 +192,7 @@ def _widened_struct(old: HiveType, new: HiveType) -> HiveType | None:
 
 
 def _widened_decimal(old: HiveType, new: HiveType) -> HiveType | None:
-    """Room for the digits on both sides of the point; files of one scale are read with another by Hive's own rules."""
+    """Enough digits on both sides of the point. Hive's own rules read files with another scale."""
     scale = max(old.arguments[1], new.arguments[1])
     whole = max(kind.arguments[0] - kind.arguments[1] for kind in (old, new))
     return decimal_of(whole + scale, scale) if whole + scale <= _MAX_PRECISION else None

@@ -1,16 +1,8 @@
-"""Floor 3: the only package that imports confluent_kafka.
+"""Layer 5: the only package that imports confluent_kafka.
 
-client_config.py   Java client keys -> librdkafka settings, redaction
-java_security.py   ... its JAAS and key store part; librdkafka_names.py: what librdkafka knows
-clients.py         short-lived clients, bounded waits, Kafka's errors -> api/errors.py
-topics.py          which topics a connector reads
-watermarks.py      earliest, latest and timed offsets in one call: the frozen end of a run
-consumer_group.py  committed offsets of `connect-<name>`, live members
-runs_topic.py      our own state: one compact topic, one partition per connector
-state_documents.py how a document becomes its records; murmur2.py: Kafka's partition choice
-transactions.py    fencing; one transaction holds records and offsets
-batch_reader.py    the executors' reader of half-open offset ranges
-
-Invariants: every wait is bounded; clients never print; a client that is only needed for a moment never
-joins a group. Importing this package costs nothing: only its modules import confluent_kafka (50 ms).
+clients/   short-lived clients with bounded waits, Java's key names -> librdkafka's, Kafka's errors -> our own
+admin/     topics and consumer groups: find, create, query; where partitions begin and end
+reading/   the executors' reader of half-open offset ranges, in records or in columns; dead letters
+writing/   records and offsets in one transaction; what a source's task writes with
+state/     state topics: our own (runs_topic.py) and Kafka Connect's
 """

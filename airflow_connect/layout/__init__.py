@@ -1,4 +1,4 @@
-"""Floor 2: which object a record lands in: pure functions of the log, the configuration and the run's clock.
+"""Layer 4: determines the object of each record: pure functions of the log, the configuration and the run's clock.
 
 timestamp_extractors -> partitioners (directory) -> rotation (where a file ends) -> object_names (key).
 Below: time_zones, calendar, date_patterns, locale_texts, iso_timestamps, escaping, schema_compatibility.

@@ -1,4 +1,4 @@
-"""Records of a batch sorted by directory, the order inside each directory kept."""
+"""Records of a batch grouped by directory, in stable order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class CodeGroup(NamedTuple):
-    """Records with one code: the places `[low, high)` of the order; `first` and `last` are their indexes."""
+    """Records with one code: the positions `[low, high)` of the order; `first` and `last` are record indexes."""
 
     code: int
     low: int
@@ -25,14 +25,14 @@ def group_by_code(codes: NDArray[np.int32]) -> tuple[NDArray[np.intp] | None, li
         codes: int32[n], n > 0, not negative.
 
     Returns:
-        order intp[n] that brings equal codes together, None when all are equal; the groups, ordered by the first
-        appearance of their code.
+        order intp[n] that groups equal codes, None if all are equal; the groups, ordered by the first appearance of
+        their code.
     """
     count = len(codes)
     if bool((codes == codes[0]).all()):
         return None, [CodeGroup(int(codes[0]), 0, count, 0, count - 1)]
-    # numpy sorts 16 bits by radix, five times as fast.
-    small = codes.astype(np.uint16) if int(codes.max()) < 1 << 16 else codes
+    # numpy uses radix sort for 16 bits, which is five times as fast.
+    small = codes.astype(np.uint16) if int(np.max(codes)) < 1 << 16 else codes
     order = np.argsort(small, kind="stable")
     bounds = np.flatnonzero(np.diff(codes[order])) + 1
     lows, highs = np.concatenate(([0], bounds)), np.concatenate((bounds, [count]))

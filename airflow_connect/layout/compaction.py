@@ -1,19 +1,19 @@
-"""Which file of its directory a record belongs to, under `files.per.partition=compact`.
+"""Which file of its directory a record belongs to, with `files.per.partition=compact`.
 
-There every directory has files of its own, which end at `flush.size` records or with the run and at nothing else: late
-records, alternating schemas and changes of the directory make no small files. A file has one schema, so what is left to
-decide is which schemas share files:
+Every directory then has its own files, which end only at `flush.size` records or with the run: late records,
+alternating schemas and changes of the directory do not create small files. A file has one schema, so the remaining
+question is which schemas share files:
 
 | `schema.compatibility` | files of |
 |---|---|
-| NONE | each schema by itself |
+| NONE | each schema separately |
 | BACKWARD, FULL | the highest version that the directory has seen and that the record can be projected to |
 | FORWARD | the lowest version that the directory has seen and that the record can be projected to |
 
-A record that fits none of them begins files of its own schema; where a file begins anew under `Rotation`
-(`StorageSchemaCompatibility.should_change_file`), a record does not fit here. Records without a schema share files
-with one another only. So a directory of one schema gets ceil(records / flush.size) files for each Kafka partition, and
-no sequence of versions makes more of them than there are schemas.
+A record that fits none of them starts files with its own schema; a record does not fit if `Rotation` would start a new
+file for it (`StorageSchemaCompatibility.should_change_file`). Records without a schema share files only with each
+other. So a directory with one schema gets ceil(records / flush.size) files for each Kafka partition, and no sequence of
+versions adds more series of files than there are schemas.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FileSchemas:
     """Schemas of the files of one topic-partition, by directory; they outlive the files."""
 
     def __init__(self, compatibility: StorageSchemaCompatibility) -> None:
-        """Nothing is seen yet."""
+        """No schema has been seen yet."""
         self._compatibility = compatibility
         self._seen: dict[str, list[Schema]] = {}
         self._anywhere: dict[Schema, None] = {}
@@ -39,7 +39,7 @@ class FileSchemas:
         """Schema of the file that a record with `schema` belongs to; changes nothing.
 
         Raises:
-            SchemaError: the mode needs versions and the schema has none; the record is at fault.
+            SchemaError: the mode needs versions and the schema of the record has none.
         """
         if schema is None or self._compatibility is StorageSchemaCompatibility.NONE:
             return schema
@@ -50,7 +50,7 @@ class FileSchemas:
         return schema
 
     def written(self, directory: str, file_schema: Schema | None) -> None:
-        """Take note that a file of `directory` has `file_schema`; records that failed leave no trace."""
+        """Record that a file of `directory` has `file_schema`; failed records have no effect."""
         if file_schema is None or self._compatibility is StorageSchemaCompatibility.NONE:
             return
         self._anywhere[file_schema] = None
@@ -58,7 +58,7 @@ class FileSchemas:
         if file_schema in seen:
             return
         seen.append(file_schema)
-        # The sort is stable: of equal versions the first comes first.
+        # The sort is stable: equal versions keep their order.
         is_reversed = self._compatibility is not StorageSchemaCompatibility.FORWARD
         seen.sort(key=lambda schema: schema.version or 0, reverse=is_reversed)
 
@@ -66,7 +66,7 @@ class FileSchemas:
         """Whether records with `schema` certainly need no projection, whatever their directory.
 
         Raises:
-            SchemaError: as `of_file`.
+            SchemaError: as for `of_file`.
         """
         if schema is None or self._compatibility is StorageSchemaCompatibility.NONE:
             return True

@@ -1,4 +1,4 @@
-"""Numbers to small codes: the first step of every grouping on the columnar path."""
+"""Maps numbers to small codes: the first step of every grouping on the columnar path."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 def dense_codes(values: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Code of each value, and the value of each code, ascending.
 
-    Equal to `np.unique(values, return_inverse=True)`, without its sort where the values lie close together:
-    10 times faster for the hours or days of a batch.
+    Equal to `np.unique(values, return_inverse=True)`, without its sort if the values are close together: 10 times
+    faster for the hours or days of a batch.
 
     Args:
         values: int64[n].
@@ -20,7 +20,7 @@ def dense_codes(values: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np
     """
     if len(values) == 0:
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
+    low, high = int(np.min(values)), int(np.max(values))
     if low == high:
         return np.zeros(len(values), dtype=np.intp), values[:1]
     if high - low > 4 * len(values):

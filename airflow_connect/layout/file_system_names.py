@@ -1,27 +1,27 @@
-"""Names that a file system refuses, found for each record, before anything of it is staged.
+"""Detects names that a file system refuses, for each record, before anything is staged.
 
-What the file system itself refuses comes too late: the files of a whole task fail then, and `errors.tolerance` cannot
-tell which record is to blame.
+A refusal by the file system itself comes too late: it fails the files of a whole task, and `errors.tolerance` cannot
+tell which record caused it.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import SinkRecord
+from airflow_connect.errors import DataError
 from airflow_connect.layout.partitioners import Partitioner, WrappingPartitioner
 
 _SHOWN = 100
 
 
 class NameRules(NamedTuple):
-    """What a file system wants of the parts of a path.
+    """A file system's rules for the parts of a path.
 
     Attributes:
         system: its name, for messages.
-        forbidden: characters that no name may have; in values of fields they are escaped.
-        max_part_bytes: how long a name may be in UTF-8.
+        forbidden: characters that names must not contain; in field values they are escaped.
+        max_part_bytes: maximum length of a name in UTF-8.
         code: of the errors.
     """
 
@@ -31,27 +31,27 @@ class NameRules(NamedTuple):
     code: str
 
     def broken_by(self, directory: str) -> str:
-        """What is wrong with a directory, or ""."""
+        """The problem of a directory, or ""."""
         for character in self.forbidden:
             if character in directory:
-                return f"{self.system} allows no {character!r} in names"
+                return f"{self.system} does not allow {character!r} in names"
         for part in directory.split("/"):
             if part in (".", ".."):
-                return f"{self.system} allows no {part!r} as a name"
+                return f"{self.system} does not allow {part!r} as a name"
             if len(part.encode("utf-8", "surrogatepass")) > self.max_part_bytes:
                 return f"{self.system} allows names of at most {self.max_part_bytes} bytes"
         return ""
 
     def check(self, directory: str) -> None:
-        """Refuse a directory that the file system would refuse.
+        """Reject a directory that the file system would refuse.
 
         Raises:
-            DataError: what is wrong with it.
+            DataError: with the problem.
         """
         broken = self.broken_by(directory)
         if broken:
             raise DataError(
-                f"No file can be in {directory[:_SHOWN]!r}: {broken}.",
+                f"Files cannot be written to {directory[:_SHOWN]!r}: {broken}.",
                 code=self.code,
                 suggestion="Let the partitioner return other names; with errors.tolerance=all such records go to the "
                 "dead letter queue.",
@@ -63,7 +63,7 @@ HDFS = NameRules("HDFS", ":", 255, "data.hdfs_name")
 
 
 class CheckedNames(WrappingPartitioner):
-    """A partitioner whose directories the file system takes: others are errors of their records."""
+    """A partitioner that only returns directories that the file system accepts; others are errors of their records."""
 
     def __init__(self, inner: Partitioner, rules: NameRules) -> None:
         """Wrap `inner`."""

@@ -1,7 +1,7 @@
-"""Records for directories of time that were announced as complete: a place of their own, or none.
+"""Records for time directories that were announced as complete: they get a separate directory, or are refused.
 
-What is late is frozen for a run (`RoleContext.late_before`), so that attempts of a task and a copy that is made again
-from a manifest agree.
+The boundary is frozen for a run (`RoleContext.late_before`), so that all attempts of a task, and a copy repeated from a
+manifest, agree.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import LateRecordError
 from airflow_connect.api.record import SinkRecord
+from airflow_connect.errors import LateRecordError
 from airflow_connect.layout.partitioners import Partitioner, WrappingPartitioner
 from airflow_connect.layout.time_grid import TimeGrid
 
@@ -27,9 +27,9 @@ class LateRecords:
     """Which records are late."""
 
     def __init__(self, grid: TimeGrid, late_before: Mapping[str, int]) -> None:
-        """`late_before`: by consumed topic: records for directories that end then or earlier are late."""
+        """`late_before`: by consumed topic; records for directories that end at that time or earlier are late."""
         self.grid = grid
-        # A record after the boundary is in time whatever its directory: the usual case costs one comparison.
+        # A record after the boundary is on time whatever its directory is: the usual case costs one comparison.
         self._over = {topic: (ms, grid.last_over(ms)) for topic, ms in late_before.items()}
 
     def is_late(self, topic: str, time_ms: int) -> bool:
@@ -39,15 +39,17 @@ class LateRecords:
 
     def are_late(self, topic: str, times_ms: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """`is_late` of many records; None: none of them is."""
+        import numpy as np
+
         found = self._over.get(topic)
-        if found is None or not len(times_ms) or int(times_ms.min()) >= found[0]:
+        if found is None or not len(times_ms) or int(np.min(times_ms)) >= found[0]:
             return None
         late = self.grid.are_over(times_ms, found[1]) & (times_ms < found[0])
         return late if late.any() else None
 
 
 class LatePartitioner(WrappingPartitioner):
-    """Puts late records below a directory of their own, or refuses them."""
+    """Puts late records below a separate directory, or refuses them."""
 
     def __init__(self, inner: Partitioner, late: LateRecords, directory: str, delimiter: str = "/") -> None:
         """Wrap `inner`; `directory` is `late.records.directory`, or "" to refuse late records."""
@@ -74,7 +76,7 @@ class LatePartitioner(WrappingPartitioner):
         return f"{self.late_directory}{self.delimiter}{directory}"
 
     def directory_regex(self) -> str:
-        """That of the wrapped one, with and without the directory of late records."""
+        """The wrapped partitioner's pattern, with and without the directory of late records."""
         inner = self.inner.directory_regex()
         above = re.escape(self.late_directory + self.delimiter)
         return f"(?:{above})?(?:{inner})" if self.late_directory else inner

@@ -2,7 +2,7 @@
 
 Source: Confluent storage-common (DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner,
 DailyPartitioner, HourlyPartitioner) and S3 sink (SchemaPartitioner, TombstoneSupportedPartitioner). Field
-values are escaped (escaping.py), which is the only difference.
+values are escaped (names/escaping.py), which is the only difference.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.layout.date_patterns import DatePattern, compile_pattern
-from airflow_connect.layout.escaping import escape, escaped_pattern
-from airflow_connect.layout.time_zones import DAY_MS, HOUR_MS, Zone
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.layout.names.escaping import escape, escaped_pattern
+from airflow_connect.layout.time.date_patterns import DatePattern, compile_pattern
+from airflow_connect.layout.time.time_zones import DAY_MS, HOUR_MS, Zone
 from airflow_connect.layout.timestamp_extractors import TimestampExtractor, struct_field
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class Partitioner(Protocol):
 
     @property
     def is_time_based(self) -> bool:
-        """Whether directories follow time, so that record timestamps may rotate files."""
+        """Whether directories depend on time, so that record timestamps may rotate files."""
         ...
 
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """The record's timestamp, or None when the partitioner is not time-based or the record has none.
+        """The record's timestamp, or None if the partitioner is not time-based or the record has none.
 
         Raises:
-            DataError: the record should have a timestamp and does not.
+            DataError: the record must have a timestamp but does not.
         """
         ...
 
@@ -59,7 +59,7 @@ class Partitioner(Protocol):
         ...
 
     def directory_regex(self) -> str:
-        """Regular expression that matches, in full, exactly the directories that this partitioner makes."""
+        """Regular expression that fully matches exactly the directories of this partitioner."""
         ...
 
 
@@ -204,7 +204,7 @@ class TimeBasedPartitioner:
         return cls(duration_ms, pattern, timestamp_extractor, delimiter)
 
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """What the extractor finds."""
+        """The extractor's result."""
         return self.extractor.extract_ms(record, now_ms)
 
     def directory(self, record: SinkRecord, now_ms: int) -> str:
@@ -238,7 +238,7 @@ class TimeBasedPartitioner:
         offsets = self.zone.offsets_of(timestamps_ms)
         # Near the ends of 64 bits the sum could wrap around; such timestamps are garbage, but equal garbage
         # on both paths.
-        if len(timestamps_ms) and not -(1 << 62) < int(timestamps_ms.min()) <= int(timestamps_ms.max()) < 1 << 62:
+        if len(timestamps_ms) and not -(1 << 62) < int(np.min(timestamps_ms)) <= int(np.max(timestamps_ms)) < 1 << 62:
             each = [self.directory_of_timestamp(int(timestamp)) for timestamp in timestamps_ms]
             names = list(dict.fromkeys(each))
             numbers = {name: number for number, name in enumerate(names)}
@@ -246,7 +246,7 @@ class TimeBasedPartitioner:
         local = timestamps_ms + offsets
         # Java's division cuts towards zero: the buckets before and after 1970-01-01 (local) are one.
         quotients = local // self.duration_ms
-        if int(local.min(initial=0)) < 0:
+        if int(np.min(local, initial=0)) < 0:
             quotients += (local < 0) & (local % self.duration_ms != 0)
         codes, buckets = dense_codes(quotients)
         every = [self._directory_of_bucket(int(bucket) * self.duration_ms) for bucket in buckets]
@@ -283,7 +283,7 @@ def hourly_partitioner(
     return TimeBasedPartitioner.from_texts(HOUR_MS, path, locale, zone, timestamp_extractor, delimiter)
 
 
-# What `partitioner.class` names.
+# The values of `partitioner.class`.
 DailyPartitioner = daily_partitioner
 HourlyPartitioner = hourly_partitioner
 
@@ -297,7 +297,7 @@ class Affix(Enum):
 
 
 class WrappingPartitioner:
-    """Takes time from another partitioner; what it makes of that one's directories is the subclass's."""
+    """Takes the time from another partitioner; the subclass changes that partitioner's directories."""
 
     def __init__(self, inner: Partitioner, delimiter: str) -> None:
         """Wrap `inner`; `delimiter`: between the parts of a directory."""
@@ -341,7 +341,7 @@ class SchemaAffixPartitioner(WrappingPartitioner):
 
 
 class TombstonePartitioner:
-    """Records without a value go to a directory of their own (`behavior.on.null.values=write`)."""
+    """Records whose value is null go to a separate directory (`behavior.on.null.values=write`)."""
 
     def __init__(self, inner: Partitioner, tombstone_directory: str) -> None:
         """Wrap `inner`; `tombstone_directory` is `tombstone.encoded.partition`."""
@@ -359,7 +359,7 @@ class TombstonePartitioner:
         return self.inner.is_time_based
 
     def timestamp_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """As the wrapped one; None for a record without the value in which the timestamp would be.
+        """As the wrapped one; None for a record without the value that would contain the timestamp.
 
         Confluent's sink fails on such a record although it could write it.
         """

@@ -11,14 +11,14 @@ this order:
 4. open files: the record needs one more than `partitioner.max.open.files`.
 
 After it is written: size (`flush.size`). In 1-4 the record opens the next file, with size it closes its own.
-Source: Confluent S3 sink (TopicPartitionWriter). Kept as it is there, because file boundaries depend on it:
-the base timestamp belongs to the topic-partition and is set by records that then fail; the directory of the
-last written record survives a rotation; only rotations of rule 2 restart the schedule.
+Source: Confluent S3 sink (TopicPartitionWriter). Its details are kept, because file boundaries depend on them: the base
+timestamp belongs to the topic-partition and is set even by records that fail afterwards; the directory of the last
+written record survives a rotation; only rotations of rule 2 restart the schedule.
 
 Confluent's HDFS sink (its TopicPartitionWriter) has rules 2, without the directory, and 3 and the size only; with
-`keeps_schema` they hold here. One schema counts for all directories of the topic-partition, also across files, until
-an incompatible one takes its place; records with and without a schema cannot follow one another. It looks at the size
-before a record and after the last one, which cuts the same files.
+`keeps_schema` these apply here. One schema applies to all directories of the topic-partition, also across files, until
+an incompatible one replaces it; records with and without a schema cannot follow each other. That sink checks the size
+before a record and after the last one, which produces the same files.
 
 Use, for each record:
 
@@ -37,9 +37,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from airflow_connect.layout.object_names import without_topic
+from airflow_connect.layout.names.object_names import without_topic
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
-from airflow_connect.layout.time_zones import DAY_MS, Zone
+from airflow_connect.layout.time.time_zones import DAY_MS, Zone
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -62,15 +62,15 @@ class Reason(Enum):
 
 @dataclass(frozen=True)
 class RotationSettings:
-    """What the configuration says about file boundaries; the comments name the keys.
+    """The configuration of file boundaries; the comments name the keys.
 
     Attributes:
         is_time_based: whether the partitioner is; otherwise `rotate_interval_ms` is ignored.
         tombstone_directory: `tombstone.encoded.partition` when `behavior.on.null.values=write`, else None.
-        keeps_schema: whether one schema counts for the whole topic-partition and outlives its files; set
+        keeps_schema: whether one schema applies to the whole topic-partition and outlives its files; set
             `rotate_on_directory_change` to False and `max_open_files` to -1 with it.
-        is_compact: whether each directory has files of its own that only `flush_size` ends (layout/compaction.py); of
-            these rules nothing else then holds.
+        is_compact: whether each directory has its own files, which only `flush_size` ends (layout/compaction.py); no
+            other rule then applies.
     """
 
     flush_size: int  # flush.size; below 1 closes a file after every record
@@ -105,7 +105,7 @@ class Rotation:
     """
 
     def __init__(self, settings: RotationSettings, opened_ms: int, schema: Schema | None = None) -> None:
-        """Begin with nothing open.
+        """Begin without open files.
 
         Args:
             settings: the rules.
@@ -121,10 +121,10 @@ class Rotation:
         self.last_directory: str | None = None
         self.schemas: dict[str, Schema | None] = {} if schema is None else {"": schema}
         self._next_schedule_ms = self._schedule_after(opened_ms)
-        self._taken: tuple[str, Schema | None] | None = None  # place of a schema that just came, and the one before
+        self._taken: tuple[str, Schema | None] | None = None  # directory of a new schema, and the schema before
 
     def observe(self, timestamp_ms: int | None) -> None:
-        """Take note of the timestamp of a record that then gets no directory; `before_write` does it too."""
+        """Record the timestamp of a record that then gets no directory; `before_write` does this too."""
         self.last_timestamp_ms = timestamp_ms
         if self.base_timestamp_ms is None:
             self.base_timestamp_ms = timestamp_ms
@@ -159,7 +159,7 @@ class Rotation:
             if reason is not None:
                 self.restart_schedule(now_ms)
                 return reason
-        # Asked even when nothing is open: it also finds schemas that cannot be compared.
+        # Called even if nothing is open: it also detects schemas that cannot be compared.
         changed = self.settings.schema_compatibility.should_change_file(value_schema, current)
         if changed and self.record_count > 0:
             return Reason.SCHEMA
@@ -173,7 +173,7 @@ class Rotation:
         return self.schemas.get(self._place(directory))
 
     def note_schema(self, directory: str, schema: Schema | None) -> None:
-        """Take note of the schema of a record that was written."""
+        """Record the schema of a record that was written."""
         self.schemas.setdefault(self._place(directory), schema)
         self._taken = None
 
@@ -190,9 +190,10 @@ class Rotation:
             self.schemas[""] = schema
 
     def refused(self) -> None:
-        """The record of the last `before_write` could not be written: a schema that came with it does not count.
+        """The record of the last `before_write` could not be written, so its schema does not count.
 
-        It would otherwise be the one of the next files of its directory, and refuse every record that fits them.
+        Otherwise it would be the schema of the next files of its directory, and every record that fits them would be
+        refused.
         """
         if self._taken is None:
             return
@@ -207,7 +208,7 @@ class Rotation:
         return "" if self.settings.keeps_schema else directory
 
     def written(self, directory: str) -> Reason | None:
-        """Count a record that was written; whether the open files must be closed now."""
+        """Count a written record; returns whether the open files must be closed now."""
         self._taken = None
         self.record_count += 1
         self.open_directories[directory] = None
@@ -259,7 +260,7 @@ class Rotation:
         )
 
     def is_scheduled(self, now_ms: int) -> bool:
-        """Whether the schedule has come up."""
+        """Whether the schedule is due."""
         return self._next_schedule_ms is not None and now_ms >= self._next_schedule_ms
 
     def restart_schedule(self, now_ms: int) -> None:

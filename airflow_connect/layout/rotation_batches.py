@@ -1,7 +1,6 @@
-"""Rotation of many records at once: the columnar twin of `Rotation.before_write` and `written`.
+"""Rotation of many records at once: the columnar form of `Rotation.before_write` and `written`.
 
-It works on the same `Rotation`, so a task may go through one batch in columns and through the next record by
-record.
+It works on the same `Rotation`, so a task may process one batch in columns and the next one record by record.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from airflow_connect.layout.rotation import Reason, Rotation
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
 
-# Most cuts are near or nowhere: look at a little first, then at more and more.
+# Most cuts are near or do not exist: check a few records first, then more and more.
 _FIRST_WINDOW, _GROWTH = 1024, 4
 _INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
-class RecordColumns:
-    """What rotation needs to know of records that follow one another and that are all written.
+class PlacedColumns:
+    """The data that rotation needs of consecutive records, all of which are written.
 
     Attributes:
         codes: int32[n], index into `names`.
         names: directories, distinct.
-        timestamps_ms: int64[n], or None when the partitioner is not time-based.
+        timestamps_ms: int64[n], or None if the partitioner is not time-based.
         value_schema: schema of all values.
     """
 
@@ -47,13 +46,13 @@ class Cut:
     reason: Reason
 
 
-def next_cut(rotation: Rotation, columns: RecordColumns, start: int, now_ms: int) -> Cut | None:
+def next_cut(rotation: Rotation, columns: PlacedColumns, start: int, now_ms: int) -> Cut | None:
     """Count the records from `start` on as written, up to the first rotation.
 
     Args:
         rotation: the state; changed. After a cut: close the files of `[start, cut.index)` and of earlier
         batches, call
-            `rotation.rotated()`, and go on at `cut.index`.
+            `rotation.rotated()`, and continue at `cut.index`.
         columns: the records. With `schema.compatibility` they must not need projection to a schema of
             `rotation.schemas` other than their own; with `keeps_schema` they must have a schema if those have one.
         start: index of the first record to count, `0 <= start < n`.
@@ -84,9 +83,9 @@ def next_cut(rotation: Rotation, columns: RecordColumns, start: int, now_ms: int
 
 
 class _Search:
-    """Looks for the first record before which the files are closed."""
+    """Finds the first record before which the files are closed."""
 
-    def __init__(self, rotation: Rotation, columns: RecordColumns, start: int, now_ms: int) -> None:
+    def __init__(self, rotation: Rotation, columns: PlacedColumns, start: int, now_ms: int) -> None:
         self.rotation = rotation
         self.columns = columns
         self.start = start
@@ -125,7 +124,7 @@ class _Search:
         return [Cut(index, reason) for index, reason in found if index is not None]
 
     def _threshold_ms(self) -> int | None:
-        """Timestamp from which on a record is too late for the open files, or None."""
+        """Timestamp from which a record is too late for the open files, or None."""
         timestamps, base = self.columns.timestamps_ms, self.rotation.base_timestamp_ms
         if not self.rotation.settings.follows_record_time or timestamps is None:
             return None
@@ -133,7 +132,7 @@ class _Search:
         return threshold if threshold <= _INT64_MAX else None
 
     def _conflicts(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """By code: whether the schema of the directory's file is one that these records cannot join."""
+        """By code: whether these records are incompatible with the schema of the directory's file."""
         schema, nulls, changes = self.columns.value_schema, set(), set()
         for directory, current in self.rotation.schemas.items():
             if (current is None) != (schema is None) and not self.rotation.settings.keeps_schema:
@@ -160,7 +159,7 @@ class _Search:
         settings, codes, names = self.rotation.settings, self.columns.codes, self.columns.names
         if not (settings.follows_record_time and settings.rotate_on_directory_change) or low >= high:
             return None
-        if low == self.start:  # its predecessor is of an earlier batch or file
+        if low == self.start:  # its predecessor belongs to an earlier batch or file
             if self.rotation.is_other_directory(names[codes[low]]):
                 return low
             low += 1
@@ -184,8 +183,8 @@ class _Search:
         return None
 
 
-def _count(rotation: Rotation, columns: RecordColumns, start: int, stop: int) -> None:
-    """Make the state what `before_write` and `written` of the records `[start, stop)` would have made it."""
+def _count(rotation: Rotation, columns: PlacedColumns, start: int, stop: int) -> None:
+    """Update the state as `before_write` and `written` of the records `[start, stop)` would have done."""
     if stop == start:
         return
     if columns.timestamps_ms is not None:
@@ -202,7 +201,9 @@ def _in_order_of_appearance(codes: NDArray[np.int32], count: int) -> list[int]:
     if len(codes) < max(256, count // 8):
         return list(dict.fromkeys(codes.tolist()))
     first = np.full(count, -1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of equal codes the last assignment stays: the first one
+    first[codes[::-1]] = np.arange(
+        len(codes) - 1, -1, -1
+    )  # for equal codes the last assignment remains, which is the first record
     seen = np.flatnonzero(first >= 0)
     return [int(code) for code in seen[np.argsort(first[seen])]]
 
@@ -211,5 +212,5 @@ def _first_true(flags: NDArray[np.bool_], low: int) -> int | None:
     """Index of the first true flag, counted from `low`."""
     if not len(flags):
         return None
-    at = int(flags.argmax())
+    at = int(np.argmax(flags))
     return low + at if flags[at] else None

@@ -1,4 +1,4 @@
-"""When a new schema starts a new file, and how a record is projected to the schema of the file that is open.
+"""When a new schema starts a new file, and how a record is projected to the schema of the open file.
 
 Only the schema of the value counts. Source: Confluent storage-common (StorageSchemaCompatibility,
 SchemaProjector).
@@ -18,8 +18,8 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.errors import SchemaError
 
 _PROMOTABLE = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 _ENUM_PARAMETERS = (
@@ -43,7 +43,7 @@ class StorageSchemaCompatibility(Enum):
 
     @classmethod
     def of(cls, name: str) -> StorageSchemaCompatibility:
-        """The mode called `name`; unknown names mean NONE, as at Confluent."""
+        """The mode called `name`; unknown names mean NONE, as in Confluent's sinks."""
         return cls.__members__.get(name, cls.NONE)
 
     def should_change_file(self, record_schema: Schema | None, current_schema: Schema | None) -> bool:
@@ -61,7 +61,7 @@ class StorageSchemaCompatibility(Enum):
         return _should_change_file(self, record_schema, current_schema)
 
     def project(self, record_schema: Schema | None, value: Any, current_schema: Schema | None) -> Any:
-        """`value` as `current_schema` wants it: extra fields dropped, missing ones filled, numbers promoted.
+        """`value` in the form of `current_schema`: extra fields dropped, missing ones filled, numbers promoted.
 
         Raises:
             SchemaError: the value cannot be projected.
@@ -125,7 +125,7 @@ def _check_compatible(source: Schema, target: Schema) -> None:
     if source.name != target.name:
         raise SchemaError(f"Schema name mismatch. source name: {source.name} and target name: {target.name}")
     if not source.parameters or not target.parameters:
-        return  # Connect compares parameters only where both schemas have some.
+        return  # Connect compares parameters only if both schemas have some.
     theirs, ours = _significant(source.parameters), _significant(target.parameters)
     if _is_enum(source) and _is_enum(target):
         if not theirs.items() <= ours.items():

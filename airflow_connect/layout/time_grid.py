@@ -1,7 +1,7 @@
-"""When a directory of time is over: the grid of a `TimeBasedPartitioner` seen from instants.
+"""When a time directory ends: the buckets of a `TimeBasedPartitioner` as instants.
 
-A directory ends with the last instant whose record would go into it, in the partitioner's own zone: a day of the
-change to winter time has 25 hours, and both hours of one name are one directory. Where `path.format` is coarser than
+A directory ends with the last instant whose record would go into it, in the partitioner's time zone: the day on which
+clocks go back has 25 hours, and both hours with the same name are one directory. If `path.format` is coarser than
 `partition.duration.ms`, several buckets share a directory, which ends with the last of them.
 """
 
@@ -10,18 +10,18 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.layout.partitioners import TimeBasedPartitioner
-from airflow_connect.layout.time_zones import DAY_MS, HOUR_MS, MINUTE_MS, Zone
+from airflow_connect.layout.time.time_zones import DAY_MS, HOUR_MS, MINUTE_MS, Zone
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 NEVER_MS = 1 << 62
-"""End of a directory whose name stays the same for ever; also beyond any time that is no garbage."""
+"""End of a directory whose name never changes; later than any realistic time."""
 _FARTHEST_MS = 200 * 366 * DAY_MS
-_PROBED_MS = 1_686_825_045_000  # 2023-06-15T10:30:45Z, the middle of everything
+_PROBED_MS = 1_686_825_045_000  # 2023-06-15T10:30:45Z, an arbitrary time in the middle
 _PROBES_MS = (
     *(MINUTE_MS, HOUR_MS, 12 * HOUR_MS, DAY_MS, 7 * DAY_MS, 364 * DAY_MS, 365 * DAY_MS, 366 * DAY_MS),
     *(days * DAY_MS for days in (28, 29, 30, 31, 61, 62)),
@@ -35,16 +35,16 @@ class TimeGrid:
     """
 
     def __init__(self, partitioner: TimeBasedPartitioner) -> None:
-        """Of `partitioner`, whose `path.format` must give each span of time a name of its own.
+        """`partitioner`: its `path.format` must give each time span a unique name.
 
         Raises:
-            ConfigError: the name of a directory comes again, such as that of `'hour'=HH`; it would never be complete.
+            ConfigError: the name of a directory repeats, as with `'hour'=HH`; it would never be complete.
         """
         self._zone: Zone = partitioner.zone
         self._duration_ms = partitioner.duration_ms
         self._pattern = partitioner.pattern
         self._bounds = lru_cache(maxsize=100_000)(self._find_bounds)
-        self._refuse_names_that_come_again()
+        self._refuse_repeated_names()
 
     def directory(self, time_ms: int) -> str:
         """Name of the directory that a record of this time goes into."""
@@ -57,7 +57,7 @@ class TimeGrid:
     def last_over(self, boundary_ms: int) -> int:
         """The last bucket that is over at `boundary_ms`, with its whole directory, for `is_over`."""
         bucket = self._bucket(boundary_ms)
-        # Right after an hour was repeated the wall clock shows less than it showed before.
+        # Right after a repeated hour begins, the wall clock shows an earlier time than before.
         while self._bounds(bucket + self._duration_ms)[1] <= boundary_ms:
             bucket += self._duration_ms
         while self._bounds(bucket)[1] > boundary_ms:
@@ -65,7 +65,7 @@ class TimeGrid:
         return bucket
 
     def is_over(self, time_ms: int, last_over: int) -> bool:
-        """Whether a record of this time belongs into a directory that was over."""
+        """Whether a record of this time belongs in a directory that has ended."""
         return self._bucket(time_ms) <= last_over
 
     def are_over(self, times_ms: NDArray[np.int64], last_over: int) -> NDArray[np.bool_]:
@@ -93,7 +93,7 @@ class TimeGrid:
         return start, NEVER_MS if last is None else self._last_instant(last) + 1
 
     def _same_name(self, bucket: int, direction: int) -> int | None:
-        """The farthest bucket in a direction with the name of `bucket`; None: there is no end of them."""
+        """The farthest bucket in a direction with the name of `bucket`; None: they never end."""
         name, step = self._name(bucket), self._duration_ms * direction
         reach = 1
         while self._name(bucket + reach * step) == name:
@@ -109,19 +109,19 @@ class TimeGrid:
     def _first_instant(self, bucket: int) -> int:
         local_ms = bucket if bucket > 0 else bucket - self._duration_ms + 1
         instants = self._instants(local_ms)
-        return min(instants) if instants else self._change_over(local_ms)
+        return min(instants) if instants else self._transition_ms(local_ms)
 
     def _last_instant(self, bucket: int) -> int:
         local_ms = bucket + self._duration_ms - 1 if bucket >= 0 else bucket
         instants = self._instants(local_ms)
-        return max(instants) if instants else self._change_over(local_ms) - 1
+        return max(instants) if instants else self._transition_ms(local_ms) - 1
 
     def _instants(self, local_ms: int) -> list[int]:
         """Every instant at which the wall clock shows `local_ms`: none in a gap, two in an overlap."""
         offsets = {self._zone.offset_ms(local_ms + hours * HOUR_MS) for hours in (-26, 0, 26)}
         return [local_ms - offset for offset in offsets if self._zone.local_ms(local_ms - offset) == local_ms]
 
-    def _change_over(self, local_ms: int) -> int:
+    def _transition_ms(self, local_ms: int) -> int:
         """The instant at which the wall clock jumps over `local_ms`."""
         low, high = local_ms - 26 * HOUR_MS, local_ms + 26 * HOUR_MS
         while low < high:
@@ -129,7 +129,7 @@ class TimeGrid:
             low, high = (low, middle) if self._zone.local_ms(middle) >= local_ms else (middle + 1, high)
         return low
 
-    def _refuse_names_that_come_again(self) -> None:
+    def _refuse_repeated_names(self) -> None:
         here = self._bucket(_PROBED_MS)
         for probe_ms in _PROBES_MS:
             buckets = -(-probe_ms // self._duration_ms)
@@ -139,9 +139,9 @@ class TimeGrid:
             between |= {here + n * self._duration_ms for n in (1, 2) if n < buckets}
             if any(self._name(bucket) != self._name(here) for bucket in between):
                 raise ConfigError(
-                    f"Directories of path.format={self._pattern.pattern!r} come again: {self._name(here)!r} is the name"
-                    " of many spans of time, so it is never complete.",
+                    f"Directory names of path.format={self._pattern.pattern!r} repeat: {self._name(here)!r} is the name"
+                    " of many time spans, so the directory is never complete.",
                     code="layout.recurring_directories",
-                    suggestion="Name the year, and every unit from the month down to the smallest one that is named.",
+                    suggestion="Include the year, and every unit from the month down to the smallest unit in the name.",
                     config_path="path.format",
                 )

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Protocol
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.java_numbers import integer_text, shown_number
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import TIMESTAMP, Schema, Type
-from airflow_connect.layout.iso_timestamps import parse_iso_ms
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.java.numbers import integer_text, shown_number
+from airflow_connect.layout.time.iso_timestamps import parse_iso_ms
 
 _EPOCH_MS = re.compile(r"-?[0-9]{1,19}")
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
@@ -36,16 +36,16 @@ class TimestampExtractor(Protocol):
         ...
 
     def extract_ms(self, record: SinkRecord, now_ms: int) -> int | None:
-        """Milliseconds since the epoch, or None when the record has none.
+        """Milliseconds since the epoch, or None if the record has no timestamp.
 
         Raises:
-            DataError: the record should have one and does not.
+            DataError: the record should have one, but does not.
         """
         ...
 
 
 class WallclockTimestampExtractor:
-    """The run's own clock, which stands still: all records have one timestamp (`Plan.created_ms`)."""
+    """The run's frozen clock: all records have the same timestamp (`Plan.created_ms`)."""
 
     java_class = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$WallclockTimestampExtractor"
     needs_value = False
@@ -70,7 +70,7 @@ class RecordFieldTimestampExtractor:
     """A field of the value, `a.b.c` inside structs or maps.
 
     Struct fields: Timestamp, INT64 and INT32 (milliseconds since the epoch), STRING. Map values: numbers,
-    text. Text: an integer (milliseconds), or ISO-8601 (iso_timestamps.py).
+    text. Text: an integer (milliseconds), or ISO-8601 (time/iso_timestamps.py).
     """
 
     java_class = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordFieldTimestampExtractor"
@@ -110,7 +110,7 @@ class RecordFieldTimestampExtractor:
         """The timestamp in a map or a schemaless object.
 
         Raises:
-            DataError: it has none.
+            DataError: it has no timestamp.
         """
         found: Any = value
         for name in self.path:

@@ -1,4 +1,4 @@
-"""Narrowing of a plan: `run.max.records`, `run.max.bytes`, `run.max.seconds`, `run.until.timestamp`."""
+"""Limits a plan: `run.max.records`, `run.max.bytes`, `run.max.seconds`, `run.until.timestamp`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ They travel in the tasks' reports, in the manifest and in one Kafka transaction,
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Bounds of one run; 0 or None means no limit.
+    """Limits of one run; 0 or None means no limit.
 
     Attributes:
-        max_records: offsets to copy at most, over all partitions. Gaps in the offsets count, so fewer records may come.
-        max_bytes: bytes of keys and values to read at most; a task stops after the batch that crosses its share.
-        max_seconds: seconds of copying at most; what was read until then is published.
-        until_timestamp_ms: records at or after this time stay for a later run.
+        max_records: maximum number of offsets to copy, over all partitions. Gaps count, so there may be fewer records.
+        max_bytes: maximum bytes of keys and values to read; a task stops after the batch that crosses its share.
+        max_seconds: maximum seconds of copying; what was read until then is published.
+        until_timestamp_ms: records at or after this time are left to a later run.
         max_dead_letter_bytes: bytes of dead letters; partitions with further ones end early.
     """
 
@@ -45,7 +45,7 @@ def until_timestamp(ranges: Sequence[OffsetRange], first_later: Mapping[TopicPar
 
 
 def max_records(ranges: Sequence[OffsetRange], limit: int) -> list[OffsetRange]:
-    """Share `limit` offsets fairly: every partition gets the same, what one does not need goes to the others."""
+    """Share `limit` offsets fairly: every partition gets the same share; what it does not need goes to the others."""
     if limit <= 0:
         return list(ranges)
     shares = fair_shares([len(r) for r in ranges], limit)

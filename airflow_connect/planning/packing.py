@@ -1,4 +1,4 @@
-"""Packing of ranges into Connect tasks by estimated cost."""
+"""Packs ranges into Connect tasks by estimated cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import TaskPlan
+from airflow_connect.documents.run import TaskPlan
 from airflow_connect.planning.limits import RunLimits, fair_shares
 
 DEFAULT_BYTES_PER_RECORD = 200.0

@@ -1,12 +1,12 @@
-"""Where a run starts and ends in every partition, and what is wrong with the committed offsets, if anything."""
+"""Determines where a run starts and ends in every partition, and checks the committed offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits, max_records, until_timestamp
 
 EARLIEST, LATEST, NEAREST = "earliest", "latest", "nearest"
@@ -18,16 +18,16 @@ commit for `offsets.retention.minutes` (7 days by default), and a batch connecto
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What Kafka says now.
+    """The current state of the topics in Kafka.
 
     Attributes:
         topic_ids: topic to its id.
-        earliest: first offset that the log holds, per partition (all partitions of all topics).
+        earliest: first offset in the log, per partition (all partitions of all topics).
         end: where the run ends: last stable offset, or high watermark under read_uncommitted.
         committed: offsets of the connector's group; partitions without one are absent.
         first_later: first offset at or after `run.until.timestamp`, where there is one.
-        unstable: partitions with records behind `end` that belong to open transactions.
-        high: high watermarks, needed only where a committed offset lies beyond `end` (an open transaction).
+        unstable: partitions with records after `end` that belong to open transactions.
+        high: high watermarks, needed only where a committed offset is beyond `end` (an open transaction).
     """
 
     topic_ids: Mapping[str, str]
@@ -41,7 +41,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What the connector's last run remembered (exactly_once/state.py)."""
+    """What the connector's last run recorded (exactly_once/state.py)."""
 
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class Positions:
 
     Attributes:
         ranges: one per partition, empty ones included.
-        to_commit: offsets to commit even if their range is empty: first sights, resets, and everything once a day.
+        to_commit: offsets to commit even if their range is empty: of new partitions, resets, and all once a day.
         notes: sentences for people.
-        at_end: partitions of which nothing is left when their range is read: no limit narrowed it, and no transaction
-            is open behind it.
+        at_end: partitions of which nothing remains once their range is read: no limit shortened it, and no transaction
+            is open after it.
     """
 
     ranges: tuple[OffsetRange, ...]
@@ -90,8 +90,8 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
     """Find start and end of every partition.
 
     Raises:
-        OffsetError: a committed offset lies outside the log, or a topic was recreated, and `offsets.out.of.range` does
-            not say what to do. The message holds both values.
+        OffsetError: a committed offset is outside the log, or a topic was recreated, and `offsets.out.of.range` is not
+            set. The message has both values.
     """
     notes: list[str] = []
     starts: dict[TopicPartition, int] = {}
@@ -118,7 +118,7 @@ def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: 
     ranges = max_records(ranges, limits.max_records)
     after = sum(len(r) for r in ranges)
     if after < before:
-        notes.append(f"Limits of the run narrowed {before} offsets to {after}; the rest is left for later runs.")
+        notes.append(f"Limits of the run reduced {before} offsets to {after}; the rest is left to later runs.")
     return ranges
 
 
@@ -171,7 +171,7 @@ def _resolve(tp: TopicPartition, what: str, committed: int | None, low: int, hig
         return low if committed is None else min(max(committed, low), high)
     raise OffsetError(
         what + ".",
-        suggestion="Records may be lost or repeated, so nothing was copied. Set offsets.out.of.range to earliest, "
-        "latest or nearest for one run to say where to go on.",
+        suggestion="Records may be lost or repeated, so nothing was copied. To choose where to continue, set "
+        "offsets.out.of.range to earliest, latest or nearest for one run.",
         config_path="offsets.out.of.range",
     )

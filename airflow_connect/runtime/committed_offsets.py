@@ -1,4 +1,4 @@
-"""The committed offsets of a source, as connector and tasks may ask for them."""
+"""The committed offsets of a source, as connector and tasks may request them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
-    from airflow_connect.kafka.offsets_topic import SourceOffsets
+    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
 
 
 class CommittedOffsets:
     """`api.source.OffsetReader`."""
 
     def __init__(self, read: Callable[[], SourceOffsets]) -> None:
-        """`read`: gives the offsets; called once, when they are first asked for."""
+        """`read`: returns the offsets; called once, at the first request."""
         self._read = read
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:

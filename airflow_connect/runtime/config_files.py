@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.properties_file import decode, parse_properties
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.properties_file import decode, parse_properties
 
 
 def read_connector_file(path: str | Path) -> dict[str, Any]:
@@ -20,10 +20,14 @@ def read_connector_file(path: str | Path) -> dict[str, Any]:
     Raises:
         ConfigError: the file is missing or cannot be understood; the message says where in it.
     """
-    content = _read(Path(path))
+    return connector_of(_read(Path(path)), str(path))
+
+
+def connector_of(content: str, where: str) -> dict[str, Any]:
+    """A connector's configuration from the text of a file; see `read_connector_file`."""
     if not content.lstrip().startswith(("{", "[")):
-        return dict(parse_properties(content, str(path)))
-    return unwrap_connector(_parse_json(content, str(path)), str(path))
+        return dict(parse_properties(content, where))
+    return unwrap_connector(_parse_json(content, where), where)
 
 
 def read_worker_file(path: str | Path) -> dict[str, Any]:
@@ -32,14 +36,18 @@ def read_worker_file(path: str | Path) -> dict[str, Any]:
     Raises:
         ConfigError: as for `read_connector_file`.
     """
-    content = _read(Path(path))
+    return worker_of(_read(Path(path)), str(path))
+
+
+def worker_of(content: str, where: str) -> dict[str, Any]:
+    """A worker's configuration from the text of a file; see `read_worker_file`."""
     if content.lstrip().startswith(("{", "[")):
-        return _parse_json(content, str(path))
-    return dict(parse_properties(content, str(path)))
+        return _parse_json(content, where)
+    return dict(parse_properties(content, where))
 
 
 def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The flat configuration of `{"name": ..., "config": {...}}`; a flat one is returned as it is.
+    """The flat configuration of `{"name": ..., "config": {...}}`; a flat one is returned unchanged.
 
     Raises:
         ConfigError: two names that differ, or a `config` that is not an object.
@@ -51,7 +59,7 @@ def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise ConfigError(f"The member `config` of {where} is not an object.", config_path="config")
     if name is not None and config.get("name", name) != name:
         raise ConfigError(
-            f"{where} gives two names: {name!r} beside the configuration and {config['name']!r} inside.",
+            f"{where} has two names: {name!r} next to the configuration and {config['name']!r} inside.",
             config_path="name",
             suggestion="Remove one of them.",
         )
@@ -65,7 +73,7 @@ def _read(path: Path) -> str:
         raise ConfigError(
             f"There is no file {path}.",
             code="config.file_missing",
-            suggestion=f"Give the path of a properties or JSON file; the current folder is {Path.cwd()}.",
+            suggestion=f"Specify the path of a properties or JSON file; the current folder is {Path.cwd()}.",
         ) from error
     except OSError as error:
         raise ConfigError(f"The file {path} cannot be read: {error.strerror}.", code="config.file_missing") from error
@@ -79,8 +87,10 @@ def _parse_json(content: str, where: str) -> dict[str, Any]:
         raise ConfigError(
             f"{where} is not JSON: {error}.",
             code="config.file_invalid",
-            suggestion="Correct it there; JSON wants double quotes and no comma after the last member.",
+            suggestion="Correct it there; JSON requires double quotes, and no comma after the last member.",
         ) from error
     if not isinstance(document, dict):
-        raise ConfigError(f"{where} holds a JSON {type(document).__name__}, not an object.", code="config.file_invalid")
+        raise ConfigError(
+            f"{where} contains a JSON {type(document).__name__}, not an object.", code="config.file_invalid"
+        )
     return document

@@ -1,4 +1,4 @@
-"""Named moments of a run at which a test may kill it. In production this module costs one dictionary look-up.
+"""Named points of a run at which a test may kill it. In production this module costs one dictionary look-up.
 
 A test sets AIRFLOW_CONNECT_CRASH_AT to one of the names below; the process that reaches it is killed with SIGKILL,
 together with its whole process group, as if the machine had lost power. AIRFLOW_CONNECT_CRASH_SKIP lets the first n
@@ -28,7 +28,7 @@ COMMITTED = "committed"
 
 SOURCE_TASKS_FENCED = "source.tasks.fenced"
 SOURCE_PLANNED = "source.planned"
-SOURCE_SETTLED = "source.settled"
+SOURCE_RECONCILED = "source.reconciled"
 SOURCE_TASK_OPENED = "source.task.opened"
 SOURCE_TASK_POLLED = "source.task.polled"
 SOURCE_TASK_SENT = "source.task.sent"
@@ -48,7 +48,7 @@ DRIVER_POINTS = (
     COMMITTED,
 )
 TASK_POINTS = (TASK_READING, TASK_STAGED)
-SOURCE_DRIVER_POINTS = (FENCED, BEGUN, SOURCE_TASKS_FENCED, SOURCE_PLANNED, COPIED, SOURCE_SETTLED, COMMITTED)
+SOURCE_DRIVER_POINTS = (FENCED, BEGUN, SOURCE_TASKS_FENCED, SOURCE_PLANNED, COPIED, SOURCE_RECONCILED, COMMITTED)
 SOURCE_TASK_POINTS = (
     SOURCE_TASK_OPENED,
     SOURCE_TASK_POLLED,
@@ -61,7 +61,7 @@ _arrivals: dict[str, int] = {}
 
 
 def reached(name: str) -> None:
-    """Die here if a test asked for it."""
+    """Kill the process here if a test requested it."""
     if os.environ.get(VARIABLE) != name:
         return
     _arrivals[name] = _arrivals.get(name, 0) + 1

@@ -1,14 +1,14 @@
-"""`errors.max.records`: how many records of one run may fail. Tasks stop themselves, the driver compares the sum."""
+"""`errors.max.records`: how many records of one run may fail. Each task stops by itself; the driver checks the sum."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import TooManyErrorsError
+from airflow_connect.errors import TooManyErrorsError
 
 if TYPE_CHECKING:
-    from airflow_connect.api.run import TaskReport
+    from airflow_connect.documents.run import TaskReport
 
 PLACES = 5
 """How many failed records a message names."""
@@ -24,22 +24,22 @@ def too_many(failed: int, limit: int, places: Sequence[str], who: str) -> TooMan
         who: `Task 3` or `The run`.
     """
     return TooManyErrorsError(
-        f"{who} met {failed} records that failed, more than errors.max.records={limit} allows. "
+        f"{who} had {failed} failed records, more than errors.max.records={limit} allows. "
         f"The first: {'; '.join(places)}.",
-        suggestion="Nothing became visible and no offset was moved. Correct the cause, or raise errors.max.records.",
+        suggestion="Nothing became visible and no offset was committed. Fix the cause, or raise errors.max.records.",
         config_path="errors.max.records",
     )
 
 
 def refuse_too_many(reports: Sequence[TaskReport], limit: int | None) -> None:
-    """Add up the failed records of all tasks; no task alone needs to be beyond the limit.
+    """Add up the failed records of all tasks, which may exceed the limit together even if no task does alone.
 
     Args:
         reports: one per task.
         limit: `errors.max.records`; None: no limit.
 
     Raises:
-        TooManyErrorsError: they are more than the limit.
+        TooManyErrorsError: the sum exceeds the limit.
     """
     failed = sum(r.failed for r in reports)
     if limit is not None and failed > limit:

@@ -1,4 +1,4 @@
-"""Internal errors: exceptions that say that this package itself is wrong, and how they are reported."""
+"""Internal errors: exceptions that indicate a bug in this package, and how they are reported."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from airflow_connect.api.errors import InternalError
-from airflow_connect.runtime.raised import words_for
+from airflow_connect.errors import InternalError
+from airflow_connect.runtime.exception_text import describe_exception
 
 _DEFECTS = (
     ArithmeticError,
@@ -21,18 +21,18 @@ _DEFECTS = (
     ValueError,
 )
 _SURROUNDINGS = (MemoryError, OSError)
-"""What a later attempt may not meet again; some of them are ValueErrors too."""
+"""Errors that a later attempt may not have; some of them are also ValueErrors."""
 
 _OWN_MODULES = frozenset({"airflow_connect", *sys.stdlib_module_names})
 
 
 def is_defect(error: BaseException) -> bool:
-    """Whether the same code would fail in the same way again: a mistake in a program, not in what surrounds it."""
+    """Whether the same code would fail in the same way again: a mistake in a program, not in its environment."""
     return isinstance(error, _DEFECTS) and not isinstance(error, _SURROUNDINGS)
 
 
 def is_own_defect(error: BaseException) -> bool:
-    """Whether it is a defect that no plugin had a part in: every frame of its traceback is this package or Python's."""
+    """Whether it is a bug without any plugin involved: every frame of its traceback is in this package or in Python."""
     return is_defect(error) and all(
         str(frame.f_globals.get("__name__")).partition(".")[0] in _OWN_MODULES
         for frame, _ in traceback.walk_tb(error.__traceback__)
@@ -40,9 +40,9 @@ def is_own_defect(error: BaseException) -> bool:
 
 
 def internal_error(error: BaseException, redact: Callable[[str], str]) -> InternalError:
-    """The error that is reported for a defect; `redact` takes secrets out of its text."""
+    """The error that is reported for a bug; `redact` removes secrets from its text."""
     return InternalError(
-        f"Internal error, please report it: {redact(words_for(error))}.",
+        f"Internal error, please report it: {redact(describe_exception(error))}.",
         suggestion="Add the traceback, which is in the log. Running again would fail in the same way.",
     )
 

@@ -1,11 +1,11 @@
-"""Sentences of a connector or task for the report of the run: each once, and not without end."""
+"""Notes of a connector or task for the report of the run: each only once, and a limited number."""
 
 from __future__ import annotations
 
 import logging
 
 MOST_NOTES = 20
-"""Of one task, or of the connector; a run over 100,000 files must not have a report of 100,000 sentences."""
+"""Maximum per task or connector: the report of a run over 100,000 files must not have 100,000 sentences."""
 
 log = logging.getLogger(__name__)
 
@@ -14,12 +14,12 @@ class Notes:
     """Keeps the first sentences and counts the others."""
 
     def __init__(self) -> None:
-        """None yet."""
+        """Starts without notes."""
         self._sentences: dict[str, None] = {}
         self._more = 0
 
     def add(self, sentence: str) -> None:
-        """Log a sentence, and keep it unless there are enough; one that is kept already changes nothing."""
+        """Log a sentence, and keep it unless it is already kept or there are too many."""
         if sentence in self._sentences:
             return
         log.warning("%s", sentence)
@@ -30,6 +30,6 @@ class Notes:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Those that were kept, in order, and how many were not."""
+        """The kept notes, in order, and the number of others."""
         more = (f"There were {self._more} more notes; the log has all of them.",) if self._more else ()
         return (*self._sentences, *more)

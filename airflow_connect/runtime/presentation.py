@@ -1,65 +1,32 @@
-"""Plans, progress and reports as text for people: the same words in the Airflow log and on a terminal."""
+"""Plans, progress and reports as text: the same in the Airflow log and on a terminal."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
-from airflow_connect.api.run import Plan, RunReport
+from airflow_connect.documents.run import Plan, RunReport
+from airflow_connect.runtime.source_presentation import source_plan_parts, source_report_line
+from airflow_connect.runtime.texts import MAX_PLAN_ROWS, Table, format_bytes, format_count, format_seconds, plural
 
-MAX_PLAN_ROWS = 20
 MOST_DIRECTORIES = 3
 PROGRESS_EVERY_S = 10.0
-_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def format_count(number: int) -> str:
-    """`1,204,311`."""
-    return f"{number:,}"
-
-
-def format_bytes(size: float) -> str:
-    """`1.2 GB`; units are powers of 1000."""
-    for unit in _BYTE_UNITS:
-        if abs(size) < 999.5 or unit == _BYTE_UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.5 else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError("the last unit takes every size")
-
-
-def format_seconds(seconds: float) -> str:
-    """`0.15 s`, `12.3 s`, `4 min 05 s`, `2 h 10 min`."""
-    if seconds < 59.95:
-        return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 file`, `2,000 files`."""
-    return f"{format_count(number)} {noun}" + ("" if number == 1 else "s")
-
-
-def text_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str) -> list[str]:
-    """Lines of a table without borders. `align` has `<` or `>` for each column."""
-    every = [list(header), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in every) for column in range(len(header))]
-    return [
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, align, widths, strict=True)).rstrip()
-        for row in every
-    ]
 
 
 def plan_table(plan: Plan) -> list[str]:
-    """What a run will copy: one line per partition, or per topic when there are many partitions."""
-    if plan.source is not None:
-        from airflow_connect.runtime.source_presentation import source_plan_table  # needs what stands here
+    """What a run will copy, as text: one line per partition, or per topic if there are many partitions."""
+    table, *sentences = plan_parts(plan)
+    return [*(table.lines() if isinstance(table, Table) else [table]), *sentences]
 
-        return source_plan_table(plan)
+
+def plan_parts(plan: Plan, indent: int = 0) -> tuple[Table | str, *tuple[str, ...]]:
+    """What a run will copy: a table, if there is anything to show in it, and sentences."""
+    if plan.source is not None:
+        return source_plan_parts(plan, indent)
     if plan.is_empty:
-        return ["Nothing to copy."]
+        return ("Nothing to copy.",)
     owner = {r: task.task for task in plan.tasks for r in task.ranges}
     if len(plan.ranges) <= MAX_PLAN_ROWS:
         header = ["TOPIC", "PARTITION", "START", "END", "RECORDS", "TASK"]
@@ -77,7 +44,7 @@ def plan_table(plan: Plan) -> list[str]:
             ]
             for topic, of in by_topic.items()
         ]
-    return [*text_table(header, rows, "<".ljust(len(header), ">")), plan_sum(plan)]
+    return Table(header, rows, "<".ljust(len(header), ">"), indent), plan_sum(plan)
 
 
 def plan_sum(plan: Plan) -> str:
@@ -91,7 +58,7 @@ def progress_line(event: Mapping[str, Any]) -> str:
     """One `progress` event: `copy 41% 4,900 of 12,000 records, 1.2 MB, 52,000 records/s`."""
     done, total, seconds = int(event["done"]), int(event["total"]), float(event.get("seconds") or 0)
     unit = "record" if event["phase"] == "copy" else "file"
-    if not total:  # a source's end is known when it is reached
+    if not total:  # the end of a source is known only when it is reached
         parts = [f"{event['phase']}: {plural(done, unit)}"]
     else:
         parts = [f"{event['phase']} {done * 100 // total}%: {format_count(done)} of {plural(total, unit)}"]
@@ -108,8 +75,6 @@ def report_line(report: RunReport) -> str:
     if report.status == "failed":
         return f"{report.connector or 'The connector'} failed after {seconds}."
     if report.source is not None:
-        from airflow_connect.runtime.source_presentation import source_report_line  # needs what stands here
-
         return source_report_line(report)
     recovered = f" Run {report.recovered_run_id} was finished first." if report.recovered_run_id else ""
     if report.status == "empty":
@@ -179,7 +144,7 @@ class EventLines:
             self._write(report_line(RunReport.from_json(event["report"])))
 
     def _show_progress(self, event: Mapping[str, Any] | None) -> None:
-        """Write a progress event that was not written yet: where a phase ended is part of the story."""
+        """Write the last progress event if it was not written yet, so the log shows where a phase ended."""
         self._latest = None
         if event is not None:
             self._shown_at = self._clock()

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_connect.api.config_references import ResolvedReferences
-from airflow_connect.api.config_values import HIDDEN, is_secret_name
+from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.config.definition.values import HIDDEN, is_secret_name
 
 _URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
 _JAAS_VALUE = re.compile(r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE)
@@ -15,7 +15,7 @@ _PARAMETER = re.compile(r"[;?&]([\w.-]+)=([^;&\s]+)")
 """Parameters of a URL: Spark Connect takes its token as one."""
 _JAVA_OPTION = re.compile(r"""-D([\w.-]+)=("[^"]*"|'[^']*'|\S+)""")
 _REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
-# A shorter mask would tear holes into every line of a log. Airflow's own limit is the same.
+# Masking shorter values would damage every line of a log. Airflow has the same limit.
 MIN_SECRET_LENGTH = 5
 
 
@@ -24,7 +24,7 @@ def secret_values(*configs: Mapping[str, Any], secret_names: Iterable[str] = ())
 
     Args:
         configs: connector and worker configurations, connection extras; values may be nested.
-        secret_names: keys of type PASSWORD, beside those whose names sound secret.
+        secret_names: keys of type PASSWORD, in addition to those with names that suggest a secret.
     """
     names = frozenset(secret_names)
     found = {secret for config in configs for key, value in config.items() for secret in _secrets(key, value, names)}
@@ -51,11 +51,11 @@ class Redactor:
     """Replaces known secrets in text."""
 
     def __init__(self, secrets: Iterable[str], references: ResolvedReferences | None = None) -> None:
-        """Remember what is long enough to be told from ordinary text.
+        """Keep the values that are long enough to be distinguished from ordinary text.
 
         Args:
             secrets: replaced by `[hidden]`.
-            references: what they stand for is replaced by the references themselves.
+            references: their values are replaced by the references themselves.
         """
         self._secrets = sorted((s for s in secrets if len(s) >= MIN_SECRET_LENGTH), key=len, reverse=True)
         self._references = references or ResolvedReferences()
@@ -66,3 +66,17 @@ class Redactor:
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         return text
+
+
+def shown_config(config: Mapping[str, Any], redact: Redactor) -> dict[str, Any]:
+    """A configuration for people: secrets are hidden, even short ones; references stay."""
+    return {key: _shown(key, value, redact) for key, value in config.items()}
+
+
+def _shown(key: str, value: Any, redact: Redactor) -> Any:
+    if isinstance(value, Mapping):
+        return shown_config(value, redact)
+    if value is None or isinstance(value, (bool, int, float)):
+        return HIDDEN if value is not None and is_secret_name(key) else value
+    text = str(value)
+    return HIDDEN if is_secret_name(key) and _REFERENCE.fullmatch(text) is None else redact(text)

@@ -1,9 +1,9 @@
-"""What the driver hands to every task of a run: plain data that travels with the Spark job."""
+"""What the driver gives to every task of a run: plain data that is sent with the Spark job."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink_roles import RoleContext
@@ -11,33 +11,40 @@ from airflow_connect.api.sink_roles import RoleContext
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.api.sink_roles import ErrorHandling
+    from airflow_connect.exactly_once.guarantee import Guarantee
 
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """What the driver has read of topics of state, so that tasks read only what came later.
+    """What the driver has read from state topics, so tasks need to read only later records.
 
     Attributes:
         claim_from: offset of the connector's partition of the runs topic; the run's claim is not before it.
-        offsets: `OffsetsView.packed`; b"": tasks read all of the offsets topics.
+        offsets: `OffsetsView.packed` of all offsets; b"": a task has the offsets it needs in `own`, or must read them.
+        own: the same of each task's own offsets; b"": it gets `offsets`.
     """
 
     claim_from: int = 0
     offsets: bytes = field(default=b"", repr=False)
+    own: Sequence[bytes] = field(default=(), repr=False)
+
+    def offsets_of(self, task: int) -> bytes:
+        """What a task gets."""
+        return (self.own[task] if task < len(self.own) else b"") or self.offsets
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTaskSettings:
-    """What tasks of a source get beside the configuration.
+    """What tasks of a source get in addition to the configuration.
 
     Attributes:
-        delivery_guarantee: what the run promises, decided by the driver.
+        guarantee: the delivery guarantee of the run, determined by the driver.
         max_records, max_bytes: the share of one task; 0: no limit.
         max_seconds: 0: no limit.
         known: what need not be read again.
     """
 
-    delivery_guarantee: str
+    guarantee: Guarantee
     max_records: int = 0
     max_bytes: int = 0
     max_seconds: float = 0.0
@@ -57,9 +64,9 @@ class TaskSettings:
         schedule_expired: see `RoleContext`.
         late_before, schemas_before: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
         columnar: whether the columnar path may be used.
-        task_configs: configuration of each task, from the connector; () where all tasks use the connector's own.
+        task_configs: configuration of each task, from the connector; () if all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
-        source: what only tasks of a source get; None for sinks.
+        source: additional settings for tasks of a source; None for sinks.
     """
 
     connector: Mapping[str, str] = field(repr=False)
@@ -77,12 +84,8 @@ class TaskSettings:
     source: SourceTaskSettings | None = None
 
     def task_context(self, task: int, errors: ErrorHandling) -> RoleContext:
-        """What the executor role of the sink is opened with, for one task."""
+        """The context of one task of a sink."""
         own = self.task_configs[task % len(self.task_configs)] if self.task_configs else self.connector
-        return replace(self.sink_context(), task_config=own, errors=errors)
-
-    def sink_context(self) -> RoleContext:
-        """What the driver role of the sink is opened with."""
         return RoleContext(
             config=self.connector,
             aws=self.aws,
@@ -92,4 +95,6 @@ class TaskSettings:
             schedule_expired=self.schedule_expired,
             late_before=self.late_before,
             schemas_before=self.schemas_before,
+            task_config=own,
+            errors=errors,
         )

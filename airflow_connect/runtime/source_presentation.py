@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from airflow_connect.api.run import Plan, RunReport
-from airflow_connect.kafka.offsets_topic import identity
-from airflow_connect.runtime.presentation import (
-    MAX_PLAN_ROWS,
-    format_bytes,
-    format_count,
-    format_seconds,
-    plural,
-    text_table,
-)
+from airflow_connect.documents.run import Plan, RunReport
+from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.runtime.texts import MAX_PLAN_ROWS, Table, format_bytes, format_count, format_seconds, plural
 
 MOST_TOPICS = 3
 
 
-def source_plan_table(plan: Plan) -> list[str]:
-    """What a run of a source goes on from: one line per source partition, the first ones only."""
+def source_plan_parts(plan: Plan, indent: int = 0) -> tuple[Table | str, *tuple[str, ...]]:
+    """Where a run of a source resumes: a table of its first source partitions, and sentences."""
     source = plan.source
     if source is None:
         raise TypeError("This is a plan of a sink.")
@@ -25,13 +18,12 @@ def source_plan_table(plan: Plan) -> list[str]:
     how = f"{source.delivery_guarantee}, a transaction per {source.boundary}" if source.boundary else ""
     end = f"{plural(len(plan.tasks), 'task')}, {how or source.delivery_guarantee}, offsets in {where}."
     if not source.offsets:
-        return ["No offsets yet: the source is read from its beginning.", end]
+        return "No offsets yet: the source is read from its beginning.", end
     shown = source.offsets[:MAX_PLAN_ROWS]
     rows = [[identity(move.partition), identity(move.before or {})] for move in shown]
-    lines = text_table(["SOURCE PARTITION", "OFFSET"], rows, "<<")
-    if source.partitions > len(shown):
-        lines.append(f"... and {plural(source.partitions - len(shown), 'more source partition')}.")
-    return [*lines, end]
+    table = Table(["SOURCE PARTITION", "OFFSET"], rows, "<<", indent)
+    left = source.partitions - len(shown)
+    return (table, f"... and {plural(left, 'more source partition')}.", end) if left > 0 else (table, end)
 
 
 def source_report_line(report: RunReport) -> str:
@@ -50,7 +42,7 @@ def source_report_line(report: RunReport) -> str:
         f", {format_count(number)} {word}"
         for number, word in (
             (report.filtered, "filtered"),
-            (source.failed, "failed and left out"),
+            (source.failed, "failed and skipped"),
             (source.discarded, "discarded by the connector"),
         )
         if number

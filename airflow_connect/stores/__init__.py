@@ -1,1 +1,4 @@
-"""Floor 3: where files are staged and published. Two roles: `Stager` on executors, `Publisher` on the driver."""
+"""Layer 5: stores in which files are staged and published.
+
+Two roles: `Stager` on executors, `Publisher` on the driver.
+"""

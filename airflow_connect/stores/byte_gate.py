@@ -1,4 +1,4 @@
-"""A bound for bytes that wait to be sent."""
+"""A limit for the bytes that wait to be sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class ByteGate:
-    """Bounds the bytes that wait for a pool's threads: the producer is held back, the threads never are."""
+    """Limits the bytes that wait for the threads of a pool: the producer has to wait, the threads never do."""
 
     def __init__(self, limit_bytes: int) -> None:
         """`limit_bytes`: how many may wait."""
@@ -15,7 +15,7 @@ class ByteGate:
         self._changed = threading.Condition()
 
     def enter(self, size: int) -> None:
-        """Wait for room. What is larger than the limit enters alone."""
+        """Wait until there is room. A piece larger than the limit enters alone."""
         with self._changed:
             self._changed.wait_for(lambda: self._used == 0 or self._used + size <= self._limit)
             self._used += size

@@ -1,4 +1,4 @@
-"""What publishers of every store do alike: try it out, publish many files at once, and tell of conflicts at the end."""
+"""Code shared by all publishers: try out a store, publish many files in parallel, report conflicts at the end."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
-from airflow_connect.api.errors import ConnectError, PublishConflictError, UnavailableError
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import Outcome
+from airflow_connect.api.staging import Outcome, StagedFile
+from airflow_connect.errors import ConnectError, PublishConflictError, UnavailableError
 
 TRIALS = 3
 
 
 def try_out(trial: Callable[[], None], deleted: str) -> None:
-    """Make the trial of a preflight, and make it again when its file is deleted meanwhile.
+    """Run the trial of a preflight, and repeat it if its file is deleted meanwhile.
 
-    The sweep of a newer run does that to a run that stood still for a while. The newer run fences it, and that is what
-    has to end it, with a sentence that says so.
+    The sweep of a newer run can delete it if this run was suspended for a while. The newer run fences this one, and the
+    run should end with the message about that.
 
     Args:
-        trial: writes, renames and deletes a file of a name that is new each time.
-        deleted: code of the error that says that a file which is being written has gone.
+        trial: writes, renames and deletes a file with a new name each time.
+        deleted: code of the error for a file that disappears while it is written.
 
     Raises:
-        UnavailableError: something deletes the file every time.
-        ConnectError: what the trial raises.
+        UnavailableError: the file is deleted every time.
+        ConnectError: raised by the trial.
     """
     for _ in range(TRIALS):
         try:
@@ -37,40 +36,42 @@ def try_out(trial: Callable[[], None], deleted: str) -> None:
                 raise
             gone = error
     raise UnavailableError(
-        f"The file with which this run tried out the store was deleted {TRIALS} times before it could be renamed.",
+        f"The test file of this run was deleted {TRIALS} times before it could be renamed.",
         code="publish.trial_deleted",
-        suggestion="Let nothing delete files below +tmp while runs work; nothing was copied yet, so run again.",
+        suggestion="Make sure that nothing deletes files below +tmp during runs. Nothing was copied yet, so run again.",
     ) from gone
 
 
 @dataclass(slots=True)
 class Published:
-    """What came of the files of a manifest.
+    """The results of publishing a manifest.
 
     Attributes:
         outcomes: by key.
-        conflicts: of the files that were not published because something else stands under their keys.
+        conflicts: for the files that were not published because another file has their key.
     """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     conflicts: list[PublishConflictError] = field(default_factory=list)
 
-    def checked(self, strangers: str) -> dict[str, Outcome]:
+    def checked(self, conflict_text: str) -> dict[str, Outcome]:
         """The outcomes of all files.
 
         Args:
-            strangers: what stands under the others' keys, for the message: `names hold other files`.
+            conflict_text: describes the conflicts, for the message: `names hold other files`.
 
         Raises:
-            PublishConflictError: names the first conflict and how many there are.
+            PublishConflictError: names the first conflict and the number of conflicts.
         """
         if not self.conflicts:
             return self.outcomes
-        first = min(self.conflicts, key=lambda error: error.message)  # Not by chance: they come from many threads.
+        first = min(
+            self.conflicts, key=lambda error: error.message
+        )  # Deterministic, although they come from many threads.
         if len(self.conflicts) == 1:
             raise first
         raise PublishConflictError(
-            f"{len(self.conflicts)} {strangers} than the staged ones. The first: {first.message}",
+            f"{len(self.conflicts)} {conflict_text} than the staged ones. The first: {first.message}",
             suggestion=first.suggestion,
             config_path=first.config_path,
         )
@@ -84,17 +85,17 @@ def publish_each(
 ) -> Published:
     """Publish files on the threads of `pool`.
 
-    A conflict does not keep the others from being published; every other error does, because nothing else would
-    succeed.
+    After a conflict the other files are still published; any other error stops, because nothing else would succeed.
 
     Args:
-        files: with keys that differ, see `refuse_equal_keys`.
+        files: with distinct keys, see `refuse_equal_keys`.
         publish_one: publishes one of them.
-        progress: gets the number done.
+        progress: called with the number of files done.
         pool: threads.
 
     Raises:
-        Exception: the first of `publish_one` that is no PublishConflictError; files that had not begun are left.
+        Exception: the first error of `publish_one` other than PublishConflictError; files not yet started are not
+            published.
     """
     published = Published()
     running = {pool.submit(publish_one, file): file for file in files}
@@ -112,7 +113,7 @@ def publish_each(
 
 
 def refuse_equal_keys(files: Sequence[StagedFile]) -> None:
-    """Refuse a manifest that names one key twice, before anything of it is visible.
+    """Reject a manifest that contains a key twice, before any of its files is visible.
 
     Raises:
         PublishConflictError: with the key.

@@ -1,11 +1,11 @@
 """Names of temporary files in stores that publish by renaming: HDFS and directories.
 
 A file with the final name `topics/t/partition=0/t+0+0000000000.avro` below the root `topics/` is staged as
-`topics/+tmp/t/partition=0/t+0+0000000000.avro.<16 hexadecimal digits>_tmp`: the same name one directory aside, so that
-a listing of what is staged never meets what is published, and a listing of what is published meets one entry more.
-The digits tell attempts apart. The name holds the key whole, because a sweep knows files by their keys; where names
-hold the last offset it is the key without it, which is all that is known when the file is opened.
-Source of the directory: Confluent's HDFS sink (HdfsSinkConnectorConstants.TEMPFILE_DIRECTORY, `/+tmp/`).
+`topics/+tmp/t/partition=0/t+0+0000000000.avro.<16 hexadecimal digits>_tmp`: the same name in a separate directory, so
+that a listing of staged files never contains published ones, and a listing of published files contains one extra entry.
+The digits distinguish attempts. The name contains the whole key, because a sweep identifies files by their keys. If
+names contain the last offset, it is the key without that offset, which is unknown when the file is opened. Source of
+the directory: Confluent's HDFS sink (HdfsSinkConnectorConstants.TEMPFILE_DIRECTORY, `/+tmp/`).
 """
 
 from __future__ import annotations
@@ -15,31 +15,30 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.staging import LeftOver
-from airflow_connect.stores.leftovers import PROBE_NAME
-from airflow_connect.stores.store import FileIdentity
+from airflow_connect.errors import DataError
+from airflow_connect.stores.store import PROBE_NAME, FileIdentity
 
 TEMPORARY = "+tmp"
-"""The directory, below `FileIdentity.root`, that holds everything staged. No topic is called so: Kafka forbids `+`."""
+"""The directory, below `FileIdentity.root`, for all staged files. No topic has this name: Kafka forbids `+`."""
 
 _NAME = re.compile(r"(?s)(?P<name>.+)\.[0-9a-f]{16}_tmp")
 
 
 class StagedPlace(NamedTuple):
-    """Where staged files can lie whose keys have a given prefix.
+    """A directory that can contain staged files whose keys have a given prefix.
 
     Attributes:
-        above: directory that holds the temporary one, with its slash, or "".
-        directory: what to walk, with its slash; it need not exist. Every temporary file below it is asked for by
-            `key_of`, and its key held against the prefix.
+        above: parent of the temporary directory, with a trailing slash, or "".
+        directory: the directory to walk, with a trailing slash; it need not exist. `key_of` returns the key of each
+            temporary file below it, which is compared with the prefix.
     """
 
     above: str
     directory: str
 
     def key_of(self, path: str) -> str | None:
-        """`FileIdentity.key` of a temporary file below `directory`, or None where its name is no such file's.
+        """`FileIdentity.key` of a temporary file below `directory`; None if the name is not a temporary file's.
 
         Args:
             path: path inside the store, as `staged_path` made it.
@@ -50,10 +49,10 @@ class StagedPlace(NamedTuple):
 
 
 def staged_path(identity: FileIdentity) -> str:
-    """A new path inside the store for the file's bytes until it is published; no two calls return the same.
+    """A new path inside the store for the file's bytes until it is published; every call returns a different one.
 
     Raises:
-        DataError: a directory of the key is empty, `.` or `..`; such names mean other places in a file system.
+        DataError: a directory of the key is empty, `.` or `..`; a file system interprets such names.
     """
     refuse_odd_directories(identity.key)
     above = _directory(identity.root) if identity.key.startswith(identity.root) else ""
@@ -61,10 +60,10 @@ def staged_path(identity: FileIdentity) -> str:
 
 
 def probe_paths(prefix: str) -> tuple[str, str]:
-    """Two paths of one file that a preflight stages, renames and deletes, to see whether it may.
+    """Two paths for a file that a preflight stages, renames and deletes, to check permissions.
 
     Args:
-        prefix: what keys of the run begin with; the sweep of a run finds the file by it.
+        prefix: common prefix of the run's keys, by which a sweep finds the file.
     """
     key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
     identity = FileIdentity(key, "", 0, 0, root=prefix)
@@ -72,14 +71,15 @@ def probe_paths(prefix: str) -> tuple[str, str]:
 
 
 def refuse_odd_directories(key: str) -> None:
-    """Refuse keys that a file system would read as another place.
+    """Reject keys that a file system would interpret as a different path.
 
     Raises:
         DataError: a part between slashes is empty, `.` or `..`, or the key holds a NUL.
     """
     if {"", ".", ".."} & set(key.split("/")) or "\0" in key:
         raise DataError(
-            f"The file name {key!r} has a part that is empty, '.' or '..', which file systems take for other places.",
+            f"The file name {key!r} has a part that is empty, '.' or '..', which file systems would interpret as"
+            f" another path.",
             code="data.odd_path",
             suggestion="Let the partitioner return directories with names, and write topics.dir without doubled,"
             " leading or trailing slashes.",
@@ -87,10 +87,10 @@ def refuse_odd_directories(key: str) -> None:
 
 
 def staged_places(prefix: str) -> Iterator[StagedPlace]:
-    """Every place where files can be staged whose keys start with `prefix`, whatever their root is.
+    """Every directory that can contain staged files whose keys start with `prefix`, whatever their root is.
 
-    A root ends where a directory of the key ends, so each ancestor of the prefix is one place: a handful, and none of
-    them holds a published file.
+    A root ends where a directory of the key ends, so each ancestor of the prefix is one candidate. There are only a
+    few, and none contains a published file.
     """
     parts = prefix.split("/")
     for depth in range(len(parts)):
@@ -104,8 +104,8 @@ def staged_below(prefixes: Iterable[str], walk: Callable[[str], Iterable[tuple[s
 
     Args:
         prefixes: of keys.
-        walk: directory inside the store, without slash at the end -> every file below it, as path inside the store
-            and milliseconds of its last change; nothing where the directory is missing.
+        walk: directory inside the store, without trailing slash -> every file below it, as path inside the store and
+            milliseconds of its last change; nothing if the directory does not exist.
     """
     seen: set[str] = set()
     for prefix in prefixes:
@@ -118,7 +118,7 @@ def staged_below(prefixes: Iterable[str], walk: Callable[[str], Iterable[tuple[s
 
 
 def remove_emptied(path: str, remove_if_empty: Callable[[str], bool]) -> None:
-    """Remove the directories that a temporary file leaves empty, up to the first that is not.
+    """Remove the directories that become empty without a temporary file, up to the first that is not empty.
 
     Args:
         path: of the file, inside the store.
@@ -130,7 +130,7 @@ def remove_emptied(path: str, remove_if_empty: Callable[[str], bool]) -> None:
 
 
 def temporary_directories(path: str) -> Iterator[str]:
-    """Directories that are there for a temporary file, the deepest first, `+tmp` last; without slash at the end.
+    """Directories created for a temporary file, deepest first, `+tmp` last; without trailing slash.
 
     A store removes those that are empty once the file is gone.
     """
@@ -143,5 +143,5 @@ def temporary_directories(path: str) -> Iterator[str]:
 
 
 def _directory(root: str) -> str:
-    """`root` up to its last slash: where `directory.delim` is another character, it ends inside a name."""
+    """`root` up to its last slash: if `directory.delim` is another character, it ends inside a name."""
     return root[: root.rfind("/") + 1]

@@ -1,4 +1,4 @@
-"""What stagers of several stores do alike: gather a file's bytes, hold sizes together, answer the waiting task."""
+"""Code shared by stagers: buffer a file's bytes, compare sizes, give the waiting task its result."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from airflow_connect.api.errors import AuditError
+from airflow_connect.errors import AuditError
 from airflow_connect.formats.spill import SpillBuffer
 from airflow_connect.stores.store import FileIdentity
 
 T = TypeVar("T")
 END_WITHIN_S = 30.0
-"""How long a task waits for requests of its stager that are still under way when it ends."""
+"""How long a task that ends waits for pending requests of its stager."""
 
 log = logging.getLogger(__name__)
 
@@ -22,12 +22,12 @@ log = logging.getLogger(__name__)
 class StagingThreads:
     """The threads of a stager.
 
-    A task must end although its store does not answer: `close` waits for what is under way, within a bound. Work on a
-    file that was aborted costs nothing any more, so what is still queued then is done at once.
+    A task must end even if its store does not answer: `close` waits for pending work with a time limit. Work on an
+    aborted file costs nothing, so remaining queued work is done at once.
     """
 
     def __init__(self, count: int, name: str) -> None:
-        """No thread is started yet. `name`: what the names of the threads begin with."""
+        """No thread is started yet. `name`: prefix of the threads' names."""
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
         self._changed = threading.Condition()
         self._unfinished = 0
@@ -41,7 +41,7 @@ class StagingThreads:
         return future
 
     def close(self, within_s: float = END_WITHIN_S) -> None:
-        """Wait until all work is done, `within_s` seconds at the most, and let the threads end; idempotent."""
+        """Wait until all work is done, at most `within_s` seconds, and let the threads end; idempotent."""
         with self._changed:
             has_ended = self._changed.wait_for(lambda: not self._unfinished, within_s)
         if not has_ended:
@@ -59,7 +59,7 @@ class StagingThreads:
 
 
 class BufferedFile:
-    """An open file whose bytes wait in memory, or on local disk, until its store takes them. Used by one thread."""
+    """An open file whose bytes wait in memory, or on local disk, until the store accepts them. Used by one thread."""
 
     def __init__(self, identity: FileIdentity) -> None:
         """Nothing is written. `identity`: what the file is."""
@@ -70,7 +70,7 @@ class BufferedFile:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes held in memory that were not handed over yet; those have the stager's own bound."""
+        """Bytes held in memory and not yet handed over; the stager limits the others."""
         return self._buffer.buffered_bytes
 
     def spill(self) -> None:
@@ -82,17 +82,17 @@ class BufferedFile:
         self._buffer.spill()
 
     def _take(self) -> SpillBuffer:
-        """What was gathered; the file begins to gather anew."""
+        """Return the buffered bytes, and start a new buffer."""
         gathered, self._buffer = self._buffer, SpillBuffer()
         return gathered
 
     def _drop(self) -> None:
-        """Forget what was gathered; the file takes no more."""
+        """Discard the buffered bytes; the file accepts no more."""
         self._is_closed = True
         self._buffer.close()
 
     def _check_open(self, failure: BaseException | None) -> None:
-        """Refuse to go on after `failure`, or once the file is closed."""
+        """Raise if there was a `failure`, or if the file is closed."""
         if failure is not None:
             raise failure
         if self._is_closed:
@@ -100,7 +100,7 @@ class BufferedFile:
 
 
 def check_size(place: str, written: int, found: int) -> None:
-    """Hold what a store has against what was written to it (invariant 7 for bytes).
+    """Compare the size in the store with what was written (invariant 7 for bytes).
 
     Raises:
         AuditError: they differ.
@@ -113,10 +113,10 @@ def check_size(place: str, written: int, found: int) -> None:
 
 
 def resolve(result: Future[T], make: Callable[[], T]) -> BaseException | None:
-    """Give the waiting task what `make` returns or raises: a future that stays open would hang it.
+    """Resolve the future with what `make` returns or raises: a future left open would hang the waiting task.
 
     Returns:
-        what was raised, or None. A result that was cancelled stays so.
+        the exception raised, or None. A cancelled result stays cancelled.
     """
     try:
         made = make()
@@ -133,7 +133,7 @@ def results(staged: Sequence[Future[T]]) -> list[T]:
     """Wait for all of them.
 
     Raises:
-        Exception: the first failure, as soon as it is known: what is queued behind it is not waited for.
+        Exception: the first failure, as soon as it is known; work queued after it is not awaited.
     """
     done, _ = wait(staged, return_when=FIRST_EXCEPTION)
     for future in done:

@@ -1,40 +1,41 @@
-"""What a store is: one small class with two roles, what executors may do and what only the driver may do.
+"""The store interface: one small class with two roles, one for executors and one for the driver only.
 
-A stager creates things that nobody can see (an unfinished multipart upload, a temporary file). Only a publisher makes
-them visible, and it is driven by a manifest (exactly_once/). Code on executors gets a `Stager` and has no way to
-publish.
+A stager creates invisible things (an unfinished multipart upload, a temporary file). Only a publisher makes them
+visible, and a manifest controls it (exactly_once/). Code on executors gets a `Stager` and cannot publish.
 
 To add a store, write a `Store`, and prove it with `airflow_connect.testing.StoreConformance`. Partitioners, rotation,
-formats, the manifest and the sweep know nothing of any particular one.
+formats, the manifest and the sweep do not depend on any particular store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.api.publishing import Publisher
+from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 
-HAS_TWIN = "has_twin"
-"""Member of a staged file's token: something unpublished may lie beside it that only a listing finds."""
+PROBE_NAME = ".airflow-connect-preflight"
+"""Prefix of the names of trial uploads, with which a preflight checks permissions."""
+POSSIBLE_DUPLICATE = "has_twin"
+"""Member of a staged file's token: there may be another unpublished upload of it that only a listing finds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What a staged file is, known when it is opened or closed.
+    """The identity of a staged file, known when it is opened or closed.
 
     Attributes:
-        key: final name inside the store, without bucket; where names hold the last offset too, the name without it.
+        key: final name inside the store, without bucket; if names contain the last offset, the name without it.
         topic, partition: Kafka partition whose records it holds.
         start: offset of the first record inside.
         content_type: MIME type, or "".
         content_encoding: e.g. `gzip`, or "".
         role: `value`, `key` or `headers`.
-        root: what `key` begins with whatever the topic is (`topics/`); a store may keep what it stages below it.
-        key_at: where names hold the last offset: end (last offset plus one) -> final name.
+        root: the part of `key` before the topic (`topics/`); a store may keep staged files below it.
+        key_at: if names contain the last offset: end (last offset plus one) -> final name.
     """
 
     key: str
@@ -52,12 +53,12 @@ class FileIdentity:
         return self.key if self.key_at is None else self.key_at(end)
 
     def staged(self, key: str, end: int, records: int, size_bytes: int, token: dict[str, Any]) -> StagedFile:
-        """What is said of the file once all of it is in the store.
+        """Describe the file once all of it is in the store.
 
         Args:
-            key: the name that it gets when it is published: `key`, or `final_key`.
+            key: its name when it is published: `key`, or `final_key`.
             end: last offset inside plus one.
-            records: how many are inside.
+            records: number of records inside.
             size_bytes: of the file.
             token: what the store's publisher needs.
         """
@@ -82,13 +83,13 @@ class StagingFile(Protocol):
         """Bytes held in memory by this file."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Append bytes. A part may go up in the background; its error is raised by a later call or by `close`."""
+        """Append bytes. A part may be uploaded in the background; its error is raised by a later call or by `close`."""
 
     def spill(self) -> None:
-        """Move buffered bytes to the executor's disk; called when the task's memory budget is used up."""
+        """Move buffered bytes to the executor's disk; called when the task's memory budget is exhausted."""
 
     def close(self, end: int, records: int) -> Future[StagedFile]:
-        """Finish staging. `end`: last offset inside plus one. The result is there when every byte is on the server."""
+        """Finish staging. `end`: last offset inside plus one. The future completes when every byte is on the server."""
 
     def abort(self) -> None:
         """Discard the file and everything already uploaded; idempotent."""
@@ -98,52 +99,17 @@ class Stager(Protocol):
     """Executor role."""
 
     def open(self, identity: FileIdentity) -> StagingFile:
-        """Start a file; costs no request until the first part is full or the file is closed."""
+        """Start a file; no request is made until the first part is full or the file is closed."""
 
     def close(self) -> None:
         """Release threads and connections; open files must have been closed or aborted."""
-
-
-class Publisher(Protocol):
-    """Driver role."""
-
-    @property
-    def may_have_twins(self) -> bool:
-        """Whether this publisher itself may have staged something that only a listing finds."""
-
-    def preflight(self) -> None:
-        """Check reachability, bucket or directory, region and permissions before anything is copied.
-
-        Raises:
-            AccessError, UnavailableError, ConfigError: with what is missing.
-        """
-
-    def publish(self, files: Sequence[StagedFile], progress: Callable[[int], None]) -> dict[str, Outcome]:
-        """Make files visible, in parallel and idempotently; returns key -> outcome. `progress` gets the number done.
-
-        Raises:
-            PublishConflictError: an object that is not the one in the manifest stands under a key.
-            UnavailableError: after all retries; publishing again continues.
-        """
-
-    def abort(self, files: Iterable[StagedFile | LeftOver]) -> int:
-        """Discard staged files; idempotent; returns how many existed."""
-
-    def list_staged(self, prefixes: Iterable[str]) -> Iterable[LeftOver]:
-        """Everything staged and unpublished whose final key starts with one of the prefixes, of whatever origin.
-
-        `LeftOver.key` is `FileIdentity.key` of the file, whether or not it was closed.
-        """
-
-    def close(self) -> None:
-        """Release connections; idempotent."""
 
 
 class FilePublisher(Publisher, Protocol):
     """Driver role of a store for files."""
 
     def mark(self, keys: Sequence[str]) -> None:
-        """Make sure that an object without content stands under each key (`_SUCCESS`); idempotent.
+        """Make sure that an empty object exists under each key (`_SUCCESS`); idempotent.
 
         Raises:
             AccessError, UnavailableError: the store refused, or did not answer.
@@ -151,26 +117,27 @@ class FilePublisher(Publisher, Protocol):
 
 
 class Store(Protocol):
-    """A place for files, reached with given settings. Makes no request by itself."""
+    """A store for files with given settings. Creating it makes no request."""
 
     @property
     def name(self) -> str:
-        """Which place it is, for people and for the journal, without secrets: `s3://bucket`, `hdfs://name:8020`."""
+        """Identifies the store for people and for the journal, without secrets: `s3://bucket`, `hdfs://name:8020`."""
 
     def stager(self, run_id: str) -> Stager:
-        """The executor role; `run_id` is kept beside the staged data where the store has room for it."""
+        """The executor role; `run_id` is kept along with the staged data if the store supports that."""
 
     def publisher(self, *, probe_prefix: str, overwrite: bool) -> FilePublisher:
         """The driver role.
 
         Args:
             probe_prefix: key prefix under which `preflight` tries to stage something.
-            overwrite: replace another object that stands under a key, instead of refusing to.
+            overwrite: replace another object under a key, instead of refusing to.
         """
 
 
 __all__ = [
-    "HAS_TWIN",
+    "POSSIBLE_DUPLICATE",
+    "PROBE_NAME",
     "FileIdentity",
     "FilePublisher",
     "LeftOver",

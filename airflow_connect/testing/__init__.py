@@ -1,8 +1,8 @@
-"""Floor 6: suites that prove a plugin; a third party subclasses one in a few lines. Needs pytest.
+"""Layer 8: conformance suites for plugins. A plugin author subclasses one in a few lines. Needs pytest.
 
-`SinkConformance` and `SourceConformance` run a connector on a real Kafka broker, in real processes that they kill;
-`ConverterConformance` and `TransformationConformance` need nothing but the class; `StoreConformance` needs what the
-store needs. Name the fixtures in the `conftest.py` of your project:
+`SinkConformance` and `SourceConformance` run a connector on a real Kafka broker, in real processes that they kill.
+`ConverterConformance` and `TransformationConformance` need only the class. `StoreConformance` needs the store's
+server, if it has one. Add the fixtures to the `conftest.py` of your project:
 
     pytest_plugins = ["airflow_connect.testing.fixtures"]
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-# Before the suites are imported, so that a failed assertion of theirs shows its values.
+# Before the suites are imported, so that their failed assertions show values.
 pytest.register_assert_rewrite(
     "airflow_connect.testing.connector_suite",
     "airflow_connect.testing.sink_suite",

@@ -1,4 +1,4 @@
-"""What cases of sinks and of sources share: a connector with a topic of its own, its runs, how values compare."""
+"""What sinks and sources under test have in common: a connector with its own topic, its runs, the comparison."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_connect.api.connector_keys import common_keys
-from airflow_connect.api.plugins import PluginKind, load_class
-from airflow_connect.api.run import RunReport
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.config.keys.connector import common_keys
+from airflow_connect.documents.run import RunReport
+from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
@@ -30,12 +30,12 @@ _WORKER = {
 
 
 class ConnectorCase(ABC):
-    """A connector with a topic of its own.
+    """A connector with its own topic.
 
     Attributes:
         kind: `sink` or `source`, for its name.
         partitions: of the topic.
-        worker: keys of the worker that this kind needs besides.
+        worker: additional worker keys of this kind.
     """
 
     kind: ClassVar[str]
@@ -52,7 +52,7 @@ class ConnectorCase(ABC):
         self.name = f"{self.kind}-{self.topic}"
         self.topics.create(self.topic, self.partitions)
 
-    # --- what each kind does in its own way ----------------------------------------------------------------------
+    # --- what differs by kind --------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class ConnectorCase(ABC):
 
     @abstractmethod
     def add(self, count: int) -> None:
-        """Make the next `count` values appear where the connector reads."""
+        """Add the next `count` values to the place that the connector reads."""
 
     @abstractmethod
     def wanted(self) -> Sequence[Any]:
@@ -76,7 +76,7 @@ class ConnectorCase(ABC):
         """Every value that is there now."""
 
     def perhaps(self) -> Sequence[Any]:
-        """Values that may be there besides those that are wanted."""
+        """Values that may be there in addition to the wanted ones."""
         return ()
 
     # --- the connector --------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class ConnectorCase(ABC):
         return [name for name, key in keys.items() if key.is_required and name in given and name not in shared]
 
     def config(self, **overrides: str | None) -> dict[str, str]:
-        """The connector's configuration; `None` removes a key, `_` stands for `.`."""
+        """The connector's configuration; `None` removes a key, `_` means `.`."""
         config: dict[str, str | None] = {
             "name": self.name,
             "connector.class": self._connector_class,
@@ -104,12 +104,12 @@ class ConnectorCase(ABC):
         return {key: value for key, value in config.items() if value is not None}
 
     def spec(self, **overrides: str | None) -> RunSpec:
-        """A run of it."""
+        """A run of the connector."""
         worker = {"bootstrap.servers": self._bootstrap, **_WORKER, **self.worker, **self._worker_config}
         return RunSpec(self.config(**overrides), worker)
 
     def errors(self, without: str = "", **overrides: str | None) -> list[Mapping[str, Any]]:
-        """What validation finds wrong, after the key `without` was taken away."""
+        """The findings of validation after the key `without` was removed."""
         spec = self.spec(**overrides)
         spec = replace(spec, connector={key: value for key, value in spec.connector.items() if key != without})
         return [finding for finding in validate_connector(spec) if finding["level"] == "error"]
@@ -117,7 +117,7 @@ class ConnectorCase(ABC):
     # --- running --------------------------------------------------------------------------------------------------
 
     def try_run(self, *, columnar: bool = True, **overrides: str | None) -> RunReport:
-        """One run in this process, whatever comes of it."""
+        """One run in this process, with any outcome."""
         return run_here(self.spec(**overrides), columnar=columnar)[0]
 
     def run(self, *, columnar: bool = True, **overrides: str | None) -> RunReport:
@@ -127,18 +127,18 @@ class ConnectorCase(ABC):
         return report
 
     def start(self, crash_at: str = "", *, columnar: bool = True, **overrides: str | None) -> RunProcess:
-        """One run in a process of its own."""
+        """One run in a separate process."""
         return RunProcess(self.spec(**overrides), crash_at, columnar=columnar)
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- checks ---------------------------------------------------------------------------------------------------
 
     def check_everything_arrived(self, *, once: bool | None = None) -> None:
-        """Every value is there, and nothing else; once if `once`, which is by default what the connector promises."""
+        """Every value is there, and nothing else; once if `once` (default: what the connector promises)."""
         found, wanted = _counted(self.found()), _counted(self.wanted())
         most = wanted + _counted(self.perhaps())
         missing, unexpected = wanted - found, set(found) - set(most)
         assert not missing, f"{missing.total()} values are missing, such as {next(iter(missing))}"
-        assert not unexpected, f"{len(unexpected)} values were never there, such as {next(iter(unexpected))}"
+        assert not unexpected, f"{len(unexpected)} values were never written, such as {next(iter(unexpected))}"
         twice = found - most
         may_repeat = not self.is_once if once is None else not once
         assert may_repeat or not twice, f"{twice.total()} values are there more than once, such as {next(iter(twice))}"

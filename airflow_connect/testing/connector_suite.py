@@ -1,4 +1,4 @@
-"""What every connector must do, be it a sink or a source."""
+"""What every connector must do, whether sink or source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GARBAGE = ("", " ", "-1", "no such thing", "9" * 30, "\u0000")
 
 
 class ConnectorConformance:
-    """The part of `SinkConformance` and `SourceConformance` that is one. They give the fixture `case`.
+    """The common part of `SinkConformance` and `SourceConformance`. They provide the fixture `case`.
 
     Attributes:
         connector_class: as in `connector.class`.
@@ -26,7 +26,7 @@ class ConnectorConformance:
     def test_missing_required_key_is_named(self, case: ConnectorCase) -> None:
         for key in case.own_required_keys():
             messages = [error["message"] for error in case.errors(without=key)]
-            assert any(key in message for message in messages), f"Nothing says that {key} is missing: {messages}"
+            assert any(key in message for message in messages), f"No message names the missing key {key}: {messages}"
 
     def test_right_configuration_has_no_errors(self, case: ConnectorCase) -> None:
         assert case.errors() == []

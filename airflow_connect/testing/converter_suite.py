@@ -1,4 +1,4 @@
-"""The conformance suite of converters. A subclass says which values a converter must carry.
+"""The conformance suite of converters. A subclass lists the values that a converter must convert.
 
 class TestMyConverter(ConverterConformance):
     converter_class = "my_package.converter:MyConverter"
@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_connect.api.converter import ColumnarConverter, Converter, SchemaAndValue
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.schema import Schema
+from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.errors import ConfigError, DataError
 
 
 class ConverterConformance:
@@ -25,7 +25,7 @@ class ConverterConformance:
     Attributes:
         converter_class: as in `value.converter`.
         config: its keys, without `value.converter.`.
-        values: schemas and values that come back as they went in.
+        values: schemas and values that survive a round trip unchanged.
         broken: bytes that it must refuse.
         wrong_configs: configurations that it must refuse, each with the key that must be named.
     """
@@ -50,7 +50,7 @@ class ConverterConformance:
         return self.open_converter(is_key=request.param)
 
     def test_there_are_values_to_carry(self) -> None:
-        assert self.values, "Name some values."
+        assert self.values, "List some values in `values`."
 
     def test_value_comes_back_as_it_went_in(self, converter: Converter) -> None:
         for schema, value in self.values:
@@ -81,7 +81,7 @@ class ConverterConformance:
         for data in self.broken:
             with pytest.raises(DataError) as caught:
                 converter.to_connect(self.topic, data)
-            assert caught.value.message, "The error has no sentence."
+            assert caught.value.message, "The error has no message."
 
     def test_any_bytes_are_a_value_or_a_data_error(self, converter: Converter) -> None:
         good = [converter.from_connect(self.topic, schema, value) or b"" for schema, value in self.values]

@@ -11,6 +11,6 @@ from airflow_connect.devstack.kafka import KafkaBroker
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap() -> Iterator[str]:
-    """`bootstrap.servers` of a real Kafka broker that lives as long as the session. Override it to use one of yours."""
+    """`bootstrap.servers` of a real Kafka broker for the whole session. Override it to use your own broker."""
     with KafkaBroker.start() as broker:
         yield broker.bootstrap

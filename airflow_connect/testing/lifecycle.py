@@ -1,28 +1,29 @@
-"""Whether a sink task is called in Connect's order, and stopped whatever happens. Needs no server."""
+"""Checks that a sink task is called in Connect's order, and always stopped. Needs no server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from airflow_connect.api.connector_config import ErrorConfig, SinkConnectorConfig
-from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord, SinkRecord
-from airflow_connect.api.resolved_config import connector_definition
 from airflow_connect.api.sink import SinkConnector, SinkTask, SinkTaskContext
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.api.staging import PartitionDetails
+from airflow_connect.config.resolved.loading import connector_definition
+from airflow_connect.config.resolved.sink import ErrorConfig, SinkConnectorConfig
+from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
-from airflow_connect.runtime.executor.plugin_errors import PluginErrors
-from airflow_connect.runtime.executor.plugin_sink import PluginSink
+from airflow_connect.runtime.executor.sink.put_errors import PutErrors
+from airflow_connect.runtime.executor.sink.task_runner import TaskRunner, task_class_of
 
 
 class OnPurposeError(Exception):
-    """What a recorded task raises when it is told to fail."""
+    """Raised by a recorded task in the method that must fail."""
 
 
 class Recorded(SinkTask):
-    """Passes every call on to a task and writes it down; fails in the method that `fails_in` names."""
+    """Records every call and forwards it to a task; fails in the method `fails_in`."""
 
     def __init__(self, task: SinkTask, fails_in: str = "") -> None:
         """`task`: the real one."""
@@ -56,12 +57,24 @@ class Recorded(SinkTask):
         """Pass on."""
         return self._call("flush", self._task.flush)
 
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Pass on."""
+        return self._task.pre_commit(offsets)
+
+    def details(self, partition: TopicPartition) -> PartitionDetails:
+        """Pass on."""
+        return self._task.details(partition)
+
+    def abort(self) -> None:
+        """Pass on."""
+        self._task.abort()
+
     def close(self, partitions: Collection[TopicPartition]) -> None:
         """Pass on."""
         self._call("close", lambda: self._task.close(partitions))
 
     def stop(self) -> None:
-        """Pass on, also when it is to fail: what the task opened must not stay open."""
+        """Forward even if it must fail, so that the task closes what it opened."""
         try:
             self._call("stop", lambda: None)
         finally:
@@ -69,10 +82,10 @@ class Recorded(SinkTask):
 
 
 def check_order_of_calls(connector: type[SinkConnector], config: Mapping[str, str], topic: str) -> None:
-    """Run the task on made-up records, once well and once failing in each method.
+    """Run the task on a generated record: once without an error, then with an error in each method.
 
     Raises:
-        AssertionError: the order is not the promised one, or the task does not bear it.
+        AssertionError: the order is wrong, or the task fails.
     """
     assert calls_of(connector, config, topic) == [
         "initialize", "start", "open", "put", "flush", "close", "stop",
@@ -83,31 +96,32 @@ def check_order_of_calls(connector: type[SinkConnector], config: Mapping[str, st
         "put": ["initialize", "start", "open", "put", "close", "stop"],
         "flush": ["initialize", "start", "open", "put", "flush", "close", "stop"],
     }.items():
-        # A topic of its own: the sink may know that it has the record of the last one.
+        # A separate topic: the sink may remember the record of the previous one.
         found = calls_of(connector, config, f"{topic}-{failing}", failing)
         assert found == expected, f"After an error in {failing} the calls were {found}, not {expected}."
 
 
 def calls_of(connector: type[SinkConnector], config: Mapping[str, str], topic: str, fails_in: str = "") -> list[str]:
-    """The calls that a task got while it was given one record."""
-    task = Recorded(connector.task_class(), fails_in)
+    """The calls that a task received for one record."""
+    task = Recorded(task_class_of(connector)(), fails_in)
     context = RoleContext(config, run_id="conformance", errors=_errors_of(config))
-    sink = PluginSink(task, context, [OffsetRange(topic, 0, 0, 1)])
+    runner = TaskRunner(task, context, [OffsetRange(topic, 0, 0, 1)])
     message = KafkaRecord(topic, 0, 0, b"0", b'{"n": 0, "p": 0}')
     record = SinkRecord(topic=topic, partition=0, offset=0, key="0", value={"n": 0, "p": 0}, consumed=message)
     try:
-        sink.open()
-        sink.put(record)
-        report = sink.finish(TopicPartition(topic, 0), 1, end=None, reason="")
+        runner.open()
+        runner.put(record)
+        report = runner.report(TopicPartition(topic, 0), 1, end=None, reason="")
         assert (report.read, report.written, report.commit_offset) == (1, 1, 1), report
+        runner.close()
     except ConnectError as error:
         if not isinstance(error.__cause__, OnPurposeError):
             raise
     finally:
-        sink.abort()
+        runner.abort()
     return task.calls
 
 
-def _errors_of(config: Mapping[str, str]) -> PluginErrors:
+def _errors_of(config: Mapping[str, str]) -> PutErrors:
     errors: ErrorConfig = SinkConnectorConfig.from_config(config, connector_definition(config)).errors
-    return PluginErrors(ErrorPolicy("conformance", 0, errors), errors)
+    return PutErrors(ErrorPolicy("conformance", 0, errors), errors)

@@ -1,12 +1,12 @@
-"""A run in a process of its own: reads a RunSpec as one JSON line, prints the report as one JSON line.
+"""A run in a separate process: reads a RunSpec as one JSON line, prints the report as one JSON line.
 
-With the argument `--records` it goes record by record.
+With the argument `--records` it uses no columns.
 """
 
 import json
 import sys
 
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RECORDS, InProcessEngine
 

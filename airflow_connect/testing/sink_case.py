@@ -1,4 +1,4 @@
-"""One sink of a conformance run: its topic, what was written to it, its runs, and what must be in the sink."""
+"""A sink under test: its topic, what was written to it, its runs, and what must be in the sink."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SinkCase(ConnectorCase):
     worker: ClassVar[Mapping[str, str]] = {"key.converter": "org.apache.kafka.connect.storage.StringConverter"}
 
     def __init__(self, suite: SinkConformance, bootstrap: str, target: Any) -> None:
-        """`target`: what the suite's `target` fixture gave."""
+        """`target`: the suite's fixture `target`."""
         super().__init__(suite, bootstrap)
         self._suite = suite
         self.target = target
@@ -65,7 +65,7 @@ class SinkCase(ConnectorCase):
         return self.topics.committed(f"connect-{self.name}", self.topic, PARTITIONS)
 
     def reset(self, offset: int) -> None:
-        """Set every partition to `offset`, as an operator would, the connector's consent included."""
+        """Set every partition to `offset`, as an operator does, after asking the connector."""
         offsets = {TopicPartition(self.topic, number): offset for number in range(PARTITIONS)}
         self.connector().alter_offsets(self.config(), offsets)
         self.topics.set_offsets(f"connect-{self.name}", offsets)

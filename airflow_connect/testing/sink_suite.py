@@ -1,4 +1,4 @@
-"""The conformance suite of sinks. A subclass says how its connector is configured, and what it holds afterwards.
+"""The conformance suite of sinks. A subclass defines the connector's configuration, and how to read back its output.
 
 class TestMySink(SinkConformance):
     connector_class = "my_package.sink:MySinkConnector"
@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.api import connector_keys as keys
 from airflow_connect.api.sink import Delivery
+from airflow_connect.config.keys import connector as keys
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing.connector_suite import ConnectorConformance
 from airflow_connect.testing.lifecycle import check_order_of_calls
@@ -37,7 +37,7 @@ ALWAYS_PASSED = {
     crash_points.AUDITED,
     crash_points.COMMITTED,
 }
-"""Steps that every run with something to copy passes; the others depend on what the sink can do."""
+"""Steps of every run that has something to copy; other steps depend on the features of the sink."""
 
 
 class SinkConformance(ConnectorConformance):
@@ -45,8 +45,8 @@ class SinkConformance(ConnectorConformance):
 
     Attributes:
         connector_class: as in `connector.class`.
-        stores_tombstones: whether a null value is stored, as None in `read_back`; else it is left out.
-        errant_value: JSON text of a value that the sink itself reports as errant; "": there is none.
+        stores_tombstones: whether a null value is stored, as None in `read_back`; otherwise it is skipped.
+        errant_value: JSON text of a value that the sink itself reports as errant; "" if there is none.
     """
 
     stores_tombstones: ClassVar[bool] = False
@@ -57,12 +57,12 @@ class SinkConformance(ConnectorConformance):
         raise NotImplementedError
 
     def read_back(self, target: Any) -> Sequence[Any]:
-        """Every value that anybody can see in `target`; values of one partition in the order in which they lie."""
+        """Every value that is visible in `target`; values of one partition in their stored order."""
         raise NotImplementedError
 
     @pytest.fixture
     def target(self, tmp_path: Path) -> Any:
-        """An empty place for one test; override it for a database, a bucket, a server."""
+        """An empty directory for one test; override it for a database, a bucket or a server."""
         return tmp_path
 
     @pytest.fixture
@@ -76,6 +76,7 @@ class SinkConformance(ConnectorConformance):
         refused = {
             Delivery.STAGED: set[str](),
             Delivery.IDEMPOTENT: {keys.AT_MOST_ONCE},
+            Delivery.TRANSACTIONAL: {keys.AT_MOST_ONCE},
             Delivery.AT_LEAST_ONCE: {keys.AT_MOST_ONCE, keys.EXACTLY_ONCE},
         }[case.connector.delivery]
         for guarantee in (keys.EXACTLY_ONCE, keys.AT_LEAST_ONCE, keys.AT_MOST_ONCE):
@@ -139,7 +140,7 @@ class SinkConformance(ConnectorConformance):
 
     def test_records_that_come_again_are_there_as_promised(self, case: SinkCase) -> None:
         if case.connector.delivery is Delivery.STAGED:
-            return  # What a second copy of published files means is up to the sink; crashes are tested below.
+            return  # The meaning of a second copy of published files is up to the sink; crashes are tested below.
         case.add(30)
         case.run()
 
@@ -147,7 +148,8 @@ class SinkConformance(ConnectorConformance):
         case.reset(0)
         report = case.run()
 
-        assert report.records == 30
+        # A target that stores offsets does not get the same records again.
+        assert report.records == (0 if case.connector.delivery is Delivery.TRANSACTIONAL else 30)
         case.check_everything_arrived()
 
     def test_offsets_that_were_set_are_where_the_next_run_begins(self, case: SinkCase) -> None:

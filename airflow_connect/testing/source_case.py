@@ -1,4 +1,4 @@
-"""One source of a conformance run: its topic, what it was fed, its runs, and what arrived."""
+"""A source under test: its topic, what it was fed, its runs, and what arrived."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_connect.api.run import RunReport
 from airflow_connect.api.source import ColumnarSourceTask, ExactlyOnceSupport, SourceOffset, SourcePartition
-from airflow_connect.runtime.driver.source_configuration import SourceConfiguration
-from airflow_connect.runtime.driver.source_session import SourceSession
+from airflow_connect.documents.run import RunReport
+from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.testing.connector_case import ConnectorCase
 from airflow_connect.testing.runs import RunProcess
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class SourceCase(ConnectorCase):
-    """The topic has one partition, so that order can be seen.
+    """The topic has one partition, so that the order can be checked.
 
     Attributes:
-        due: values that the next run has to copy.
-        copied: values that runs which came to their end had to copy, in order.
+        due: values that the next run must copy.
+        copied: values that completed runs had to copy, in order.
     """
 
     kind = "source"
@@ -35,7 +35,7 @@ class SourceCase(ConnectorCase):
     }
 
     def __init__(self, suite: SourceConformance, bootstrap: str, place: Any) -> None:
-        """`place`: what the suite's `place` fixture gave."""
+        """`place`: the suite's fixture `place`."""
         super().__init__(suite, bootstrap)
         self._suite = suite
         self.place = place
@@ -56,7 +56,7 @@ class SourceCase(ConnectorCase):
 
     @property
     def exactly_once_support(self) -> ExactlyOnceSupport | None:
-        """What the connector says about its configuration."""
+        """Whether the connector supports exactly once with its configuration."""
         support: ExactlyOnceSupport | None = self.connector().exactly_once_support(self.config())
         return support
 
@@ -65,13 +65,13 @@ class SourceCase(ConnectorCase):
         return {"tasks.max": "1", **self._suite.connector_config(self.place, self.topic)}
 
     def add(self, count: int) -> None:
-        """Make the next `count` records appear in the source."""
+        """Add the next `count` records to the source."""
         values = self._suite.feed(self.place, len(self._fed), count)
         self._fed += values
         self.due += values
 
     def run(self, *, columnar: bool = True, **overrides: str | None) -> RunReport:
-        """See `ConnectorCase`; nothing is due afterwards, unless each run measures anew."""
+        """See `ConnectorCase`; nothing is due afterwards, unless every run measures again."""
         report = super().run(columnar=columnar, **overrides)
         self.copied += self.due
         if not self._suite.measures:
@@ -89,7 +89,7 @@ class SourceCase(ConnectorCase):
         return self.copied
 
     def perhaps(self) -> Sequence[Any]:
-        """What runs have committed before they were killed is measured anew by the next one."""
+        """Values that a killed run may have committed, and that the next run measures again."""
         return self._perhaps
 
     def found(self) -> Sequence[Any]:
@@ -102,7 +102,7 @@ class SourceCase(ConnectorCase):
             return list(session.read_offsets().items())
 
     def delete_offsets(self) -> None:
-        """Delete every offset, as an operator would, the connector's consent included."""
+        """Delete every offset, as an operator does, after asking the connector."""
         offsets = {tuple(sorted(partition.items())): None for partition, _ in self.offsets()}
         self.connector().alter_offsets(self.config(), offsets)
         with SourceSession(SourceConfiguration.from_spec(self.spec())) as session:
@@ -112,6 +112,6 @@ class SourceCase(ConnectorCase):
         self.due = list(self._fed)
 
     def check_order(self) -> None:
-        """Records lie in the order in which they were due."""
+        """Check that records are in the order in which they were due."""
         for found, wanted in zip(self.found(), self.copied, strict=True):
-            assert found == wanted, f"{found} stands where {wanted} was expected"
+            assert found == wanted, f"{found} was found where {wanted} was expected"

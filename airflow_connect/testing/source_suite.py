@@ -1,4 +1,4 @@
-r"""The conformance suite of sources. A subclass says how its connector is configured, and how to feed it.
+r"""The conformance suite of sources. A subclass defines the connector's configuration, and how to feed it.
 
 class TestMySource(SourceConformance):
     connector_class = "my_package.source:MySourceConnector"
@@ -21,14 +21,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.api import connector_keys as keys
 from airflow_connect.api.source import ExactlyOnceSupport
+from airflow_connect.config.keys import connector as keys
+from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.kafka.state.offsets_view import OffsetsView
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing.connector_suite import ConnectorConformance
 from airflow_connect.testing.source_case import SourceCase
 
 BOTH_STYLES = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
-"""A source without columns returns records in both."""
+"""A source without columns returns records in both cases."""
 KILL_POINTS = (*crash_points.SOURCE_DRIVER_POINTS, *crash_points.SOURCE_TASK_POINTS)
 
 
@@ -37,10 +39,10 @@ class SourceConformance(ConnectorConformance):
 
     Attributes:
         connector_class: as in `connector.class`.
-        measures: whether each run makes everything that was fed anew, as a measurement does, instead of going on where
-            the last one ended; a run that is killed may then have committed some of it before.
+        measures: whether each run measures again everything that was fed, instead of resuming where the last one ended.
+            A run that is killed may then have committed some of it.
         keeps_order: whether one task returns records in the order in which they were fed.
-        reads_again: whether records are there again when offsets are deleted; False for sources that forget.
+        reads_again: whether records are available again after offsets are deleted; False for sources that forget.
     """
 
     measures: ClassVar[bool] = False
@@ -52,16 +54,16 @@ class SourceConformance(ConnectorConformance):
         raise NotImplementedError
 
     def feed(self, place: Any, first: int, count: int) -> Sequence[Any]:
-        """Make `count` more records appear in `place`; returns their values, in order. `first` were fed before."""
+        """Add `count` more records to `place`; returns their values, in order. `first` records were fed before."""
         raise NotImplementedError
 
     def value_of(self, value: Any) -> Any:
-        """What to compare of a value in the topic with what `feed` returned."""
+        """The part of a value in the topic that is compared with what `feed` returned."""
         return value
 
     @pytest.fixture
     def place(self, tmp_path: Path) -> Any:
-        """An empty place for one test; override it for a database, a server."""
+        """An empty directory for one test; override it for a database or a server."""
         return tmp_path
 
     @pytest.fixture
@@ -94,7 +96,7 @@ class SourceConformance(ConnectorConformance):
 
     def test_run_with_nothing_new_copies_nothing(self, case: SourceCase) -> None:
         if self.measures:
-            return  # There is always something new.
+            return  # There is always new data.
         case.add(10)
         case.run()
         offsets = case.offsets()
@@ -115,17 +117,17 @@ class SourceConformance(ConnectorConformance):
 
     def test_limited_runs_together_copy_everything(self, case: SourceCase) -> None:
         if self.measures:
-            return  # What a limit leaves out is not there any more.
+            return  # Data beyond a limit is lost.
         case.add(3000)
 
-        for _ in range(30):  # however unevenly tasks share the limit
+        for _ in range(30):  # enough even if tasks share the limit unevenly
             if case.run(run_max_records="1000").records == 0:
                 break
         case.check_everything_arrived(once=True)
 
     def test_records_come_again_when_offsets_are_deleted(self, case: SourceCase) -> None:
         if not self.reads_again:
-            return  # The source says that it forgets what was committed.
+            return  # The source forgets what was committed.
         case.add(12)
         case.run()
 
@@ -133,6 +135,21 @@ class SourceConformance(ConnectorConformance):
         assert case.offsets() == []
         case.run()
 
+        case.check_everything_arrived(once=True)
+
+    def test_tasks_need_only_the_offsets_that_the_connector_names(
+        self, case: SourceCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Otherwise each task reads the offsets topics again. Without `source_partitions`, a task gets all offsets."""
+        case.add(20)
+        case.run(tasks_max="3")
+        known = {identity(partition) for partition, _ in case.offsets()}
+        case.add(20)
+        unexpected = _unexpected_lookups(monkeypatch)
+
+        case.run(tasks_max="3")
+
+        assert not known.intersection(unexpected), "A task needed the offset of a source partition that was not named."
         case.check_everything_arrived(once=True)
 
     # --- guarantees and crashes -----------------------------------------------------------------------------------
@@ -149,7 +166,7 @@ class SourceConformance(ConnectorConformance):
     @BOTH_STYLES
     def test_kill_at_every_step_loses_nothing(self, case: SourceCase, columnar: bool) -> None:
         if columnar and not case.has_columns:
-            return  # The other run of this test shows it.
+            return  # The other parameter of this test covers it.
         survived = set()
         for point in KILL_POINTS:
             case.add(3)
@@ -162,8 +179,23 @@ class SourceConformance(ConnectorConformance):
         case.check_everything_arrived()
 
 
+def _unexpected_lookups(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """A set that collects the source partitions that a task in this process needs but did not get."""
+    found: set[str] = set()
+    real = OffsetsView.tells
+
+    def tells(view: OffsetsView, who: str) -> bool:
+        told = real(view, who)
+        if not told:
+            found.add(who)
+        return told
+
+    monkeypatch.setattr(OffsetsView, "tells", tells)
+    return found
+
+
 def _batches_in_columns(case: SourceCase, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A list that fills with the batches that tasks in this process return in columns."""
+    """A list that collects the batches that tasks in this process return in columns."""
     found: list[Any] = []
     if case.has_columns:
         task_class = case.connector.task_class

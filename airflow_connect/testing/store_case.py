@@ -1,4 +1,4 @@
-"""What the conformance suite of stores works with: the files that it stages, and what a subclass says of its store."""
+"""The basis of the conformance suite of stores: the files that it stages, and what a subclass defines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.api.errors import PublishConflictError
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.errors import PublishConflictError
 from airflow_connect.stores.store import FileIdentity, FilePublisher, Outcome, Stager, StagingFile, Store
 
 ROOT = "topics/"
@@ -19,7 +19,7 @@ VISIBLE = {Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED}
 
 
 def identity(start: int, directory: str = DIRECTORY) -> FileIdentity:
-    """The file of partition 0 that begins at offset `start`."""
+    """The file of partition 0 that starts at offset `start`."""
     return FileIdentity(f"{directory}t+0+{start:010}.json", "t", 0, start, "application/json", root=ROOT)
 
 
@@ -27,10 +27,10 @@ class StoreCase:
     """The store under test, as its subclass describes it.
 
     Attributes:
-        many_files: how many small files one task stages at once.
-        large_bytes: size of a file that does not fit into what the store keeps in memory.
+        many_files: number of small files that one task stages at once.
+        large_bytes: size of a file that exceeds the store's memory buffers.
         names_hold_end: whether the final name may be chosen when a file is closed (`FileIdentity.key_at`).
-        compares_content: whether equal bytes that a stranger wrote count as published; else they are a conflict.
+        compares_content: whether a foreign file with equal bytes counts as published; otherwise it is a conflict.
     """
 
     many_files: ClassVar[int] = 200
@@ -43,20 +43,20 @@ class StoreCase:
         raise NotImplementedError
 
     def visible(self, target: Any) -> Mapping[str, bytes]:
-        """Everything that a reader of the store can see: key -> content. Nothing staged is among it."""
+        """Everything that is visible to a reader of the store: key -> content. Staged files are not included."""
         raise NotImplementedError
 
     def put_foreign(self, target: Any, key: str, data: bytes) -> None:
-        """Write a file as a stranger would, replacing what is there."""
+        """Write a foreign file, replacing what is there."""
         raise NotImplementedError
 
     def unusable_stores(self, target: Any) -> Iterable[Store]:
-        """Stores that `preflight` must refuse: a wrong address, a missing permission; as many as you can make."""
+        """Stores that `preflight` must refuse: a wrong address, a missing permission; as many as you can create."""
         return ()
 
     @pytest.fixture
     def target(self, tmp_path: Path) -> Any:
-        """An empty place for one test; override it for a bucket, a directory of a server."""
+        """An empty directory for one test; override it for a bucket or a directory of a server."""
         return tmp_path
 
     @pytest.fixture
@@ -66,14 +66,14 @@ class StoreCase:
 
     @pytest.fixture
     def stager(self, store: Store) -> Iterator[Stager]:
-        """What a task has."""
+        """The stager of a task."""
         stager = store.stager("run-1")
         yield stager
         stager.close()
 
     @pytest.fixture
     def publisher(self, store: Store) -> Iterator[FilePublisher]:
-        """What the driver has."""
+        """The publisher of the driver."""
         publisher = store.publisher(probe_prefix=ROOT, overwrite=False)
         yield publisher
         publisher.close()
@@ -90,13 +90,13 @@ def stage(stager: Stager, contents: Mapping[int, bytes]) -> list[StagedFile]:
 
 
 def publish(publisher: FilePublisher, files: Sequence[StagedFile]) -> dict[str, Outcome]:
-    """Publish, whatever the progress."""
+    """Publish, ignoring progress."""
     ignore: Callable[[int], None] = lambda _: None  # noqa: E731
     return publisher.publish(files, ignore)
 
 
 def publish_one(publisher: FilePublisher, file: StagedFile) -> Outcome:
-    """What came of one file; a rival that stands there is its own content here, and counts as published by it."""
+    """The outcome of one file. On a conflict with a competing file of other content: LOST."""
     try:
         return publish(publisher, [file])[file.key]
     except PublishConflictError:

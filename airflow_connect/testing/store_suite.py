@@ -1,4 +1,4 @@
-"""The conformance suite of stores. A subclass opens its store on an empty place, and looks at what can be seen there.
+"""The conformance suite of stores. A subclass opens its store on an empty target and lists what is visible there.
 
 class TestMyStore(StoreConformance):
     def open_store(self, target):
@@ -25,11 +25,11 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConnectError, PublishConflictError
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.errors import ConnectError, PublishConflictError
 from airflow_connect.exactly_once.recovery import sweep
-from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import FilePublisher, LeftOver, Outcome, Stager, Store
 from airflow_connect.testing.store_case import (
     DIRECTORY,
@@ -63,7 +63,7 @@ sys.stdin.read()
 
 
 class StoreConformance(StoreCase):
-    """What every store must do. See `StoreCase` for what a subclass says of its store."""
+    """What every store must do. See `StoreCase` for what a subclass defines."""
 
     # --- staging --------------------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class StoreConformance(StoreCase):
             publish(publisher, [file])
         assert self.visible(target) == {file.key: b"them"}
 
-    def test_published_file_that_a_stranger_changed_is_a_conflict(
+    def test_published_file_that_a_third_party_changed_is_a_conflict(
         self, target: Any, stager: Stager, publisher: FilePublisher
     ) -> None:
         files = stage(stager, {0: b"ours"})
@@ -302,9 +302,7 @@ class StoreConformance(StoreCase):
         with pytest.raises(PublishConflictError):
             publish(publisher, files)
 
-    def test_equal_file_of_a_stranger_is_not_replaced(
-        self, target: Any, stager: Stager, publisher: FilePublisher
-    ) -> None:
+    def test_equal_foreign_file_is_not_replaced(self, target: Any, stager: Stager, publisher: FilePublisher) -> None:
         (file,) = stage(stager, {0: b"same bytes"})
         self.put_foreign(target, file.key, b"same bytes")
 
@@ -316,7 +314,7 @@ class StoreConformance(StoreCase):
                 publish(publisher, [file])
         assert self.visible(target) == {file.key: b"same bytes"}
 
-    def test_overwriting_replaces_what_a_stranger_wrote(self, target: Any, store: Store, stager: Stager) -> None:
+    def test_overwriting_replaces_a_foreign_file(self, target: Any, store: Store, stager: Stager) -> None:
         (file,) = stage(stager, {0: b"ours"})
         self.put_foreign(target, file.key, b"theirs")
         publisher = store.publisher(probe_prefix=ROOT, overwrite=True)
@@ -346,7 +344,7 @@ class StoreConformance(StoreCase):
             publish(publisher, files)
         assert self.visible(target) == {}
 
-    # --- what is left over ----------------------------------------------------------------------------------------
+    # --- leftovers ------------------------------------------------------------------------------------------------
 
     def test_abort_discards_what_is_staged_and_nothing_published(
         self, target: Any, stager: Stager, publisher: FilePublisher

@@ -1,4 +1,4 @@
-"""Topics of a conformance run: made, filled, read and reset on a real broker."""
+"""Topics of a conformance run: created, filled, read and reset on a real broker."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as Position
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.topic_data import create_topic
-from airflow_connect.kafka import consumer_group
-from airflow_connect.kafka.clients import Admin, admin_client
+from airflow_connect.kafka.admin import consumer_group
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 
 TIMEOUT_S = 60.0
 
@@ -41,6 +41,8 @@ class Topics:
     def write(self, topic: str, rows: Iterable[Row]) -> None:
         """Write records and wait until the broker has all of them."""
         producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "enable.idempotence": True})
+        # An idempotent producer that has no connection yet when it requests its id retries after half a second.
+        producer.list_topics(topic, timeout=TIMEOUT_S)
         refused: list[str] = []
 
         def delivered(error: object, _: Message) -> None:
@@ -56,7 +58,7 @@ class Topics:
             raise TimeoutError(f"{left + len(refused)} records were not written to {topic}: {refused[:1]}")
 
     def read(self, topic: str) -> list[Message]:
-        """Every record of a topic that readers of committed data see, partition by partition."""
+        """Every committed record of a topic, partition by partition."""
         consumer = Consumer(
             {"bootstrap.servers": self._bootstrap, "group.id": f"reads-{topic}", "enable.auto.commit": False,
              "enable.partition.eof": True, "isolation.level": "read_committed"}
@@ -90,5 +92,5 @@ class Topics:
         return {tp.partition: o for tp, o in consumer_group.read_committed_offsets(self._admin, group, tps).items()}
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set the offsets of a group without members, as an operator would."""
+        """Set the offsets of a group without members, as an operator does."""
         consumer_group.alter_offsets(self._admin, group, offsets)

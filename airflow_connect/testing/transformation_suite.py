@@ -1,4 +1,4 @@
-"""The conformance suite of transformations. A subclass says what a transformation makes of some records.
+"""The conformance suite of transformations. A subclass lists records and how the transformation changes them.
 
 class TestMyTransformation(TransformationConformance):
     transformation_class = "my_package.transformation:Upper$Value"
@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.record import ConnectRecord, SinkRecord
 from airflow_connect.api.transform import Transformation
+from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.errors import ConfigError, DataError
 
 
 class TransformationConformance:
@@ -25,7 +25,7 @@ class TransformationConformance:
     Attributes:
         transformation_class: as in `transforms.<alias>.type`.
         config: its keys, without `transforms.<alias>.`.
-        cases: records, and which attributes are changed to what; None: the record is dropped.
+        cases: records, each with the attributes that change; None: the record is dropped.
         wrong_configs: configurations that it must refuse, each with the key that must be named.
     """
 
@@ -42,7 +42,7 @@ class TransformationConformance:
         return transformation
 
     def test_there_are_cases(self) -> None:
-        assert self.cases, "Name some records and what becomes of them."
+        assert self.cases, "List some records and their changes in `cases`."
 
     def test_record_becomes_what_it_should(self, transformation: Transformation) -> None:
         for record, changes in self.cases:

@@ -9,26 +9,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_connect.api.columns import RecordColumns
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance
-from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.config_validators import Lambda
-from airflow_connect.api.config_values import InvalidValueError
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import float32_of, float64_of, narrowed, parse_float, parse_integer
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance
+from airflow_connect.config.definition.config_def import Type as ConfigType
+from airflow_connect.config.definition.validators import Lambda
+from airflow_connect.config.definition.values import InvalidValueError
 from airflow_connect.converters.header_text import header_text
 from airflow_connect.converters.java_text import java_string
-from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
-from airflow_connect.transforms.fields import SchemaCache, require_fields, struct_like
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import float32_of, float64_of, narrowed, parse_float, parse_integer
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.fields import SchemaCache, require_fields, struct_like
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import field_value, inferred_type, java_class, require_map, require_struct
+from airflow_connect.transforms.shared.values import field_value, inferred_type, java_class, require_map, require_struct
 
 SPEC = "spec"
 
@@ -49,7 +49,7 @@ def _parse_spec(spec: Sequence[str]) -> dict[str | None, Type]:
     """Target type by field; the field None is the whole value."""
     casts: dict[str | None, Type] = {}
     for mapping in spec:
-        # As Java splits: what is empty at the end does not count.
+        # As in Java's split, empty parts at the end do not count.
         parts = mapping.rstrip(":").split(":")
         if len(parts) > 2:
             raise InvalidValueError(f"Invalid mapping in casting spec: {mapping}")
@@ -150,7 +150,7 @@ class _Cast(OfKeyOrValue):
         return Schema(target, schema.optional, default=cast_value(schema, schema.default, target))
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        from airflow_connect.transforms.cast_columns import cast_column
+        from airflow_connect.transforms.columnar.casts import cast_column
 
         part = self.columns_of(batch)
         members = struct_members(part)
@@ -175,7 +175,7 @@ def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
     """`value` as the type `target`; None stays None.
 
     Raises:
-        DataError: there is no such cast, or the text is no number of that type.
+        DataError: there is no such cast, or the text is not a number of that type.
     """
     if value is None:
         return None
@@ -189,14 +189,14 @@ def cast_value(schema: Schema | None, value: Any, target: Type) -> Any:
     if source not in _SOURCES:
         raise DataError(
             f"Cast transformation does not support casting from {source.name}; supported types are {_names(_SOURCES)}.",
-            suggestion="Leave the field out of spec, or flatten it first.",
+            suggestion="Remove the field from spec, or flatten it first.",
         )
     try:
         return _cast(schema, value, target)
     except ValueError as error:
         raise DataError(
             f"Value ({java_string(schema, value)}) was out of range for requested data type.",
-            suggestion=f"Cast to a type other than {target.value}, or leave such records out with a predicate.",
+            suggestion=f"Cast to a type other than {target.value}, or skip such records with a predicate.",
         ) from error
 
 

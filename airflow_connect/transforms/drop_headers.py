@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.transforms.names import Names
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.transforms.shared.names import Names
 
 HEADERS = "headers"
 
@@ -26,6 +26,6 @@ class DropHeaders(Transformation):
         self._names = frozenset(self.config_def.parse(config)[HEADERS])
 
     def apply(self, record: R) -> R | None:
-        """The record with the headers that are left."""
+        """The record with the remaining headers."""
         left = tuple(header for header in record.headers if header.key not in self._names)
         return record if len(left) == len(record.headers) else record.changed(headers=left)

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.columns import ValueColumns
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.columns import struct_members, with_default
-from airflow_connect.transforms.fields import FieldPath, field_syntax_version
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.columnar.structs import struct_members, with_default
+from airflow_connect.transforms.shared.fields import FieldPath, field_syntax_version
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import require_map, require_struct
+from airflow_connect.transforms.shared.values import require_map, require_struct
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -68,7 +68,7 @@ class _ExtractField(OfKeyOrValue):
         return self.with_part(record, field.schema, self._path.value_from_struct(schema, value, self._replace_null))
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """The field's column. Not plain: a default inside a nested struct that is needed."""
+        """The field's column. Not vectorizable: a default inside a nested struct that is needed."""
         import pyarrow.compute as pc
 
         part = self.columns_of(batch)

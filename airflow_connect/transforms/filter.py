@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Filter(Transformation):
-    """Drop every record that it is applied to; without a predicate that is every record."""
+    """Drop every record that it applies to; without a predicate that is every record."""
 
     def apply(self, record: R) -> R | None:
-        """None."""
+        """Drop the record."""
         return None
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """No records."""
+        """Drop all records."""
         import numpy as np
 
         return batch.filter(np.zeros(len(batch), dtype=np.bool_))

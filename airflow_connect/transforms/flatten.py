@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.config import ConfigDef, ConfigKey
-from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
-from airflow_connect.transforms.fields import SchemaCache, require_fields, struct_like
-from airflow_connect.transforms.of_key_or_value import OfKey, OfKeyOrValue, OfValue
-from airflow_connect.transforms.values import field_value, inferred_type, java_class, require_map, require_struct
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey
+from airflow_connect.config.definition.config_def import Type as ConfigType
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.fields import SchemaCache, require_fields, struct_like
+from airflow_connect.transforms.shared.of_key_or_value import OfKey, OfKeyOrValue, OfValue
+from airflow_connect.transforms.shared.values import field_value, inferred_type, java_class, require_map, require_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,13 +28,13 @@ DELIMITER = "delimiter"
 
 _PURPOSE = "flattening"
 _NAME_CHARACTERS = 16_000_000
-"""Of all names of a flat record: a long name around many short ones is repeated before each of them."""
+"""Limit for all names of a flat record together: a long name is repeated before each of its members."""
 
 
 def _too_large() -> DataError:
     return DataError(
         f"The names of the flattened record would have more than {_NAME_CHARACTERS} characters in all.",
-        suggestion="Leave out the nested part before, with ReplaceField and exclude.",
+        suggestion="Remove the nested part first, with ReplaceField and exclude.",
     )
 
 
@@ -90,7 +90,7 @@ class _Flatten(OfKeyOrValue):
                 )
 
     def _members(self, schema: Schema, struct: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-        """Names and values of the flat struct; what lies in a null struct is left out."""
+        """Names and values of the flat struct, without those inside a null struct."""
         for field in schema.fields:
             name = self._name(prefix, field.name)
             if field.schema.type is not Type.STRUCT:
@@ -105,7 +105,7 @@ class _Flatten(OfKeyOrValue):
     def _fields(
         self, schema: Schema, prefix: str, is_optional: bool, outer_default: Mapping[str, Any] | None
     ) -> Iterator[tuple[str, Schema]]:
-        """Names and schemas of the flat struct; what lies in an optional struct is optional."""
+        """Names and schemas of the flat struct; members of an optional struct are optional."""
         for field in require_fields(schema):
             name = self._name(prefix, field.name)
             self._room -= len(name)
@@ -119,7 +119,7 @@ class _Flatten(OfKeyOrValue):
                 raise DataError(
                     f"Flatten transformation does not support {inner.type.name} for record with schemas (for field "
                     f"{name}).",
-                    suggestion="Leave the field out before, with ReplaceField and exclude.",
+                    suggestion="Remove the field first, with ReplaceField and exclude.",
                 )
             if inner.type is Type.STRUCT:
                 yield from self._fields(inner, name, is_optional or inner.optional, default)
@@ -142,15 +142,15 @@ class _Flatten(OfKeyOrValue):
 
 
 def _leaves(schema: Schema, members: list[pa.Array[Any]]) -> Iterator[pa.Array[Any] | None]:
-    """Columns of the flat struct; None where records have to go one by one."""
+    """Columns of the flat struct; None if records must be processed one by one."""
     for field, column in zip(schema.fields, members, strict=True):
         if field.schema.type is not Type.STRUCT:
             yield with_default(column, field.schema, replace_null=True)
             continue
         structs: Any = column
-        # A null struct leaves its members null, also those that have a default.
-        is_plain = not column.null_count or not _has_default(field.schema)
-        yield from _leaves(field.schema, structs.flatten()) if is_plain else (None,)
+        # A null struct leaves its members null, even those with a default.
+        is_vectorizable = not column.null_count or not _has_default(field.schema)
+        yield from _leaves(field.schema, structs.flatten()) if is_vectorizable else (None,)
 
 
 def _has_default(schema: Schema) -> bool:

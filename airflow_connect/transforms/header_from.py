@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.api.config_validators import Lambda, ValidString
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import Header
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.fields import SchemaCache, struct_like
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.config.definition.validators import Lambda, ValidString
+from airflow_connect.config.definition.values import invalid
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import field_value, require_map, require_struct
+from airflow_connect.transforms.shared.values import field_value, require_map, require_struct
 
 FIELDS, HEADERS, OPERATION = "fields", "headers", "operation"
 MOVE, COPY = "move", "copy"
@@ -42,7 +42,7 @@ def _as_many_headers_as_fields(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 
 class _HeaderFrom(OfKeyOrValue):
-    """Adds one header per field, behind those that the record has."""
+    """Adds one header per field, after the record's existing ones."""
 
     config_def = (
         ConfigDef()
@@ -112,7 +112,7 @@ class _HeaderFrom(OfKeyOrValue):
 
 
 class HeaderFrom:
-    """Copy or move fields of the key or value into headers, behind those that the record has."""
+    """Copy or move fields of the key or value into headers, after the record's existing ones."""
 
     class Key(OfKey, _HeaderFrom):
         """Of the record's key."""

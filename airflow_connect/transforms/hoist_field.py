@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.columns import ValueColumns
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.fields import SchemaCache
-from airflow_connect.transforms.of_key_or_value import OfKey, OfKeyOrValue, OfValue
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.shared.fields import SchemaCache
+from airflow_connect.transforms.shared.of_key_or_value import OfKey, OfKeyOrValue, OfValue
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -48,7 +48,7 @@ class _HoistField(OfKeyOrValue):
         if value is None and not schema.optional and schema.default is None:
             raise DataError(
                 f'Invalid value: null used for required field: "{self._field}", schema type: {schema.type.name}.',
-                suggestion="Leave records without a value out with the predicate RecordIsTombstone.",
+                suggestion="Skip records without a value with the predicate RecordIsTombstone.",
             )
         return self.with_part(record, hoisted, {self._field: value})
 

@@ -9,21 +9,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Problem
-from airflow_connect.api.config import Type as ConfigType
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, ConnectRecord
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
-from airflow_connect.transforms.fields import SchemaCache, struct_like
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem
+from airflow_connect.config.definition.config_def import Type as ConfigType
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import field_value, require_map, require_sink_record, require_struct
+from airflow_connect.transforms.shared.values import field_value, require_map, require_sink_record, require_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa

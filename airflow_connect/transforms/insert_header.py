@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import NonNull
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import Header
 from airflow_connect.api.transform import R, Transformation
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import NonNull
 from airflow_connect.converters.header_text import parse_header_text
+from airflow_connect.errors import ConfigError, DataError
 
 HEADER, LITERAL = "header", "value.literal"
 
 
 class InsertHeader(Transformation):
-    """Add the same header to every record, behind those that it has, even behind one of the same name."""
+    """Add the same header to every record, after its existing ones, even if one has the same name."""
 
     config_def = ConfigDef().define(
         ConfigKey(

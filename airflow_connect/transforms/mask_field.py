@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance
-from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.config_validators import NonEmptyString
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import (
+from airflow_connect.api.schema import DATE, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.api.transform import R
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance
+from airflow_connect.config.definition.config_def import Type as ConfigType
+from airflow_connect.config.definition.validators import NonEmptyString
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import (
     MAX_DECIMAL_DIGITS,
     float32_of,
     float64_of,
@@ -23,18 +25,16 @@ from airflow_connect.api.java_numbers import (
     parse_decimal,
     shown_number,
 )
-from airflow_connect.api.schema import DATE, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
-from airflow_connect.api.transform import R
-from airflow_connect.transforms.columns import masked_column, struct_columns, struct_members, with_default
-from airflow_connect.transforms.names import Names
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.transforms.columnar.structs import masked_column, struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.names import Names
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import field_value, java_class, require_map, require_struct
+from airflow_connect.transforms.shared.values import field_value, java_class, require_map, require_struct
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -109,13 +109,13 @@ class _MaskField(OfKeyOrValue):
         return self.with_columns(batch, struct_columns(part.schema, columns, len(part)))
 
     def _mask_of(self, schema: Schema) -> Any:
-        """What every value of the field becomes; None where it hangs on the value or cannot be."""
+        """The masked value for every value of the field; None if it depends on the value or is impossible."""
         example = _EXAMPLES.get(schema.type)
         if example is None:
             return None
         try:
             return self._masked(schema, example)
-        except DataError:  # the record form says so, record by record
+        except DataError:  # the record form reports it, record by record
             return None
 
 
@@ -132,7 +132,7 @@ _EXAMPLES: dict[Type, Any] = {
 
 
 def empty_like(schema: Schema | None, value: Any) -> Any:
-    """The value of the same type that says least: 0, false, the empty text, list or map, 1970-01-01T00:00:00Z.
+    """The neutral value of the same type: 0, false, the empty text, list or map, 1970-01-01T00:00:00Z.
 
     Raises:
         DataError: bytes and structs have none.
@@ -146,7 +146,7 @@ def empty_like(schema: Schema | None, value: Any) -> Any:
         return _EPOCH
     raise DataError(
         f"Cannot mask value of type: class {java_class(schema, value)}.",
-        suggestion="Leave the field out with ReplaceField and exclude.",
+        suggestion="Remove the field with ReplaceField and exclude.",
     )
 
 
@@ -162,7 +162,7 @@ def replaced(schema: Schema | None, value: Any, replacement: str) -> Any:
     if isinstance(value, bool) or is_date or not isinstance(value, int | float | Decimal):
         raise DataError(
             f"Cannot mask value of type class {java_class(schema, value)} with custom replacement.",
-            suggestion="Mask the field in a transformation of its own, without replacement.",
+            suggestion="Mask the field in a separate transformation, without replacement.",
         )
     try:
         number = parse_decimal(replacement)

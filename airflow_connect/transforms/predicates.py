@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Composite, Lambda, NonEmptyString
-from airflow_connect.api.java_patterns.compiled import check_java_pattern, compile_java_pattern
 from airflow_connect.api.transform import Predicate
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.patterns import check_java_pattern
+from airflow_connect.config.definition.validators import Composite, Lambda, NonEmptyString
+from airflow_connect.java.patterns.compiled import compile_java_pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +22,7 @@ NAME, PATTERN = "name", "pattern"
 
 
 class HasHeaderKey(Predicate):
-    """Hold for records with at least one header of a name."""
+    """True for records with at least one header with a certain name."""
 
     config_def = ConfigDef().define(
         ConfigKey(
@@ -40,7 +41,7 @@ class HasHeaderKey(Predicate):
 
 
 class RecordIsTombstone(Predicate):
-    """Hold for records with a null value."""
+    """True for records with a null value."""
 
     def test(self, record: ConnectRecord) -> bool:
         """The value's schema does not matter."""
@@ -58,7 +59,7 @@ class RecordIsTombstone(Predicate):
 
 
 class TopicNameMatches(Predicate):
-    """Hold for records whose whole topic matches; of a renamed record it is the new topic."""
+    """True for records whose whole topic matches; for a renamed record the new topic counts."""
 
     config_def = ConfigDef().define(
         ConfigKey(

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.java_patterns.compiled import Replacement, check_java_pattern, compile_java_pattern
-from airflow_connect.api.java_patterns.nodes import PatternError
 from airflow_connect.api.transform import R, Transformation
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.patterns import check_java_pattern
+from airflow_connect.config.definition.validators import Lambda
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.patterns.compiled import Replacement, compile_java_pattern
+from airflow_connect.java.patterns.nodes import PatternError
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -29,7 +30,7 @@ class RegexRouter(Transformation):
         ),
         ConfigKey(
             REPLACEMENT, Type.STRING,
-            documentation="What stands in the place of the match: text with `$1` or `${name}` for groups of regex.",
+            documentation="Replacement for the match: text with `$1` or `${name}` for groups of regex.",
             importance=Importance.HIGH,
         ),
     )  # fmt: skip
@@ -63,7 +64,7 @@ class RegexRouter(Transformation):
         return batch if topic == batch.topic else batch.changed(topic=topic)
 
     def new_name(self, topic: str) -> str:
-        """What a topic is called behind this transformation."""
+        """The name of a topic after this transformation."""
         known = self._topics.get(topic)
         if known is None:
             if len(self._topics) >= _TOPICS_KEPT:  # An earlier transformation may make names without end.

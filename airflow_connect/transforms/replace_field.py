@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.transform import R
-from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
-from airflow_connect.transforms.fields import SchemaCache, struct_like
-from airflow_connect.transforms.names import Names
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import Lambda
+from airflow_connect.config.definition.values import invalid
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
+from airflow_connect.transforms.shared.names import Names
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
-from airflow_connect.transforms.values import field_value, require_map, require_struct
+from airflow_connect.transforms.shared.values import field_value, require_map, require_struct
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
@@ -69,7 +69,7 @@ class _ReplaceField(OfKeyOrValue):
         self._replaced = SchemaCache(self._make_schema)
 
     def apply(self, record: R) -> R | None:
-        """The record with the fields that are left, under their new names.
+        """The record with the remaining fields, under their new names.
 
         Raises:
             DataError: the part is neither struct nor map, or two fields would have one name.
@@ -84,7 +84,7 @@ class _ReplaceField(OfKeyOrValue):
         return self.with_part(record, self._replaced(schema), replaced)
 
     def apply_columns(self, batch: RecordColumns) -> RecordColumns | None:
-        """Some of the columns. Not plain: null values, two fields of one name, defaults of nested types."""
+        """Some of the columns. Not vectorizable: null values, two fields of one name, defaults of nested types."""
         part = self.columns_of(batch)
         members = struct_members(part)
         if members is None or part is None or part.schema is None:

@@ -1,10 +1,11 @@
 """Patterns of java.text.SimpleDateFormat: writing and reading instants, in UTC and in English.
 
-Reading is as lenient as Java's: numbers may be short or too large (month 13 rolls over), text behind the pattern's end
-is ignored, blanks before a number or zone too, a missing field is that of 1970-01-01T00:00:00Z. Source: the
+Reading is as lenient as Java's: numbers may be short or too large (month 13 rolls over), text after the end of the
+pattern is ignored, and so are blanks before a number or zone; a missing field is that of 1970-01-01T00:00:00Z. Source:
+the
 documentation of SimpleDateFormat and GregorianCalendar (Java 17); the calendar is Julian before 1582-10-15.
 
-Letters: G y M L d D E u a H k K h m s S z Z X, and for writing only Y w W F, whose meaning hangs on a country's weeks
+Letters: G y M L d D E u a H k K h m s S z Z X, and for writing only Y w W F, whose meaning depends on a country's weeks
 (here those of the United States, Java's default: a week begins on Sunday, the first one holds 1 January).
 """
 
@@ -15,8 +16,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.java_text import MS_PER_DAY, Instant, calendar_fields, epoch_day
+from airflow_connect.errors import ConfigError, DataError
 
 _LETTERS = "GyMLdDEuaHkKhmsSzZXYwWF"
 _WRITTEN_ONLY = "YwWF"
@@ -31,11 +32,13 @@ _MS_PER_HOUR = 3_600_000
 _MS_PER_MINUTE = 60_000
 _CENTURY_YEARS = 100
 _TWO_DIGIT_YEARS_BACK = 80
-# Names that RFC 822 defines, as offset from UTC in hours. Java knows hundreds more, in the tables of its own release.
+# Names that RFC 822 defines: standard offset from UTC and daylight saving in hours. Java knows hundreds more, in the
+# tables of its own release.
 _ZONES_HOURS = {
-    "COORDINATED UNIVERSAL TIME": 0, "UTC": 0, "GMT": 0,
-    "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "EST": (-5, 0), "EDT": (-5, 1), "CST": (-6, 0), "CDT": (-6, 1),
+    "MST": (-7, 0), "MDT": (-7, 1), "PST": (-8, 0), "PDT": (-8, 1),
 }  # fmt: skip
+_UTC_NAMES = ("COORDINATED UNIVERSAL TIME", "UTC")
 _LONGEST_NUMBER = 100
 _NUMBER = re.compile(r"-?\d+")
 _RFC_822_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)", re.ASCII)
@@ -146,7 +149,7 @@ def _compile(pattern: str) -> list[_Piece]:
 
 
 def _quoted(pattern: str, opening: int) -> tuple[str, int]:
-    """Literal text from the quote at `opening` on, and where the pattern goes on; two quotes are one."""
+    """Literal text from the quote at `opening` on, and where the pattern continues; two quotes are one."""
     if pattern.startswith("''", opening):
         return "'", opening + 2
     text, position = "", opening + 1
@@ -270,7 +273,9 @@ class _Reading:
     Attributes:
         century_year: first of the 100 years that a two-digit year may mean.
         fields: by letter; M and L are one, H and k, h and K, E and u; `a` and `G` are 0 or 1, `E` counts from Sunday
-            on, `Z` is the zone's offset from UTC in milliseconds.
+            on, `Z` is an offset from UTC that was written in digits, in milliseconds.
+        zone_ms: standard offset of the last zone that was named.
+        daylight_ms: what daylight saving adds to either.
         is_century_unsure: a two-digit year may lie at either end of the 100 years.
     """
 
@@ -279,9 +284,11 @@ class _Reading:
     position: int = 0
     fields: dict[str, int] = field(default_factory=dict)
     is_century_unsure: bool = False
+    zone_ms: int = 0
+    daylight_ms: int = 0
 
     def literal(self, expected: str) -> bool:
-        """Step over literal text."""
+        """Skip literal text."""
         if not self.text.startswith(expected, self.position):
             return False
         self.position += len(expected)
@@ -310,7 +317,7 @@ class _Reading:
         if letter == "X":
             return self._iso_zone(count)
         if letter in "EaG" or (letter in "ML" and count > 2):
-            # Blanks are stepped over before numbers and zones only.
+            # Blanks are skipped before numbers and zones only.
             self.position = start
         if letter in "ML" and count > 2:
             return self._name("M", _MONTHS, first=1)
@@ -323,7 +330,7 @@ class _Reading:
         return limit <= len(self.text) and self._number(letter, count, limit)
 
     def _set(self, letter: str, value: int) -> bool:
-        # Where two fields contradict each other the later one counts: a key that is set again moves to the end.
+        # If two fields contradict each other, the later one counts: a key that is set again moves to the end.
         self.fields.pop(letter, None)
         self.fields[letter] = value
         return True
@@ -360,18 +367,29 @@ class _Reading:
         if found is not None:
             return self._offset(found)
         if _GMT_SIGN.match(self.text, self.position):
-            return False  # As in Java GMT-3 is no zone, and never GMT.
+            return False  # As in Java, GMT-3 is not a zone, and is never read as GMT.
         rest = self.text[self.position :].upper()
-        for name in sorted(_ZONES_HOURS, key=len, reverse=True):
+        for name in _UTC_NAMES:
             if rest.startswith(name):
+                # Standard and daylight time have the same name, so that Java leaves both as an earlier zone had them.
+                self.zone_ms = 0
                 self.position += len(name)
-                return self._set("Z", _ZONES_HOURS[name] * _MS_PER_HOUR)
-        return False
+                return True
+        if rest.startswith("GMT"):
+            self.position += len("GMT")
+            return self._set_offset(0)
+        hours, saving = _ZONES_HOURS.get(rest[:3], (None, 0))
+        if hours is None:
+            return False
+        self.position += 3
+        self.fields.pop("Z", None)
+        self.zone_ms, self.daylight_ms = hours * _MS_PER_HOUR, saving * _MS_PER_HOUR
+        return True
 
     def _iso_zone(self, count: int) -> bool:
         if self.text[self.position] == "Z":
             self.position += 1
-            return self._set("Z", 0)
+            return self._set_offset(0)
         found = _ISO_OFFSETS[count - 1].match(self.text, self.position)
         return found is not None and self._offset(found)
 
@@ -381,7 +399,11 @@ class _Reading:
             return False
         self.position = found.end()
         offset_ms = hours * _MS_PER_HOUR + minutes * _MS_PER_MINUTE
-        return self._set("Z", -offset_ms if sign == "-" else offset_ms)
+        return self._set_offset(-offset_ms if sign == "-" else offset_ms)
+
+    def _set_offset(self, offset_ms: int) -> bool:
+        self.daylight_ms = 0
+        return self._set("Z", offset_ms)
 
     def instant_ms(self) -> int:
         """The instant that the fields mean."""
@@ -392,7 +414,8 @@ class _Reading:
         seconds = (self._hour() * 60 + get("m", 0)) * 60 + get("s", 0)
         days, clock_ms = divmod(seconds * 1000 + get("S", 0), MS_PER_DAY)
         # Java counts in 64 bits and does not look whether they are enough.
-        return _wrapped(self._day(year, days) * MS_PER_DAY + clock_ms - get("Z", 0), bits=64)
+        offset_ms = get("Z", self.zone_ms) + self.daylight_ms
+        return _wrapped(self._day(year, days) * MS_PER_DAY + clock_ms - offset_ms, bits=64)
 
     def _day(self, year: int, carried: int) -> int:
         """Day since 1970-01-01, `carried` days after the one that the fields say; 31 April is 1 May."""

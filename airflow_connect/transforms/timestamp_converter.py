@@ -12,24 +12,24 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Problem
-from airflow_connect.api.config import Type as ConfigType
-from airflow_connect.api.config_validators import ValidString
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.transform import R
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem
+from airflow_connect.config.definition.config_def import Type as ConfigType
+from airflow_connect.config.definition.validators import ValidString
 from airflow_connect.converters.java_text import MS_PER_DAY, epoch_ms
-from airflow_connect.transforms.columns import struct_columns, struct_members, with_default
-from airflow_connect.transforms.fields import SchemaCache, require_fields, struct_like
-from airflow_connect.transforms.of_key_or_value import (
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
+from airflow_connect.transforms.shared.fields import SchemaCache, require_fields, struct_like
+from airflow_connect.transforms.shared.of_key_or_value import (
     REPLACE_NULL_WITH_DEFAULT,
     OfKey,
     OfKeyOrValue,
     OfValue,
     replace_null_with_default,
 )
+from airflow_connect.transforms.shared.values import field_value, java_class, require_map, require_struct
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
-from airflow_connect.transforms.values import field_value, java_class, require_map, require_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -166,7 +166,7 @@ class _TimestampConverter(OfKeyOrValue):
         """`value` in the target's representation; None stays None, but the schema must be one of a time all the same.
 
         Raises:
-            DataError: it is no point in time.
+            DataError: it is not a point in time.
         """
         source = None if schema is None else representation_of(schema)
         if value is None:
@@ -228,8 +228,8 @@ class _TimestampConverter(OfKeyOrValue):
         return self.with_columns(batch, struct_columns(new_schema, columns, len(part)))
 
     def _convert_column(self, schema: Schema, column: pa.Array[Any]) -> pa.Array[Any] | None:
-        from airflow_connect.transforms.timestamp_columns import from_instants, to_instants
-        from airflow_connect.transforms.timestamp_text_columns import instants_of, texts_of
+        from airflow_connect.transforms.columnar.timestamp_texts import instants_of, texts_of
+        from airflow_connect.transforms.columnar.timestamps import from_instants, to_instants
 
         if schema.type is Type.STRING:
             instants = None if self._format is None or schema.name else instants_of(column, self._format)

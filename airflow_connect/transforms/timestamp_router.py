@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.transform import R, Transformation
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 
 TOPIC_FORMAT, TIMESTAMP_FORMAT = "topic.format", "timestamp.format"
@@ -53,7 +53,7 @@ class TimestampRouter(Transformation):
         if record.timestamp is None:
             raise DataError(
                 f"Timestamp missing on record: {record.where}.",
-                suggestion="Let producers or the topic (message.timestamp.type) set one, or leave such records out with"
+                suggestion="Let producers or the topic (message.timestamp.type) set one, or skip such records with"
                 " a predicate.",
             )
         topic = self._topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, self._text(record.timestamp))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.transforms.fields import SchemaCache
-from airflow_connect.transforms.names import Names
-from airflow_connect.transforms.of_key_or_value import REPLACE_NULL_WITH_DEFAULT, replace_null_with_default
-from airflow_connect.transforms.values import field_value, require_map, require_struct
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.errors import DataError
+from airflow_connect.transforms.shared.fields import SchemaCache
+from airflow_connect.transforms.shared.names import Names
+from airflow_connect.transforms.shared.of_key_or_value import REPLACE_NULL_WITH_DEFAULT, replace_null_with_default
+from airflow_connect.transforms.shared.values import field_value, require_map, require_struct
 
 FIELDS = "fields"
 _PURPOSE = "copying fields from value to key"

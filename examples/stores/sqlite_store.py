@@ -7,9 +7,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from sqlite3 import Connection, OperationalError, connect
 
-from airflow_connect.api.errors import ConfigError, PublishConflictError, UnavailableError
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
+from airflow_connect.errors import ConfigError, PublishConflictError, UnavailableError
 from airflow_connect.stores.store import FileIdentity, FilePublisher, Stager, StagingFile, Store
 
 TABLE = "CREATE TABLE IF NOT EXISTS files (name PRIMARY KEY, content, staged_as UNIQUE, staged_for)"
@@ -20,7 +19,7 @@ def transaction(path: str) -> Iterator[Connection]:
     """One transaction, which waits for others; nothing of it stays if it fails."""
     try:
         with closing(connect(path, timeout=60, isolation_level=None)) as database, database:
-            database.execute("BEGIN IMMEDIATE")  # by itself, Python would begin behind the first SELECT
+            database.execute("BEGIN IMMEDIATE")  # otherwise Python would begin after the first SELECT
             database.execute(TABLE)
             yield database
     except OperationalError as error:
@@ -89,7 +88,7 @@ class SqliteStager(Stager):
 class SqlitePublisher(FilePublisher):
     path: str
     overwrite: bool
-    may_have_twins = False
+    possible_duplicates = False
 
     def preflight(self) -> None:
         with transaction(self.path) as database:

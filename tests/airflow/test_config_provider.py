@@ -11,9 +11,9 @@ import pytest
 from airflow.sdk import Connection
 
 from airflow_connect.airflow.config_provider import AirflowConfigProvider
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.errors import ConfigError
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.airflow.conftest import LoadDag

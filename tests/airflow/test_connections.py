@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,9 +17,10 @@ from botocore.credentials import ReadOnlyCredentials
 from botocore.exceptions import ClientError, EndpointConnectionError, ProfileNotFound
 
 from airflow_connect.airflow.connections import aws_credentials, worker_with_kafka, worker_with_spark
-from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 
 Get = Callable[[str], Connection]
+AMAZON = json.loads((Path(__file__).parents[1] / "data/amazon_hook.json").read_text("utf-8"))
 
 
 def one(**fields: Any) -> Get:
@@ -135,33 +139,83 @@ def test_aws_extra_of_boto3s_clients_is_refused_with_what_to_use_instead(name: s
     assert caught.value.suggestion.startswith("Remove it here and ")
 
 
-class StandInHook:
-    """`AwsBaseHook` as far as it is used here: same names, same arguments, keys that it was told to give.
+def real(call: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Arguments by name, as the provider or boto3 takes them (tests/data/record_amazon_hook.py).
 
-    With the provider installed (9.39.0) the same calls were tried by hand with a profile and with `assume_role_kwargs`.
+    Raises:
+        TypeError: it would not take them.
+    """
+    parameters = [
+        Parameter(p["name"], getattr(Parameter, p["kind"]), default=None if p["optional"] else Parameter.empty)
+        for p in AMAZON["calls"][call]
+    ]
+    return Signature(parameters).bind(*args, **kwargs).arguments
+
+
+class StandInHook:
+    """`AwsBaseHook` as far as it is used here, with keys that it was told to give; takes only what the real one takes.
+
+    The provider itself is not installed here: it brings 21 packages and has a new release every other week.
     """
 
     keys: Any = None
     error: Exception | None = None
+    region_name = "eu-west-1"
 
-    def __init__(self, aws_conn_id: str, *, client_type: str) -> None:
-        assert (aws_conn_id, client_type) == ("a", "s3")
-        self.region_name = "eu-west-1"
-        self.conn_config = self
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        assert real("AwsBaseHook", *args, **kwargs) == {"aws_conn_id": "a", "client_type": "s3"}
+        self.conn_config = StandInWrapper()
 
-    def get_service_endpoint_url(self, service_name: str) -> str | None:
-        return {"s3": "http://s3:9000"}[service_name]
+    def get_session(self, *args: Any, **kwargs: Any) -> StandInSession:
+        assert real("AwsBaseHook.get_session", *args, **kwargs) == {}
+        return StandInSession(self)
 
-    def get_session(self) -> Any:
-        return self
 
-    def get_credentials(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self if self.keys else None
+class StandInWrapper:
+    """What `AwsBaseHook.conn_config` is: `AwsConnectionWrapper`."""
 
-    def get_frozen_credentials(self) -> Any:
+    def get_service_endpoint_url(self, *args: Any, **kwargs: Any) -> str:
+        assert real("AwsConnectionWrapper.get_service_endpoint_url", *args, **kwargs) == {"service_name": "s3"}
+        return "http://s3:9000"
+
+
+@dataclass
+class StandInSession:
+    """boto3's session."""
+
+    hook: StandInHook
+
+    def get_credentials(self, *args: Any, **kwargs: Any) -> StandInCredentials | None:
+        assert real("Session.get_credentials", *args, **kwargs) == {}
+        if self.hook.error is not None:
+            raise self.hook.error
+        return StandInCredentials(self.hook.keys) if self.hook.keys else None
+
+
+@dataclass
+class StandInCredentials:
+    """botocore's credentials."""
+
+    keys: ReadOnlyCredentials
+
+    def get_frozen_credentials(self, *args: Any, **kwargs: Any) -> ReadOnlyCredentials:
+        assert real("Credentials.get_frozen_credentials", *args, **kwargs) == {}
         return self.keys
+
+
+def test_stand_in_has_nothing_that_the_recorded_hook_has_not() -> None:
+    assert set(AMAZON["attributes"]) == {"region_name", "conn_config"}
+    assert AMAZON["conn_config"] == "AwsConnectionWrapper"
+    stand_ins = {
+        "AwsBaseHook": StandInHook,
+        "AwsConnectionWrapper": StandInWrapper,
+        "Session": StandInSession,
+        "Credentials": StandInCredentials,
+    }
+    methods = {f"{name}.{method}" for name, kind in stand_ins.items() for method in vars(kind) if method[:3] == "get"}
+    assert methods | {"AwsBaseHook"} == set(AMAZON["calls"])
+    with pytest.raises(TypeError):
+        real("AwsBaseHook", "a", client="s3")
 
 
 @pytest.fixture

@@ -254,10 +254,17 @@ def test_missing_connection_fails_without_a_retry(
     assert "Airflow has no connection called 'nowhere'" in "".join(capfd.readouterr())
 
 
-def test_sigterm_ends_the_driver_and_fails_the_task(dag_of: Callable[..., Any], tmp_path: Path) -> None:
-    """As the supervisor does it: SIGTERM, on_kill in the handler, execute() goes on."""
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [(signal.SIGTERM, ""), (signal.SIGALRM, "execution_timeout=timedelta(hours=1)")],
+    ids=["sigterm", "execution_timeout"],
+)
+def test_killed_task_ends_the_driver_and_fails(
+    dag_of: Callable[..., Any], tmp_path: Path, number: signal.Signals, more: str
+) -> None:
+    """As Airflow does it. SIGTERM: on_kill in the handler, execute() goes on. Timeout: SIGALRM raises in execute()."""
     paths = {name: str(tmp_path / name) for name in ("pids", "stopped", "committed")}
-    dag = dag_of({"fake": "hang", **paths})
+    dag = dag_of({"fake": "hang", **paths}, more=more)
     task = dag.get_task("copy")
     previous = signal.signal(signal.SIGTERM, lambda *_: task.on_kill())
 
@@ -265,13 +272,13 @@ def test_sigterm_ends_the_driver_and_fails_the_task(dag_of: Callable[..., Any], 
         file = tmp_path / "pids"
         return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
-    def terminate_when_running() -> None:
+    def kill_when_running() -> None:
         try:
             wait_until(lambda: len(pids()) == 4, "the driver and its children to run")
         finally:  # without it the task would go on for minutes
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
-    killer = threading.Thread(target=terminate_when_running)
+    killer = threading.Thread(target=kill_when_running)
     killer.start()
     try:
         dag_run = dag.test(logical_date=None)
@@ -282,3 +289,31 @@ def test_sigterm_ends_the_driver_and_fails_the_task(dag_of: Callable[..., Any], 
     assert [pid for pid in pids() if is_alive(pid)] == []
     assert not (tmp_path / "committed").exists()
     assert tries(dag_run) == ("failed", 1)
+
+
+BETWEEN = """
+from airflow.sdk import DAG, setup, teardown
+from airflow_connect.operators.connector import ConnectorOperator
+
+with DAG({dag_id!r}, schedule=None):
+    @setup
+    def prepare():
+        return "ready"
+
+    @teardown
+    def clean():
+        return "clean"
+
+    begin, end = prepare(), clean()
+    copy = ConnectorOperator(
+        task_id="copy", config={{"name": "c", "fake": "config"}}, worker={{"bootstrap.servers": "b:1"}}
+    )
+    begin >> copy >> end.as_teardown(setups=begin)
+"""
+
+
+def test_teardown_runs_after_a_copy_that_failed_and_the_dag_run_fails(load_dag: LoadDag, unique_name: str) -> None:
+    run = load_dag(BETWEEN.format(dag_id=unique_name)).test(logical_date=None)
+    states = {instance.task_id: str(instance.state) for instance in run.get_task_instances()}
+    assert states == {"prepare": "success", "copy": "failed", "clean": "success"}
+    assert run.state == "failed"

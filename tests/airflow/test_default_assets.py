@@ -65,6 +65,38 @@ def test_topics_are_inlets_of_sinks_and_outlets_of_sources() -> None:
     assert uris({}) == ([], [])
 
 
+FILES = SOURCE | {"topic": ""}
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (FILES | {"file": "/var/log/app.log"}, (["file:///var/log/app.log"], [])),
+        (FILES | {"file": "s3://logs/app.log"}, (["s3://logs/app.log"], [])),
+        (
+            FILES | {"files": "/var/log/nginx/*.log*, s3://logs/app/**/*.gz, hdfs://nn:8020/logs/"},
+            (["file:///var/log/nginx", "s3://logs/app", "hdfs://nn:8020/logs"], []),
+        ),
+        (FILES | {"file": "relative.log"}, ([], [])),
+        (FILES | {"file": "{{ var.value.file }}"}, ([], [])),
+        (FILES | {"files": "/*.log"}, ([], [])),
+        ({"connector.class": "FileStreamSink", "topics": "t", "file": "/data/out.txt"}, ([], ["file:///data/out.txt"])),
+        ({"connector.class": "FileStreamSink", "topics": "t"}, ([], [])),
+        (
+            {"connector.class": "LocalSink", "topics": "t", "store.url": "file:///data/out/"},
+            ([], ["file:///data/out/topics/t"]),
+        ),
+        ({"connector.class": "LocalSink", "topics": "t", "store.url": "/data"}, ([], ["file:///data/topics/t"])),
+        ({"connector.class": "LocalSink", "topics": "t", "store.url": "out"}, ([], [])),
+    ],
+    ids=["file", "s3", "patterns", "relative", "template", "root", "sink", "stdout", "local", "path", "unknown"],
+)
+def test_files_are_inlets_of_sources_and_outlets_of_sinks(
+    config: dict[str, Any], expected: tuple[list[str], list[str]]
+) -> None:
+    assert uris(config, {}) == expected
+
+
 def test_uris_are_as_airflow_writes_them() -> None:
     for inlets, outlets in (default_assets(S3, WORKER), default_assets(HDFS, WORKER)):
         assert [a.uri for a in [*inlets, *outlets] if a.uri != a.name] == []  # `uri` is what Airflow made of `name`.

@@ -16,9 +16,9 @@ from airflow.sdk import DAG, Connection
 from airflow_connect.airflow.connections import aws_credentials, worker_with_kafka, worker_with_spark
 from airflow_connect.airflow.outcome import summary_of
 from airflow_connect.airflow.run_params import RUN_KEYS
-from airflow_connect.api.run import RunReport
-from airflow_connect.api.source_documents import SourceRunReport
 from airflow_connect.cli.main import build_parser
+from airflow_connect.documents.run import RunReport
+from airflow_connect.documents.source_run import SourceRunReport
 from tests.airflow.conftest import DAGS, LoadDag
 
 PROJECT = Path(__file__).parents[2]

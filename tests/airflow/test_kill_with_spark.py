@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.run import RunReport
 from airflow_connect.cli.demo.bucket import count_objects
 from airflow_connect.cli.demo.meetups import PARTITIONS, rsvps
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.topic_data import write_records
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import processes_of
 from airflow_connect.runtime.spec import RunSpec

@@ -119,7 +119,7 @@ def test_trigger_form_bounds_a_run_and_a_limit_of_sinks_is_refused(
 
     refused = scheduled_run(**{"run.until.timestamp": "2026-11-22T02:00:00Z"})
     assert refused.state == "failed"
-    assert "run.until.timestamp ends a run of a sink" in "".join(capfd.readouterr())
+    assert "run.until.timestamp limits runs of sinks only" in "".join(capfd.readouterr())
 
     bounded = scheduled_run(**{"run.max.records": 10})
     assert bounded.state == "success", "".join(capfd.readouterr())

@@ -55,7 +55,8 @@ def test_provider_info_names_modules_that_exist() -> None:
     from airflow.sdk.module_loading import import_string
 
     info = get_provider_info()
-    modules = [module for group in info["operators"] for module in group["python-modules"]]
+    kinds = ("operators", "sensors", "triggers", "hooks")
+    modules = [module for kind in kinds for group in info[kind] for module in group["python-modules"]]
     assert modules
     assert [module for module in modules if importlib.import_module(module).__doc__ is None] == []
     assert [import_string(plugin["plugin-class"]).name for plugin in info["plugins"]] == ["airflow_connect"]
@@ -68,6 +69,15 @@ g.get_provider_info()
 print("airflow" in sys.modules)
 """
     assert python(code) == "False"
+
+
+def test_connection_types_have_hooks_and_forms() -> None:
+    from airflow.sdk.module_loading import import_string
+
+    for declared in get_provider_info()["connection-types"]:
+        hook = import_string(declared["hook-class-name"])
+        assert (hook.conn_type, hook.hook_name) == (declared["connection-type"], declared["hook-name"])
+        assert {"host", "password"} <= set(declared["ui-field-behaviour"]["relabeling"])
 
 
 PROVIDERS_AND_PLUGINS = """
@@ -90,6 +100,28 @@ def test_entry_points_bring_provider_and_plugin_into_airflow(installed: Path, ai
     assert found == {"version": __version__, "plugins": 1, "errors": {}, "group": "connect-orders"}
 
 
+def test_page_about_objects_names_every_class_that_dags_use() -> None:
+    page = (PROJECT / "docs/airflow-objects.md").read_text()
+    info = get_provider_info()
+    modules = {m for kind in ("operators", "sensors", "hooks") for group in info[kind] for m in group["python-modules"]}
+    endings = ("Operator", "Sensor", "Hook", "TaskGroup")
+    found = {name: kind for m in modules for name, kind in vars(importlib.import_module(m)).items()}
+    ours = {n for n, kind in found.items() if n.endswith(endings) and kind.__module__.startswith("airflow_connect.")}
+    parts = {"ConnectorSensor", "TopicsSensor", "PeekingSensor", "ConnectorPlanOperator", "PlanApprovalOperator"}
+    assert {name for name in ours - parts if f"`{name}`" not in page} == set()
+    assert {c["connection-type"] for c in info["connection-types"] if f"`{c['connection-type']}`" not in page} == set()
+
+
+def test_command_line_of_airflow_shows_the_provider(installed: Path, airflow_home: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), str(PROJECT)])}
+    command = [sys.executable, "-m", "airflow", "providers", "get", "airflow-connect", "--full", "--output", "json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (told,) = json.loads(done.stdout[done.stdout.index("[") :])
+    for name in ("KafkaConnectHook", "connect_worker", "airflow_connect.operators.connector", "ConnectorNotifier"):
+        assert name in json.dumps(told), name
+
+
 def test_parsing_a_dag_file_loads_nothing_heavy() -> None:
     """What Airflow itself loads does not count."""
     code = f"""
@@ -97,8 +129,31 @@ import sys, airflow.sdk as sdk
 sdk.BaseOperator, sdk.DAG, sdk.Param, sdk.Asset
 before = set(sys.modules)
 from airflow_connect.operators.connector import ConnectorOperator, run_params
+from airflow_connect.hooks.connect import ConnectHook
+from airflow_connect.operators.kafka_connect import KafkaConnectOperator
 with sdk.DAG("d", schedule=None, params=run_params()):
     ConnectorOperator(task_id="copy", config={{"name": "c"}}, worker="w.json", outlets=[sdk.Asset("a")])
+print([name for name in {HEAVY} if name in set(sys.modules) - before])
+"""
+    assert python(code) == "[]"
+
+
+def test_parsing_sensors_and_asset_watchers_loads_nothing_heavy() -> None:
+    code = f"""
+import sys, airflow.sdk as sdk, airflow.triggers.base
+sdk.BaseSensorOperator, sdk.DAG, sdk.Asset, sdk.AssetWatcher
+before = set(sys.modules)
+from airflow_connect.sensors.connector import ConnectorLagSensor, ConnectorRunSensor, SourceChangedSensor
+from airflow_connect.sensors.topics import PartitionCompleteSensor, TopicHasDataSensor
+from airflow_connect.triggers.lag_event import ConnectorLagEventTrigger
+config = {{"name": "c", "topics": "t"}}
+trigger = ConnectorLagEventTrigger(config=config, min_records=1)
+with sdk.DAG("d", schedule=[sdk.Asset("a", watchers=[sdk.AssetWatcher(name="w", trigger=trigger)])]):
+    ConnectorLagSensor(task_id="lag", config=config, min_records=1, deferrable=True)
+    ConnectorRunSensor(task_id="run", connector="c")
+    SourceChangedSensor(task_id="source", config=config)
+    PartitionCompleteSensor(task_id="hour", topics="t", time="{{{{ data_interval_end }}}}")
+    TopicHasDataSensor(task_id="data", topics="t")
 print([name for name in {HEAVY} if name in set(sys.modules) - before])
 """
     assert python(code) == "[]"

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from airflow.sdk.definitions.retry_policy import ExceptionRetryPolicy, RetryAction, RetryPolicy
 
+from airflow_connect import errors
 from airflow_connect.airflow.outcome import driver_failure, run_failure
 from airflow_connect.airflow.retry_policy import connect_retry_policy
-from airflow_connect.api import errors
-from airflow_connect.api.run import RunReport
+from airflow_connect.documents.run import RunReport
 
 KINDS = [
     kind

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
 from airflow_connect.airflow.run_params import RUN_KEYS, chosen_limits, run_params
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 
 
 def test_form_has_every_key_with_a_title_and_a_description() -> None:

@@ -18,7 +18,6 @@ from airflow_connect.airflow.run_params import RUN_KEYS
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
-from airflow_connect.runtime.presentation import PROGRESS_EVERY_S
 from tests.support.airflow_server import AirflowServer, Run
 from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
@@ -26,10 +25,11 @@ from tests.support.processes import command_lines
 from tests.support.runs import Sink
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # runs of a scheduler, with Spark
 
 RECORDS = 300
 PARTITIONS = 2
+PROGRESS_EVERY_S = 1.0
 KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET = "kafka-wonder1and", "jaas-rabbit77hole", "convert-0pensesame"
 DRIVER_JVM_AND_DAEMON = 3
 
@@ -37,7 +37,9 @@ DAG_FILE = """
 from datetime import UTC, datetime
 from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
 from airflow_connect.operators.connector import ConnectorOperator, run_params
+from airflow_connect.runtime import presentation
 
+presentation.PROGRESS_EVERY_S = {progress_every_s}
 copied = Asset({name!r}, "s3://{bucket}/topics/{topic}")
 
 with DAG({name!r}, schedule={schedule}, catchup=False, params=run_params()):
@@ -66,10 +68,23 @@ with DAG("{name}-next", schedule=[copied], catchup=False):
     )
 """
 
+GROUP_DAG = """
+from airflow_connect.operators.task_group import ConnectorTaskGroup
 
-@pytest.fixture(scope="session")
+with DAG("{name}-next", schedule=None):
+    ConnectorTaskGroup(
+        "orders", approval=True, config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka",
+        aws_conn_id="our_aws",
+    )
+"""
+
+
+@pytest.fixture(scope="module")
 def airflow(kafka: KafkaBroker, s3: S3Server) -> Iterator[AirflowServer]:
-    """An Airflow that knows broker and S3 server by connections in its database."""
+    """An Airflow that knows broker and S3 server by connections in its database.
+
+    It ends with this module: its five processes cost a tenth of a core even when they have nothing to do.
+    """
     server = AirflowServer()
     try:
         extra = {"bootstrap.servers": kafka.bootstrap, "runs.storage.replication.factor": "1"}
@@ -142,6 +157,7 @@ def deploy(
         worker = {**sink.worker(), "spark.master": "local[2]", "admin.sasl.jaas.config": jaas}
         del worker["bootstrap.servers"]
         names = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
+        names["progress_every_s"] = str(PROGRESS_EVERY_S)
         next_config = {**config, "name": f"{sink.name}-next", "topics.dir": "again"}
         source = (DAG_FILE + more).format(**names, config=config, worker=worker, next_config=next_config)
         pipeline = Pipeline(airflow, sink, faults, produce)
@@ -220,6 +236,87 @@ def test_backfill_with_overlapping_runs_fences_the_older_and_copies_once(deploy:
     pipeline.sink.assert_exactly_once(pipeline.values)
 
 
+WAITING_DAGS = """
+from airflow.sdk import DAG, Asset, AssetWatcher, task
+from airflow_connect.sensors.connector import ConnectorLagSensor, ConnectorRunSensor, SourceChangedSensor
+from airflow_connect.triggers.lag_event import ConnectorLagEventTrigger
+
+wait = {{"kafka_conn_id": "our_kafka", "poke_interval": 1, "deferrable": True}}
+sink = {{"name": {name!r}, "topics": "${{airflow:our_topic:host}}", "aws.secret.access.key": "not needed to look"}}
+
+with DAG("{name}-wait", schedule=None):
+    ConnectorLagSensor(task_id="lag", config=sink, min_records={records}, **wait)
+    SourceChangedSensor(task_id="file", config={source!r}, worker={worker!r}, **wait)
+    ConnectorRunSensor(task_id="run", connector={name!r}, **wait)
+
+waiting = Asset("{name}-waiting", watchers=[AssetWatcher(
+    name="{name}-lag",
+    trigger=ConnectorLagEventTrigger(config=sink, kafka_conn_id="our_kafka", min_records={records}, poll_interval=1),
+)])
+with DAG("{name}-event", schedule=[waiting], catchup=False):
+
+    @task
+    def told(*, triggering_asset_events=None):
+        return [event.extra for event in triggering_asset_events[waiting]]
+
+    told()
+"""
+
+
+def test_triggerer_resumes_sensors_and_starts_a_dag_once_for_each_position_of_the_connector(
+    airflow: AirflowServer,
+    make_topic: Callable[..., str],
+    make_sink: Callable[..., Sink],
+    produce: TopicProducer,
+    tmp_path: Path,
+) -> None:
+    sink = make_sink(make_topic(PARTITIONS))
+    file = tmp_path / "app.log"
+    source = {
+        "name": f"{sink.name}-file",
+        "connector.class": "FileStreamSourceConnector",
+        "file": str(file),
+        "topic": sink.topic,
+    }
+    worker = {key: value for key, value in sink.worker().items() if key != "bootstrap.servers"}
+    airflow.connect("our_topic", "http", {}, host=sink.topic)
+    names = {"name": sink.name, "records": 4, "source": source, "worker": worker}
+    waits, event = f"{sink.name}-wait", f"{sink.name}-event"
+    airflow.deploy(sink.name, WAITING_DAGS.format(**names), waits, event)
+    airflow.unpause(waits)
+    airflow.unpause(event)
+
+    def write() -> None:
+        produce(sink.topic, [(n % PARTITIONS, None, json.dumps({"n": n})) for n in range(4)])
+
+    def offsets(start: int, end: int) -> dict[str, list[int]]:
+        return {f"{sink.topic}-{number}": [start, end] for number in range(PARTITIONS)}
+
+    run = airflow.trigger(waits)
+    for task_id in ("lag", "file", "run"):
+        run.wait_for_task(task_id, lambda task: task["state"] == "deferred", "to be deferred")
+    file.write_text("a line\n")
+    write()
+    for task_id in ("lag", "file"):
+        run.wait_for_task(task_id, lambda task: task["state"] == "success", "to succeed")
+    assert (run.xcom("lag")["records"], run.xcom("lag")["offsets"]) == (4, offsets(0, 2))
+    assert run.xcom("file")["tasks"] == 1
+
+    (first,) = airflow.wait_for_runs(event, 1)
+    assert first.succeed().facts()["run_type"] == "asset_triggered"
+    (told,) = first.xcom("told")
+    assert told["from_trigger"] and told["payload"]["offsets"] == offsets(0, 2)
+
+    report = sink.run()
+    run.succeed()
+    assert (run.xcom("run")["run_id"], run.xcom("run")["records"]) == (report.run_id, 4)
+    write()
+    # Between the two, the trigger has looked every second: what waited had been told.
+    _, second = airflow.wait_for_runs(event, 2)
+    second.succeed()
+    assert second.xcom("told")[0]["payload"]["offsets"] == offsets(2, 4)
+
+
 def drivers_of(airflow: AirflowServer) -> dict[int, str]:
     """Running drivers of tasks, with the tokens that all their children carry."""
     found = {}
@@ -249,7 +346,7 @@ def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy:
     run.set_task_state("copy", "failed")
     wait_until(lambda: processes_of(token) == [], "driver, JVM and workers to be gone", 30)
     assert run.wait() == "failed"
-    run.wait_for_message("copy", "The task was killed: nothing was committed")
+    run.wait_for_message("copy", "The task was killed. Nothing was committed")
     assert (pipeline.sink.keys(), pipeline.sink.offsets()) == ([], {})
 
     again = pipeline.trigger()
@@ -306,3 +403,35 @@ def test_trigger_form_asks_for_the_limits(deploy: Callable[..., Pipeline]) -> No
         "At most this many seconds",
         "Only records before",
     ]
+
+
+def wait_for_question(airflow: AirflowServer, run: Run) -> None:
+    """Return when the approval waits, and the scheduler knows that its process has ended.
+
+    Airflow takes an answer that comes earlier for a task that has failed: the end of the first process is reported
+    when the task is already queued again. A person is never that fast.
+    """
+    run.wait_for_task("orders.approve", lambda task: task["state"] == "awaiting_input", "to ask")
+    ended = re.compile(rf"Received executor event with state success.*orders\.approve.*{re.escape(run.run_id)}")
+    wait_until(lambda: ended.search(airflow.log_path.read_text()) is not None, "the scheduler to know", 60)
+
+
+def test_what_was_approved_is_what_is_copied_and_what_was_rejected_is_not(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy(more=GROUP_DAG)
+    dag_id = f"{pipeline.dag_id}-next"
+    pipeline.airflow.unpause(dag_id)
+
+    run = pipeline.airflow.trigger(dag_id)
+    wait_for_question(pipeline.airflow, run)
+    pipeline.write(20)
+    question = run.answer("orders.approve", "Approve")
+    run.succeed()
+    assert f"Up to {RECORDS} records of {PARTITIONS} partitions" in question["body"]
+    assert run.xcom("orders.copy")["records"] == RECORDS
+
+    run = pipeline.airflow.trigger(dag_id)
+    wait_for_question(pipeline.airflow, run)
+    assert "Up to 20 records" in run.answer("orders.approve", "Reject")["body"]
+    run.succeed()
+    assert run.task("orders.copy")["state"] == "skipped"
+    assert len(pipeline.sink.values()) == RECORDS

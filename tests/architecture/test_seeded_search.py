@@ -53,7 +53,7 @@ def test_the_command_beside_a_failure_tries_the_same_examples(tmp_path: Path) ->
     assert variables == "AIRFLOW_CONNECT_EXAMPLES=2 AIRFLOW_CONNECT_SOAK=1"
     assert f"property tests: {seed}" in said
     # Which modules of the package are loaded makes no difference.
-    _, again = _run(tmp_path, "airflow_connect.layout.date_patterns", seed, AIRFLOW_CONNECT_EXAMPLES="2")
+    _, again = _run(tmp_path, "airflow_connect.layout.time.date_patterns", seed, AIRFLOW_CONNECT_EXAMPLES="2")
     assert again == tried
 
 

@@ -27,11 +27,11 @@ from urllib.request import Request, urlopen
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from airflow_connect.api.run import RunReport  # noqa: E402
 from airflow_connect.devstack.hdfs import HdfsCluster  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
 from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
+from airflow_connect.documents.run import RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import sources  # noqa: E402

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from airflow_connect.runtime.spec import RunSpec
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from airflow_connect.api import plugins
 from airflow_connect.api import schema as s
 from airflow_connect.api.columns import RecordColumns, ValueColumns
-from airflow_connect.api.plugins import PluginKind
 from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, Header, SinkRecord
 from airflow_connect.api.schema import Schema
-from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.converters.json_schema import schema_to_json
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.plugins import PluginKind
+from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.converters.json.schema import schema_to_json
 from airflow_connect.devstack.schema_registry import SchemaRegistry
 
 EVENT = s.struct(

@@ -1,9 +1,11 @@
-"""`make bench ARGS=--state`: how long an empty run takes on a runs topic as a week of 200 connectors leaves it.
+"""`make bench ARGS=--state`: how long an empty run takes on topics of state as a week of 200 connectors leaves them.
 
 200 connectors run every hour and publish 50 files each: 10,000 files an hour. A runs topic has five partitions, so that
 a run reads what 40 connectors have written; that one partition is filled with what a week of their runs writes, nothing
 of it compacted, as with Kafka's own settings. Before: every manifest lists its files, and all is read. After: files are
 packed, and a run begins at its bookmark.
+
+Of the offsets topic a run of a source reads all 25 partitions (`offsets_week.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +21,18 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.documents.run import PartitionReport
 from airflow_connect.exactly_once import kafka_journal, packed_files
 from airflow_connect.exactly_once.kafka_journal import MANIFEST, RUN, STATE
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.kafka.state_documents import StateRecord, encode_document
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.kafka.state.state_documents import StateRecord, encode_document
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from airflow_connect.runtime.spec import RunSpec
+from tests.bench.offsets_week import measure_offsets
 from tests.support.kafka_data import create_topic
 
 CONNECTORS, HOURS, FILES = 40, 168, 50
@@ -37,14 +41,15 @@ NO_BOOKMARK = 1 << 62
 
 
 def measure_state() -> int:
-    """Fill both topics, print a table; 1 when a run failed."""
+    """Fill the topics, print two tables; 1 when a run failed."""
     folder = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
     with (
         tempfile.TemporaryDirectory(prefix="airflow-connect-bench-", dir=folder) as data,
         KafkaBroker.start(Path(data) / "kafka", heap_mb=1024) as kafka,
         SparkEngine({"spark.master": "local[1]"}) as engine,
     ):
-        return _measure(kafka, engine, Path(data))
+        failed = _measure(kafka, engine, Path(data))
+        return failed or measure_offsets(kafka, engine, Path(data))
 
 
 def _measure(kafka: KafkaBroker, engine: SparkEngine, folder: Path) -> int:

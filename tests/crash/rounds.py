@@ -13,12 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api.run import RunReport
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, SKIP, TASK_POINTS, VARIABLE
 from tests.support.drivers import PROJECT
+from tests.support.forking import ForkedProcess
 from tests.support.kafka_data import delete_topic, produce, produce_transaction
 from tests.support.runs import Sink, numbered
 
+MODULE = "tests.crash.run_in_process"
 PARTITIONS = 3
 END_S = 90.0
 LONGEST_RUN_S = 2.5
@@ -34,16 +36,11 @@ MANIFEST_FILES = 8
 class Victim:
     """One run in a process group of its own."""
 
-    def __init__(self, sink: Sink, environment: dict[str, str] | None = None, **overrides: Any) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.run_in_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=PROJECT,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,
-        )
+    def __init__(
+        self, sink: Sink, environment: dict[str, str] | None = None, *, forked: bool = True, **overrides: Any
+    ) -> None:
+        merged = {**os.environ, **(environment or {})}
+        self._process = ForkedProcess(MODULE, env=merged) if forked else _started_anew(merged)
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(sink.spec(**overrides).to_json()).encode() + b"\n")
         self._process.stdin.flush()
@@ -79,6 +76,18 @@ class Victim:
         except ProcessLookupError:
             return True
         return False
+
+
+def _started_anew(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", MODULE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=PROJECT,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 class Watcher:

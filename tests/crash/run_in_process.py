@@ -8,7 +8,7 @@ import json
 import sys
 
 from airflow_connect.connectors.hdfs import config as hdfs_config
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.runs import InProcessEngine
 

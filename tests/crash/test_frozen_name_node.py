@@ -10,16 +10,16 @@ import pytest
 from airflow_connect.connectors.hdfs import config as hdfs_config
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
-from airflow_connect.stores.hdfs_settings import JVM, NATIVE, HdfsSettings
+from airflow_connect.stores.hdfs.settings import JVM, NATIVE, HdfsSettings
 from tests.support.hdfs_runs import hdfs_sink
 from tests.support.processes import freeze
 from tests.support.runs import numbered
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.crash, pytest.mark.integration]
+pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(30)]
 
-ANSWER_S = 10
+ANSWER_S = 5
 """Instead of two minutes."""
 LONGEST_S = 120
 """Some requests in a row: a trial, the tasks' files, what is tidied up."""

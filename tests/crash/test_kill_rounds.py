@@ -1,7 +1,7 @@
 """SIGKILL at random moments and at every named step, in real processes: everything arrives exactly once.
 
-10 rounds on S3 and 20 on HDFS, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them;
-AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
+4 rounds on S3 and 4 on HDFS, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds
+change every day; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
 import os
@@ -11,18 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, TASK_POINTS, VARIABLE
-from tests.crash.rounds import PARTITIONS, Round, Victim, Watcher
+from tests.crash.rounds import LARGE_EVERY, PARTITIONS, Round, Victim, Watcher
 from tests.support.hdfs_runs import hdfs_sink
 from tests.support.runs import numbered
+from tests.support.searching import KILL_ROUNDS, today
 
-pytestmark = [pytest.mark.crash, pytest.mark.integration]
+pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(30)]
 
-FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED", "20261121"))
-SOAK = "1000" if os.environ.get("AIRFLOW_CONNECT_SOAK") else ""
-ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS") or SOAK or "10")
-HDFS_ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_ROUNDS") or SOAK or "20")
+# Other seeds each day; the four of each day hold a round with renamed topics (seed % 3 == 0) and one with large records
+# (seed % LARGE_EVERY == 0).
+FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261122 + 3 * LARGE_EVERY * (today().toordinal() % 10_000))
 AT_ONCE = 4
 """Half of a round is waiting: for HDFS, which takes half a second to close a file, and for the moment to strike."""
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")
 EVERY_POINT = (*DRIVER_POINTS, *TASK_POINTS)
 
 
@@ -41,7 +42,7 @@ ROUTED = {
 """Directories of another topic: leftovers are looked for there too."""
 
 
-@pytest.mark.parametrize("seeds", batches(ROUNDS), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_and_frozen_runs_copy_every_record_exactly_once(make_topic, make_sink, s3, seeds):
     def sink(seed):
         made = make_sink(make_topic(partitions=PARTITIONS), **config(seed))
@@ -52,7 +53,7 @@ def test_killed_and_frozen_runs_copy_every_record_exactly_once(make_topic, make_
     play(seeds, sink)
 
 
-@pytest.mark.parametrize("seeds", batches(HDFS_ROUNDS), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_and_frozen_runs_copy_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, seeds):
     play(seeds, lambda seed: hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), **config(seed)))
 
@@ -68,7 +69,7 @@ def play(seeds, make):
     """
     rounds = [Round(seed, make(seed)) for seed in seeds]
     for number, each in enumerate(rounds):
-        each.sink.worker_config["runs.storage.topic"] = f"connect-runs-{number}"
+        each.sink.worker_config["runs.storage.topic"] = f"connect-runs-{PROCESS}{number}"
     with ThreadPoolExecutor(len(rounds)) as pool:
         played = [pool.submit(each.play) for each in rounds]
     failures = [failure for failure in (each.exception() for each in played) if failure is not None]
@@ -103,10 +104,11 @@ def check_kill_at_steps(sink, produce):
     sink.assert_exactly_once(numbered(0, written)[1])
 
 
-def test_driver_that_is_killed_leaves_no_process(make_topic, produce, make_sink):
+@pytest.mark.parametrize("forked", [True, False], ids=["forked", "started-anew"])
+def test_driver_that_is_killed_leaves_no_process(make_topic, produce, make_sink, forked):
     topic = make_topic(partitions=PARTITIONS)
     produce(topic, numbered(0, 9, PARTITIONS)[0])
-    victim = Victim(make_sink(topic))
+    victim = Victim(make_sink(topic), forked=forked)
     victim.send(signal.SIGKILL)
 
     assert victim.wait() is None

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from airflow_connect.api.run import RunReport
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import SKIP, VARIABLE
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import processes_of
@@ -14,7 +14,7 @@ from tests.support.faulty_converter import Faults
 from tests.support.runs import numbered
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.crash, pytest.mark.integration]
+pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(20)]
 
 ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_SPARK_ROUNDS", "50" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "1"))
 SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED", "20261121"))

@@ -35,6 +35,7 @@ AREAS = {
     "internal": "Internal errors",
     "java": "Java",
     "kafka": "Kafka",
+    "kafka_connect": "A Kafka Connect cluster",
     "layout": "Names of directories and objects",
     "local": "Directories: the local sink",
     "offset": "Offsets",
@@ -195,7 +196,7 @@ def _uses_in(tree: ast.Module, kinds: dict[str, ErrorKind]) -> Iterator[Use]:
                 message = _text(node.args[0], texts) if node.args else ""
                 suggestion = _text(given["suggestion"], texts) if "suggestion" in given else ""
                 yield Use(str(code.value), node.func.id, message, suggestion)
-        # (code, suggestion, key), as stores/s3_errors.py explains refusals.
+        # (code, suggestion, key), as stores/s3/http/errors.py explains refusals.
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and len(node.value.elts) == 3:
             first, second, _ = node.value.elts
             if isinstance(first, ast.Constant) and isinstance(first.value, str) and CODE.fullmatch(first.value):

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.api.properties_file import parse_properties
 from airflow_connect.config_providers.resolving import resolve_references
-from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.java.properties_file import parse_properties
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
 from tests.docs.pages import blocks
 

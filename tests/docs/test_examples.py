@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api import plugins as registered
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.plugins import PluginKind, resolve
-from airflow_connect.api.properties_file import parse_properties
-from airflow_connect.api.run import RunReport
-from airflow_connect.api.source_keys import source_keys
-from airflow_connect.api.worker_config import WorkerConfig, worker_keys
-from airflow_connect.converters.registry.avro_converter import AvroConverter
-from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.config.definition import plugins as registered
+from airflow_connect.config.definition.plugins import PluginKind, resolve
+from airflow_connect.config.keys.source import source_keys
+from airflow_connect.config.resolved.worker import WorkerConfig, worker_keys
+from airflow_connect.documents.run import RunReport
+from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.java.properties_file import parse_properties
+from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.transforms.reference import predicates, transformations
+from airflow_connect.transforms.shared.reference import predicates, transformations
 from tests.docs import error_code_page
 from tests.docs.pages import PAGES, Block, blocks, code_spans, name_of
 
@@ -126,10 +126,10 @@ def test_documents_of_the_architecture_page_load() -> None:
 
 
 def test_envelope_of_the_command_line_page_has_its_members() -> None:
-    from airflow_connect.cli.outcome import Outcome
+    from airflow_connect.cli.outcome import CommandOutcome
 
     (envelope,) = [json.loads(b.text) for b in blocks("json") if b.page == "docs/cli.md"]
-    assert list(envelope) == list(Outcome("").envelope("validate"))
+    assert list(envelope) == list(CommandOutcome("").envelope("validate"))
     error: dict[str, Any] = ConnectError("It failed.").to_json()
     assert set(error) == {"code", "type", "message", "suggestion", "configPath", "retriable"}
 
@@ -148,7 +148,7 @@ def is_known(name: str) -> bool:
     if (
         name in NOT_OURS
         or name in error_code_page.codes()
-        or name.startswith(("spark.", "airflow_connect.", "converters.", "runtime.", "python."))
+        or name.startswith(("spark.", "airflow_connect.", "connect.", "converters.", "runtime.", "python."))
     ):
         return True
     return any(name in d.keys or any(name.startswith(f.prefix) for f in d.families) for d in definitions)

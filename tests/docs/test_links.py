@@ -58,7 +58,7 @@ def test_patterns_find_what_they_are_for() -> None:
     assert not leads_somewhere(page, "exactly-once.md#no-such-heading")
     assert len(list(paths_in(page))) > 30
     assert len(SYMBOLS.findall(prose(page))) > 15
-    assert "SinkRun" in symbols_of(module("runtime/driver/run.py"))
+    assert "SinkRun" in symbols_of(module("runtime/driver/sink/run.py"))
 
 
 def leads_somewhere(page: Path, target: str) -> bool:

@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import httpx
 
-from airflow_connect.devstack.process import Command, ServerProcess, free_ports
+from airflow_connect.devstack.launching.process import Command, ServerProcess, free_ports
+from airflow_connect.retrying import Backoff, Retry
 from tests.support.waiting import wait_until
 
 SUPPORT = Path(__file__).parent
@@ -89,6 +90,9 @@ class AirflowServer:
 
     def _call(self, method: str, path: str, **arguments: Any) -> Json:
         response = self._client.request(method, f"/api/v2/{path}", **arguments)
+        tries = Retry(Backoff(EVERY_S, longest_s=EVERY_S), within_s=PATIENCE_S)
+        while _is_locked(response) and tries.pause():
+            response = self._client.request(method, f"/api/v2/{path}", **arguments)
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
         found: Json = response.json()
         return found
@@ -192,6 +196,13 @@ class Run:
         """Mark a task instance as the UI's button does."""
         self._server.patch(f"{self._path}/taskInstances/{task_id}", {"new_state": state})
 
+    def answer(self, task_id: str, option: str) -> Json:
+        """Answer the question of a task as a person does; returns the question."""
+        path = f"{self._path}/taskInstances/{task_id}/-1/hitlDetails"
+        question = self._server.get(path)
+        self._server.patch(path, {"chosen_options": [option], "params_input": {}})
+        return question
+
     def clear(self) -> None:
         """Clear all of it and let it run again."""
         self._server.post(f"{self._path}/clear", {"dry_run": False})
@@ -223,6 +234,11 @@ class Run:
         """What a task returned."""
         path = f"{self._path}/taskInstances/{task_id}/xcomEntries/return_value"
         return self._server.get(path, deserialize="true")["value"]
+
+
+def _is_locked(response: httpx.Response) -> bool:
+    """Whether SQLite refused the request because another component was writing; nothing was changed then."""
+    return response.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in response.text
 
 
 def _environment(home: Path, url: str, worker_log_port: int, trigger_log_port: int) -> dict[str, str]:

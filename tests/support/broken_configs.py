@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from airflow_connect.api.config import ConfigDef, ConfigKey
-from airflow_connect.api.config_validators import (
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey
+from airflow_connect.config.definition.validators import (
     CaseInsensitiveValidString,
     EnumString,
     NonEmptyString,
@@ -22,8 +22,8 @@ from airflow_connect.api.config_validators import (
     ValidList,
     ValidString,
 )
-from airflow_connect.api.config_values import Type, is_secret_name
-from airflow_connect.api.worker_config import worker_keys
+from airflow_connect.config.definition.values import Type, is_secret_name
+from airflow_connect.config.resolved.worker import worker_keys
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "broken_configs.json").read_text("utf-8"))
 SECRET = "hunter22-of-nobody"
@@ -61,7 +61,7 @@ class Broken(NamedTuple):
 
 def definitions() -> dict[str, ConfigDef]:
     """Every definition that has an entry: connectors by class, and the worker's."""
-    from airflow_connect.api.resolved_config import connector_definition
+    from airflow_connect.config.resolved.loading import connector_definition
 
     return {name: worker_keys() if name == WORKER else connector_definition({"connector.class": name}) for name in DATA}
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from airflow_connect.api.columns import RecordColumns, ValueColumns
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaRecord, SinkRecord
 from airflow_connect.api.schema import (
     DATE,
@@ -29,9 +28,10 @@ from airflow_connect.api.schema import (
     timestamp,
 )
 from airflow_connect.api.transform import Transformation
+from airflow_connect.errors import DataError
 from tests.support.connect_values import same
 
-_ARROW = {
+ARROW_TYPES: dict[Type, pa.DataType] = {
     Type.INT8: pa.int8(),
     Type.INT16: pa.int16(),
     Type.INT32: pa.int32(),
@@ -69,7 +69,7 @@ def arrow_type(schema: Schema) -> pa.DataType:
         return pa.map_(arrow_type(schema.key_schema), arrow_type(schema.value_schema))
     if schema.type is Type.STRUCT:
         return pa.struct([pa.field(field.name, arrow_type(field.schema)) for field in schema.fields])
-    return _ARROW[schema.type]
+    return ARROW_TYPES[schema.type]
 
 
 def to_columns(records: Sequence[SinkRecord], *, with_key: bool = False) -> RecordColumns:
@@ -221,7 +221,7 @@ def _required_values(schema: Schema) -> st.SearchStrategy[Any]:
 def member_schemas(draw: st.DrawFn, *, depth: int = 1) -> Schema:
     """Schemas of fields: every type, logical ones too, optional or not, some with a default."""
     is_optional = draw(st.booleans())
-    choice = draw(st.sampled_from([*_ARROW, *_LOGICAL, Type.ARRAY, *((Type.MAP, Type.STRUCT) if depth else ())]))
+    choice = draw(st.sampled_from([*ARROW_TYPES, *_LOGICAL, Type.ARRAY, *((Type.MAP, Type.STRUCT) if depth else ())]))
     if choice is Type.STRUCT:
         return draw(struct_schemas(names=("x", "y"), depth=depth - 1, optional=is_optional))
     if choice is Type.ARRAY:

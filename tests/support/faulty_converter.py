@@ -16,14 +16,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import AccessError, DataError, UnavailableError
-from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.errors import AccessError, DataError, UnavailableError
+from tests.support.waiting import wait_until
 
 FOLDER = "fault.folder"
 HOLD_LIMIT_S = 120.0
@@ -38,8 +38,12 @@ class Faults:
         self._folder = folder
 
     def config(self) -> dict[str, str]:
-        """What the connector's configuration needs; `_` stands for `.` as in `make_sink`."""
+        """What the connector's configuration needs; `_` stands for `.` as in `make_sink`.
+
+        The sink gets records in lists of five: those before a fault are written when it happens.
+        """
         return {
+            "consumer_override_max_poll_records": "5",
             "value_converter": "tests.support.faulty_converter:FaultyConverter",
             f"value_converter_{FOLDER.replace('.', '_')}": str(self._folder),
             "value_converter_schemas_enable": "false",
@@ -74,11 +78,7 @@ class Faults:
     def hold(self) -> None:
         """Wait for `release()`, in the process of a task."""
         (self._folder / f"held-{os.getpid()}").touch()
-        deadline = time.monotonic() + HOLD_LIMIT_S
-        while not (self._folder / "released").exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"nobody released this task within {HOLD_LIMIT_S} s")
-            time.sleep(0.02)
+        wait_until((self._folder / "released").exists, "the test releases this task", HOLD_LIMIT_S)
 
     def held(self) -> list[int]:
         """Pids of the processes that wait or have waited."""

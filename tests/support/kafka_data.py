@@ -71,6 +71,8 @@ def delete_records(bootstrap: str, topic: str, partition: int, before_offset: in
 def produce(bootstrap: str, topic: str, records: Records, config: Mapping[str, Any] | None = None) -> None:
     """Write records and return when the broker has all of them."""
     producer = Producer({**QUICK, "bootstrap.servers": bootstrap, "enable.idempotence": True, **(config or {})})
+    # An idempotent producer that asks for its id before it is connected waits half a second before it asks again.
+    producer.list_topics(topic, timeout=TIMEOUT_S)
     _send(producer, topic, records)
 
 

@@ -8,10 +8,11 @@ from types import TracebackType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from airflow_connect.kafka.clients import QUICK
+from airflow_connect.kafka.clients.short_lived import QUICK
 
 _HANDLE_AT = 16
 _PRODUCE = 0
+_LIST_OFFSETS = 2
 
 
 class MockKafka:
@@ -31,10 +32,17 @@ class MockKafka:
 
     def answer_produce(self, *codes: int) -> None:
         """The next produce requests get these errors, one each; 0: none. Nothing is written then."""
-        self._library.rd_kafka_mock_clear_request_errors(self._cluster, ctypes.c_int16(_PRODUCE))
-        errors = (ctypes.c_int * len(codes))(*codes)
-        count = ctypes.c_size_t(len(codes))
-        self._library.rd_kafka_mock_push_request_errors_array(self._cluster, ctypes.c_int16(_PRODUCE), count, errors)
+        self._answer(_PRODUCE, codes)
+
+    def answer_list_offsets(self, *codes: int) -> None:
+        """The next requests for offsets get these errors, one each; 0: none."""
+        self._answer(_LIST_OFFSETS, codes)
+
+    def _answer(self, request: int, codes: tuple[int, ...]) -> None:
+        kind = ctypes.c_int16(request)
+        self._library.rd_kafka_mock_clear_request_errors(self._cluster, kind)
+        errors, count = (ctypes.c_int * len(codes))(*codes), ctypes.c_size_t(len(codes))
+        self._library.rd_kafka_mock_push_request_errors_array(self._cluster, kind, count, errors)
 
     def create(self, topic: str) -> None:
         """A topic of one partition."""

@@ -34,6 +34,11 @@ def command_lines() -> Iterator[tuple[int, str]]:
             yield int(entry.name), _read(entry / "cmdline").replace("\0", " ")
 
 
+def environment_of(pid: int) -> str:
+    """Environment of a process, or "" if it has ended."""
+    return _read(Path(f"/proc/{pid}/environ"))
+
+
 def freeze(pid: int) -> None:
     """Stop a process until SIGCONT; returns when each of its threads stands still, which SIGSTOP does not wait for."""
     os.kill(pid, signal.SIGSTOP)

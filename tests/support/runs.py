@@ -16,12 +16,12 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient
 
-from airflow_connect.api.run import Plan, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.exactly_once.journal import JournalView
-from airflow_connect.kafka import runs_topic
-from airflow_connect.runtime.driver.configuration import RunConfiguration
-from airflow_connect.runtime.driver.kafka_session import KafkaSession
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.kafka.state import runs_topic
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
@@ -133,7 +133,7 @@ class Sink:
 
     def offsets(self, topic: str = "") -> dict[int, int]:
         """Committed offsets of the connector's group, by partition."""
-        # Not the admin client: it dies where the coordinator has just changed (airflow_connect.kafka.consumer_group).
+        # Not the admin client: it dies where the coordinator has just changed (kafka.admin.consumer_group).
         consumer = Consumer({"bootstrap.servers": self.kafka.bootstrap, "group.id": f"connect-{self.name}"})
         try:
             wanted = topic or self.topic

@@ -2,7 +2,7 @@
 
 One day's runs are equal, in all processes, so that a failure can be looked at again; the next day looks elsewhere. The
 seed stands in pytest's header and beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES
-multiplies the examples of every property test.
+multiplies the examples of every property test, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20.
 """
 
 from __future__ import annotations
@@ -22,17 +22,28 @@ from hypothesis.internal.constants_ast import Constants, constants_from_module
 
 EXAMPLES = "AIRFLOW_CONNECT_EXAMPLES"
 SOAK = "AIRFLOW_CONNECT_SOAK"
-_FACTOR = int(os.environ.get(EXAMPLES, "1"))
+ROUNDS = "AIRFLOW_CONNECT_ROUNDS"
+IS_SOAK = bool(os.environ.get(SOAK))
+KILL_ROUNDS = int(os.environ.get(ROUNDS) or ("1000" if IS_SOAK else "4"))
+"""How often each kind of run is killed at random. What every session must cover, such as each named step, is apart."""
+_FACTOR = int(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "1"))
+_DAY = "AIRFLOW_CONNECT_DAY"
 _PACKAGE = Path(__file__).parents[2] / "airflow_connect"
 
 
 def examples(count: int) -> int:
-    """`max_examples` of a test that has `count` in `make test`."""
+    """`max_examples` of a test that has `count` in `make test`, and more in `make soak`."""
     return count * _FACTOR
+
+
+def today() -> dt.date:
+    """The day of this session in UTC, the same in all of its processes, also after midnight."""
+    return dt.date.fromisoformat(os.environ.setdefault(_DAY, dt.datetime.now(dt.UTC).date().isoformat()))
 
 
 def load_profile() -> None:
     """Settings of all property tests."""
+    today()  # processes that start later inherit it
     settings.register_profile(
         "seeded",
         max_examples=examples(100),
@@ -62,8 +73,7 @@ def _constants_of_the_package() -> Constants:
 def choose_seed(config: pytest.Config) -> None:
     """Set the seed of a session, unless the command line has; pytest-xdist hands it on to its workers."""
     if config.option.hypothesis_seed is None:
-        today = dt.datetime.now(dt.UTC).date()
-        seed = random.randrange(10**9) if os.environ.get(SOAK) else int(f"{today:%Y%m%d}")
+        seed = random.randrange(10**9) if IS_SOAK else int(f"{today():%Y%m%d}")
         config.option.hypothesis_seed = str(seed)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports
+from airflow_connect.devstack.launching.process import Command, ServerProcess, answers, free_ports
 from airflow_connect.runtime.engine.gateway import spark_home
 from airflow_connect.runtime.engine.java import java_home
 from tests.support.drivers import PROJECT

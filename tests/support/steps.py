@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_connect.api.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import RunReport, TaskPlan, TaskReport
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver import reporting, run, run_in_progress
+from airflow_connect.runtime.driver import reporting, run_in_progress
+from airflow_connect.runtime.driver.sink import run
 from airflow_connect.runtime.settings import TaskSettings
 from tests.support.runs import InProcessEngine, Sink
 from tests.support.waiting import TIMEOUT_S

@@ -1,4 +1,4 @@
-"""`airflow-connect dlq`: look at dead letters, and write them back to the topics that they came from."""
+"""`airflow-connect dlq`: shows dead letters, and writes them back to the topics that they came from."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.points_in_time import parse_timestamp_ms
+from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.inputs import add_files, label_of, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
-from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
+from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.presentation import format_count, plural
+from airflow_connect.runtime.texts import format_count, plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 
 NAME = "dlq"
 HELP = "show the dead letters of connectors, or replay them"
 
-Answer = tuple[dict[str, Any], list[str]]
-"""Plain JSON, and lines for people."""
+Answer = tuple[dict[str, Any], list[Block]]
+"""The result as plain JSON, and as lines for users."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,26 +37,30 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="action", required=True)
     show = actions.add_parser("show", parents=[common], help=_SHOW, description=f"{_SHOW.capitalize()}.")
     add_files(show)
-    show.add_argument("--limit", type=_positive, default=20, metavar="N", help="letters at most (default: 20)")
+    show.add_argument(
+        "--limit", type=_positive, default=20, metavar="N", help="maximum number of letters (default: 20)"
+    )
     show.add_argument("--from-beginning", action="store_true", help="the oldest letters instead of the newest")
     show.add_argument("--connector", default="", metavar="NAME", help="only letters of this connector")
     _add_filters(show)
     show.set_defaults(action=_show, counted=_shown)
     replay = actions.add_parser("replay", parents=[common], help=_REPLAY, description=f"{_REPLAY.capitalize()}.")
     add_files(replay)
-    replay.add_argument("--dry-run", action="store_true", help="say what would be replayed, and write nothing")
+    replay.add_argument("--dry-run", action="store_true", help="show what would be replayed, but write nothing")
     replay.add_argument("--to", default="", metavar="TOPIC", help="write all of them to this topic")
     _add_filters(replay)
     replay.set_defaults(action=_replay, counted=_replayed)
 
 
-_SHOW = "show dead letters: where from, why, and the beginning of the value"
+_SHOW = "show dead letters: origin, reason, and the beginning of the value"
 _REPLAY = "write dead letters back to the topics that they came from, each one once"
 
 
 def _add_filters(parser: ArgumentParser) -> None:
     parser.add_argument("--stage", default="", help="only letters of this stage, such as VALUE_CONVERTER")
-    parser.add_argument("--error", default="", metavar="TEXT", help="only where the error's class or text has this")
+    parser.add_argument(
+        "--error", default="", metavar="TEXT", help="only letters whose error class or message contains this"
+    )
     parser.add_argument(
         "--since", type=_time, default=None, metavar="TIME", help="only records of this time (ISO 8601) and later"
     )
@@ -64,7 +69,7 @@ def _add_filters(parser: ArgumentParser) -> None:
 def _positive(text: str) -> int:
     number = int(text) if text.isascii() and text.isdigit() else 0
     if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
     return number
 
 
@@ -75,20 +80,20 @@ def _time(text: str) -> int:
         raise ArgumentTypeError(str(error)) from error
 
 
-def run(arguments: Namespace, terminal: Terminal) -> Outcome:
-    """Do the action for every connector; one that fails does not keep the others from it."""
+def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
+    """Show or replay the dead letters of every connector; a connector that fails does not stop the others."""
     worker = read_worker_file(arguments.worker)
     return run_interruptible(lambda stopping: _for_each(arguments, worker, terminal, stopping), terminal)
 
 
 def _for_each(
     arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
-) -> Outcome:
-    from airflow_connect.runtime.driver.configuration import RunConfiguration
+) -> CommandOutcome:
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 
-    action: Callable[[RunConfiguration, Namespace, Terminal], Answer] = arguments.action
+    action: Callable[[RunConfiguration, Namespace], Answer] = arguments.action
     results: list[dict[str, Any]] = []
-    lines: list[str] = []
+    lines: list[Block] = []
     errors: list[Mapping[str, Any]] = []
     for path in arguments.connectors:
         if stopping.is_set():
@@ -97,15 +102,15 @@ def _for_each(
         try:
             spec = spec_of(path, worker, NAME, arguments.settings)
             connector = spec.connector
-            result, told = action(RunConfiguration.from_spec(spec), arguments, terminal)
+            result, told = action(RunConfiguration.from_spec(spec), arguments)
         except ConnectError as error:
             failure = {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}
             errors.append(failure)
             results.append({"file": path, "error": failure})
             continue
         results.append({"file": path, "error": None, **result})
-        lines += [terminal.style(label_of(path, connector), "bold"), *(f"  {line}" for line in told)]
-    return Outcome(
+        lines += [line((label_of(path, connector), "bold")), *told]
+    return CommandOutcome(
         summary=_summary(results, arguments.counted),
         result={"connectors": results},
         lines=lines,
@@ -129,8 +134,8 @@ def _replayed(result: dict[str, Any]) -> int:
     return 0 if result["dry_run"] else int(result["replayed"])
 
 
-def _show(configuration: RunConfiguration, arguments: Namespace, terminal: Terminal) -> Answer:
-    from airflow_connect.runtime.driver.dead_letter_view import describe, find_letters, letter_table
+def _show(configuration: RunConfiguration, arguments: Namespace) -> Answer:
+    from airflow_connect.runtime.driver.dead_letters.view import describe, find_letters, letter_table
 
     found = find_letters(
         configuration, _filter(arguments, arguments.connector), arguments.limit, oldest=arguments.from_beginning
@@ -141,16 +146,15 @@ def _show(configuration: RunConfiguration, arguments: Namespace, terminal: Termi
         "letters": [describe(letter) for letter in found.letters],
     }
     if not found.letters:
-        return result, [f"No dead letters in {found.queue}."]
-    table = letter_table(found.letters)
+        return result, [line(f"No dead letters in {found.queue}.", indent=2)]
     which = "oldest" if arguments.from_beginning else "newest"
     told = f"{format_count(len(found.letters))} of {plural(found.matching, 'dead letter')} in {found.queue}"
     more = f", the {which}" if found.matching > len(found.letters) else ""
-    return result, [f"{told}{more}:", terminal.style(table[0], "dim"), *table[1:]]
+    return result, [line(f"{told}{more}:", indent=2), letter_table(found.letters, indent=2)]
 
 
-def _replay(configuration: RunConfiguration, arguments: Namespace, terminal: Terminal) -> Answer:
-    from airflow_connect.runtime.driver.dead_letter_replay import ReplayRequest, replay
+def _replay(configuration: RunConfiguration, arguments: Namespace) -> Answer:
+    from airflow_connect.runtime.driver.dead_letters.replay import ReplayRequest, replay
 
     done = replay(configuration, ReplayRequest(_filter(arguments, ""), arguments.to, arguments.dry_run))
     verb = "Would replay" if arguments.dry_run else "Replayed"
@@ -161,15 +165,15 @@ def _replay(configuration: RunConfiguration, arguments: Namespace, terminal: Ter
         for (stage, error), count in done.reasons.most_common()
     ]
     if done.repeated:
-        lines.append(f"{format_count(done.repeated)} left out: another letter is about the same record")
+        lines.append(f"{format_count(done.repeated)} skipped: another letter is about the same record")
     if done.others:
-        lines.append(f"{format_count(done.others)} stay: they are of other connectors")
+        lines.append(f"{format_count(done.others)} stay: they belong to other connectors")
     if done.passed_over:
-        lines.append(f"{format_count(done.passed_over)} stay: not chosen; a later replay can have them")
-    return {"dry_run": arguments.dry_run, **done.to_json()}, lines
+        lines.append(f"{format_count(done.passed_over)} stay: not selected; a later replay can write them")
+    return {"dry_run": arguments.dry_run, **done.to_json()}, [line(text, indent=2, hang=2) for text in lines]
 
 
 def _filter(arguments: Namespace, connector: str) -> Any:
-    from airflow_connect.kafka.dead_letters import LetterFilter
+    from airflow_connect.kafka.reading.dead_letters import LetterFilter
 
     return LetterFilter(connector, arguments.stage, arguments.error, arguments.since)

@@ -1,4 +1,4 @@
-"""`airflow-connect plan`: what a run would copy now. Writes nothing, fences nobody."""
+"""`airflow-connect plan`: what a run would copy now. Writes nothing, and fences no run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.run import Plan
+from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.inputs import add_files, label_of, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
-from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.documents.run import Plan
+from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.presentation import plan_table, plural
+from airflow_connect.runtime.presentation import plan_parts
 from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.texts import plural
 
 NAME = "plan"
 HELP = "show what a run would copy now; writes nothing"
@@ -23,17 +25,17 @@ HELP = "show what a run would copy now; writes nothing"
 add_arguments = add_files
 
 
-def run(arguments: Namespace, terminal: Terminal) -> Outcome:
-    """Plan every connector; one that fails does not keep the others from being planned."""
+def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
+    """Plan every connector, even if one of them fails."""
     worker = read_worker_file(arguments.worker)
     return run_interruptible(lambda stopping: _plan_all(arguments, worker, terminal, stopping), terminal)
 
 
 def _plan_all(
     arguments: Namespace, worker: Mapping[str, Any], terminal: Terminal, stopping: threading.Event
-) -> Outcome:
+) -> CommandOutcome:
     results: list[dict[str, Any]] = []
-    lines: list[str] = []
+    lines: list[Block] = []
     errors: list[dict[str, Any]] = []
     for path in arguments.connectors:
         if stopping.is_set():
@@ -43,12 +45,12 @@ def _plan_all(
         if error is not None:
             errors.append(error)
         if plan is not None:
-            lines += _lines(plan, terminal)
+            lines += _blocks(plan)
     records = sum(len(r) for result in results if result["plan"] for r in Plan.from_json(result["plan"]).ranges)
     sources = sum(1 for result in results if result["plan"] and result["plan"]["source"])
-    more = f", and what {plural(sources, 'source')} will find" if sources else ""
+    more = f", plus the data of {plural(sources, 'source')}" if sources else ""
     done = plural(len(results) - len(errors), "connector")
-    return Outcome(
+    return CommandOutcome(
         summary=f"Up to {plural(records, 'record')}{more} to copy by {done}.",
         result={"plans": results},
         lines=lines,
@@ -60,7 +62,7 @@ def _plan_all(
 def _plan_one(
     path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]], terminal: Terminal
 ) -> tuple[Plan | None, dict[str, Any] | None]:
-    from airflow_connect.runtime.driver.run import plan_connector
+    from airflow_connect.runtime.driver.entry import plan_connector
 
     connector: Mapping[str, Any] | None = None
     try:
@@ -72,9 +74,7 @@ def _plan_one(
         return None, {**error.to_json(), "message": f"{label_of(path, connector)}: {error.message}"}
 
 
-def _lines(plan: Plan, terminal: Terminal) -> list[str]:
-    table = plan_table(plan)
-    if not plan.is_empty:
-        table[0] = terminal.style(table[0], "dim")
-    notes = [terminal.style(note, "yellow") for note in plan.notes]
-    return [terminal.style(plan.connector, "bold"), *(f"  {line}" for line in [*table, *notes])]
+def _blocks(plan: Plan) -> list[Block]:
+    parts = [line(part, indent=2) if isinstance(part, str) else part for part in plan_parts(plan, indent=2)]
+    notes = [line((note, "yellow"), indent=2) for note in plan.notes]
+    return [line((plan.connector, "bold")), *parts, *notes]

@@ -7,17 +7,20 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.run import RunReport
+from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.inputs import add_files, label_of, spark_settings, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.live_progress import progress_of
-from airflow_connect.cli.outcome import Outcome, exit_code_of
+from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
+from airflow_connect.cli.showing import show
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.connectors.file.config import is_line_output
+from airflow_connect.documents.run import RunReport
+from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.presentation import format_count, plural, report_line
+from airflow_connect.runtime.presentation import report_line
 from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.texts import format_count, plural
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.engine.spark import SparkEngine
@@ -28,7 +31,7 @@ DEFAULT_FOLLOW_S = 60.0
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Files, and how often."""
+    """Add the arguments for files and repetition."""
     add_files(parser)
     parser.add_argument(
         "--follow",
@@ -40,17 +43,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(arguments: Namespace, terminal: Terminal) -> Outcome:
-    """Run the connectors one after the other; one that fails does not keep the others from running."""
+def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
+    """Run the connectors one after the other, even if one of them fails."""
     worker = read_worker_file(arguments.worker)
 
-    def work(stopping: threading.Event) -> Outcome:
+    def work(stopping: threading.Event) -> CommandOutcome:
         from airflow_connect.runtime.engine.spark import SparkEngine
 
         with SparkEngine(spark_settings(worker)) as engine:
             outcome = _round(arguments, worker, engine, terminal)
             while arguments.follow is not None and not stopping.is_set():
-                _show(outcome, terminal)
+                show(NAME, outcome, terminal)
                 stopping.wait(arguments.follow)
                 outcome = _round(arguments, worker, engine, terminal)
         return outcome
@@ -58,26 +61,20 @@ def run(arguments: Namespace, terminal: Terminal) -> Outcome:
     return run_interruptible(work, terminal)
 
 
-def _show(outcome: Outcome, terminal: Terminal) -> None:
-    from airflow_connect.cli.main import show
-
-    show(NAME, outcome, terminal)
-
-
-def _round(arguments: Namespace, worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal) -> Outcome:
+def _round(arguments: Namespace, worker: Mapping[str, Any], engine: SparkEngine, terminal: Terminal) -> CommandOutcome:
     results: list[dict[str, Any]] = []
-    lines: list[str] = []
+    lines: list[Block] = []
     errors: list[dict[str, Any]] = []
     for path in arguments.connectors:
         report, error = _run_one(path, worker, arguments.settings, engine, terminal)
         if error is not None:
             errors.append(error)
         elif report is not None:
-            lines.append(terminal.style("✓ ", "green") + report_line(report))
+            lines.append(line(("✓ ", "green"), report_line(report), hang=2))
         results.append({"file": path, "report": report.to_json() if report else None, "error": error})
     done = len(results) - len(errors)
     records = sum(result["report"]["records"] for result in results if result["report"])
-    return Outcome(
+    return CommandOutcome(
         summary=f"{done} of {plural(len(results), 'connector')} done, {format_count(records)} records.",
         result={"connectors": results},
         lines=lines,
@@ -89,8 +86,8 @@ def _round(arguments: Namespace, worker: Mapping[str, Any], engine: SparkEngine,
 def _run_one(
     path: str, worker: Mapping[str, Any], settings: list[tuple[str, str]], engine: SparkEngine, terminal: Terminal
 ) -> tuple[RunReport | None, dict[str, Any] | None]:
-    """A run and its error, with the connector's name in front of the message; without a report if it never began."""
-    from airflow_connect.runtime.driver.run import run_connector
+    """A run and its error, with the connector's name before the message; without a report if it did not begin."""
+    from airflow_connect.runtime.driver.entry import run_connector
 
     connector: Mapping[str, Any] | None = None
     report: RunReport | None = None
@@ -98,7 +95,7 @@ def _run_one(
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
         terminal.hide(spec.references, secret_values(spec.connector, spec.worker))
-        _give_lines_to_stdout(connector, terminal)
+        _redirect_own_output(connector, terminal)
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)
         error = report.error
@@ -111,8 +108,8 @@ def _run_one(
     return report, error
 
 
-def _give_lines_to_stdout(connector: Mapping[str, Any], terminal: Terminal) -> None:
-    """Where a connector writes lines to standard output (`... | grep`), nothing else may."""
+def _redirect_own_output(connector: Mapping[str, Any], terminal: Terminal) -> None:
+    """If a connector writes lines to standard output (`... | grep`), nothing else may be written there."""
     if not is_line_output(connector) or terminal.out is terminal.err:
         return
     from airflow_connect.connectors.file import output

@@ -7,14 +7,15 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.connector_keys import CONNECTOR_CLASS
-from airflow_connect.api.errors import EXIT_CONFIG_WRONG, EXIT_DONE, ConfigError
-from airflow_connect.cli.inputs import label_of
-from airflow_connect.cli.outcome import Outcome
+from airflow_connect.cli.blocks import Block, line
+from airflow_connect.cli.inputs import complete_files, label_of
+from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.config.keys.connector import CONNECTOR_CLASS
+from airflow_connect.errors import EXIT_CONFIG_WRONG, EXIT_DONE, ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
-from airflow_connect.runtime.presentation import plural
 from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.runtime.texts import plural
 
 NAME = "validate"
 HELP = "check configuration files without any server"
@@ -22,48 +23,54 @@ _STAND_IN_WORKER = {"bootstrap.servers": "not-asked:9092"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Files, the first may be a worker's; or the class whose keys are to be described."""
+    """Add the arguments: files, of which the first may be a worker file, or the class to describe."""
     either = parser.add_mutually_exclusive_group(required=True)
-    either.add_argument(
-        "files", nargs="*", metavar="file", default=[], help="connector files; a worker file may stand in front of them"
+    complete_files(
+        either.add_argument(
+            "files",
+            nargs="*",
+            metavar="file",
+            default=[],
+            help="connector files; a worker file may come first",
+        )
     )
     either.add_argument(
         "--json-schema",
         metavar="CLASS",
-        help="check nothing, and print the JSON Schema of configurations of this connector class, for editors",
+        help="print the JSON Schema for configurations of this connector class, for editors; checks nothing",
     )
 
 
-def run(arguments: Namespace, terminal: Terminal) -> Outcome:
+def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     """Check every file, or describe a class."""
     if arguments.json_schema is not None:
         return _schema_of(arguments.json_schema)
     files = list(arguments.files)
-    worker = _worker_in_front(files)
+    worker = _leading_worker_file(files)
     results = [_check(path, worker, with_infos=terminal.as_json) for path in files]
     wrong = sum(1 for result in results if not result["ok"])
-    return Outcome(
+    return CommandOutcome(
         summary=f"{plural(len(results) - wrong, 'connector')} valid, {wrong} wrong.",
         result={"connectors": results},
-        lines=[line for result in results for line in _lines(result, terminal)],
+        lines=[block for result in results for block in _blocks(result)],
         exit_code=EXIT_CONFIG_WRONG if wrong else EXIT_DONE,
     )
 
 
-def _schema_of(name: str) -> Outcome:
-    from airflow_connect.api.config_json_schema import json_schema
-    from airflow_connect.api.resolved_config import connector_definition
+def _schema_of(name: str) -> CommandOutcome:
+    from airflow_connect.config.definition.json_schema import json_schema
+    from airflow_connect.config.resolved.loading import connector_definition
 
     schema = json_schema(connector_definition({CONNECTOR_CLASS: name}), name)
-    return Outcome(
+    return CommandOutcome(
         summary=f"The keys of {name} as JSON Schema.",
         result={"schema": schema},
-        lines=json.dumps(schema, indent=2).splitlines(),
+        lines=[line(text, breaks=False) for text in json.dumps(schema, indent=2).splitlines()],
     )
 
 
-def _worker_in_front(files: list[str]) -> Mapping[str, Any]:
-    """Take a worker file away from the front of `files`: one that names brokers and no connector class."""
+def _leading_worker_file(files: list[str]) -> Mapping[str, Any]:
+    """Separate a worker file from the connector files: the first one, if it names brokers and no connector class."""
     if len(files) > 1:
         first = read_connector_file(files[0])
         if CONNECTOR_CLASS not in first and "bootstrap.servers" in first:
@@ -73,7 +80,7 @@ def _worker_in_front(files: list[str]) -> Mapping[str, Any]:
 
 
 def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[str, Any]:
-    from airflow_connect.runtime.driver.run import validate_connector
+    from airflow_connect.runtime.driver.entry import validate_connector
 
     name = label_of(path)
     infos: dict[str, Any] | None = None
@@ -81,7 +88,7 @@ def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[st
         connector = read_connector_file(path)
         name = label_of(path, connector)
         spec = RunSpec(connector=connector, worker=worker)
-        findings = _believable(validate_connector(spec), worker)
+        findings = _certain_findings(validate_connector(spec), worker)
         if with_infos:
             infos = _infos(spec)
     except ConfigError as error:
@@ -92,8 +99,8 @@ def _check(path: str, worker: Mapping[str, Any], *, with_infos: bool) -> dict[st
     return {"file": path, "name": name, "ok": is_valid, "findings": findings, "config_infos": infos}
 
 
-def _believable(findings: list[dict[str, Any]], worker: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Without a worker file nobody knows its config providers: what a reference to one stands for may well be right."""
+def _certain_findings(findings: list[dict[str, Any]], worker: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Without a worker file, its config providers are unknown, and a reference to one of them may be valid."""
     if worker is not _STAND_IN_WORKER:
         return findings
     unknown = {finding["key"] for finding in findings if finding["level"] == "unknown"}
@@ -101,8 +108,8 @@ def _believable(findings: list[dict[str, Any]], worker: Mapping[str, Any]) -> li
 
 
 def _infos(spec: RunSpec) -> dict[str, Any] | None:
-    """ConfigInfos; None where no class says which keys there are, which is among the findings."""
-    from airflow_connect.runtime.driver.configuration import RunConfiguration
+    """ConfigInfos; None if the connector class, and so its keys, are unknown; this is one of the findings."""
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 
     try:
         return RunConfiguration.infos(spec)
@@ -110,14 +117,14 @@ def _infos(spec: RunSpec) -> dict[str, Any] | None:
         return None
 
 
-def _lines(result: Mapping[str, Any], terminal: Terminal) -> list[str]:
-    mark = terminal.style("✓", "green") if result["ok"] else terminal.style("✗", "red")
-    lines = [f"{mark} {terminal.style(result['name'], 'bold')}  {result['file']}"]
+def _blocks(result: Mapping[str, Any]) -> list[Block]:
+    mark = ("✓", "green") if result["ok"] else ("✗", "red")
+    blocks: list[Block] = [line(mark, " ", (result["name"], "bold"), f"  {result['file']}")]
     for finding in result["findings"]:
         wrong = finding["level"] == "error"
-        sign = terminal.style("✗", "red") if wrong else terminal.style("⚠", "yellow")
+        sign = ("✗", "red") if wrong else ("⚠", "yellow")
         level = "" if wrong else f" ({finding['level']})"
-        lines += [f"  {sign} {terminal.style(finding['key'], 'bold')}{level}", f"      {finding['message']}"]
+        blocks += [line(sign, " ", (finding["key"], "bold"), level, indent=2), line(finding["message"], indent=6)]
         if finding.get("suggestion"):
-            lines.append(f"      → {finding['suggestion']}")
-    return lines
+            blocks.append(line((f"→ {finding['suggestion']}", "cyan"), indent=6, hang=2))
+    return blocks

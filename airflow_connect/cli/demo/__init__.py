@@ -1,5 +1,5 @@
-"""`airflow-connect demo`: a topic copied to S3 by a DAG run, on real servers that are started for it.
+"""`airflow-connect demo`: copies a topic to S3 with a DAG run, on real servers that it starts.
 
-`command` tells the story, `meetups` makes the records, `stage` starts the servers, `airflow_process` runs the
-DAG in a process of its own (this package never imports Airflow), `bucket` counts what arrived.
+`command` is the sequence of steps, `meetups` creates the records, `stage` starts the servers, `airflow_process` runs
+the DAG in a separate process (this package never imports Airflow), and `bucket` counts the copied records.
 """

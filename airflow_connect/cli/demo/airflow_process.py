@@ -1,4 +1,4 @@
-"""Airflow in a process of its own, which runs the demo's DAG when told to."""
+"""Airflow in a separate process, which runs the demo's DAG on request."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from airflow_connect.api.errors import ConnectError, TaskFailedError
-from airflow_connect.devstack.process import log_tail
+from airflow_connect.devstack.launching.process import log_tail
+from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.spec import Observer
 
 STOP_S = 10.0
 
 
 class AirflowProcess:
-    """An Airflow with a home of its own. Use as a context manager; leaving it ends the process.
+    """An Airflow with its own home folder. Use it as a context manager; leaving it ends the process.
 
     Attributes:
-        log_path: where its log goes, unless it goes to stderr.
+        log_path: its log file, unless the log goes to stderr.
     """
 
     def __init__(self, home: Path, dags: Path, dag_id: str, connections: Mapping[str, Any], log: TextIO | None) -> None:
-        """Start it; `wait_until_ready` before the first run.
+        """Start it; call `wait_until_ready` before the first run.
 
         Args:
-            home: AIRFLOW_HOME; made or taken over.
+            home: AIRFLOW_HOME; created, or reused if it exists.
             dags: folder of the DAG files.
             dag_id: the DAG to run.
             connections: Airflow connections by id, as objects.
-            log: where Airflow's log goes; None: `airflow.log` in its home.
+            log: destination of Airflow's log; None: `airflow.log` in its home.
         """
         home.mkdir(parents=True, exist_ok=True)
         self.log_path = home / "airflow.log"
@@ -56,7 +56,7 @@ class AirflowProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process; a DAG run in the middle is killed."""
+        """End the process; a running DAG run is killed."""
         if error is not None:
             self._process.send_signal(signal.SIGTERM)
         assert self._process.stdin is not None
@@ -70,15 +70,15 @@ class AirflowProcess:
             self._process.wait()
 
     def wait_until_ready(self) -> None:
-        """Return when the database is migrated and the DAG is loaded.
+        """Wait until the database is migrated and the DAG is loaded.
 
         Raises:
-            TaskFailedError: Airflow ended instead, with the end of its log.
+            TaskFailedError: Airflow ended instead; the message has the end of its log.
         """
         self._next_event()
 
     def run(self, observer: Observer) -> dict[str, Any]:
-        """Run the DAG once; the connectors' events go to the observer.
+        """Run the DAG once; the observer gets the connectors' events.
 
         Returns:
             The `dag_run` event: state, run_id and seconds.

@@ -1,4 +1,4 @@
-"""What stands in the bucket, counted by reading it."""
+"""The contents of the bucket, counted by reading it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THREADS = 8
 
 
 class CountedObject(NamedTuple):
-    """An object and the number of its lines."""
+    """An object and its number of lines."""
 
     key: str
     records: int

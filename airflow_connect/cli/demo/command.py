@@ -1,4 +1,4 @@
-"""`airflow-connect demo`: the story of two runs."""
+"""`airflow-connect demo`: two runs of a DAG, step by step."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import missing_package
-from airflow_connect.api.run import RunReport
+from airflow_connect.cli.blocks import Part, line
 from airflow_connect.cli.live_progress import progress_of
-from airflow_connect.cli.outcome import Outcome
+from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.presentation import (
-    format_bytes,
-    format_count,
-    format_seconds,
-    plural,
-    report_line,
-    text_table,
-)
+from airflow_connect.documents.run import RunReport
+from airflow_connect.errors import missing_package
+from airflow_connect.runtime.presentation import report_line
+from airflow_connect.runtime.texts import Table, format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
     from airflow_connect.cli.demo.airflow_process import AirflowProcess
@@ -37,15 +32,17 @@ OBJECTS_SHOWN = 5
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """How many records, and whether the servers stay."""
-    parser.add_argument("--keep", action="store_true", help="keep the servers until Ctrl-C, and say how to look")
+    """Add the arguments for the number of records and for keeping the servers."""
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the servers running until Ctrl-C, and show how to inspect them"
+    )
     parser.add_argument(
         "--records", type=int, default=DEFAULT_RECORDS, help=f"records in the topic (default: {DEFAULT_RECORDS})"
     )
 
 
-def run(arguments: Namespace, terminal: Terminal) -> Outcome:
-    """Start servers, copy, show what arrived, copy again."""
+def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
+    """Start servers, copy, show the result, copy again."""
     _check_installation()
     from airflow_connect.cli.demo import stage as stages
     from airflow_connect.cli.demo.airflow_process import AirflowProcess
@@ -65,7 +62,7 @@ def run(arguments: Namespace, terminal: Terminal) -> Outcome:
         if arguments.keep:
             _keep(stage, terminal)
         else:
-            _say_what_next(stage.dags, terminal)
+            _print_next_steps(stage.dags, terminal)
     return outcome
 
 
@@ -78,7 +75,7 @@ def _check_installation() -> None:
 def _dag_run(airflow: AirflowProcess, title: str, terminal: Terminal) -> tuple[RunReport, float]:
     """A DAG run with its progress; returns the connector's report and the seconds of the whole DAG run."""
     terminal.note()
-    terminal.note(terminal.style(title, "bold", stream=terminal.err))
+    terminal.note(line((title, "bold")))
     reports: list[RunReport] = []
     with progress_of(terminal) as progress:
 
@@ -89,7 +86,7 @@ def _dag_run(airflow: AirflowProcess, title: str, terminal: Terminal) -> tuple[R
 
         dag_run = airflow.run(observe)
     report = reports[-1]
-    terminal.note(terminal.style("✓ ", "green", stream=terminal.err) + report_line(report))
+    terminal.note(line(("✓ ", "green"), report_line(report), hang=2))
     return report, float(dag_run["seconds"])
 
 
@@ -125,9 +122,9 @@ def _offsets(stage: Stage) -> list[tuple[str, int, int]]:
     """Partition, committed offset, end of the log."""
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.cli.demo.meetups import PARTITIONS, TOPIC
-    from airflow_connect.kafka.clients import admin_client
-    from airflow_connect.kafka.consumer_group import read_committed_offsets
-    from airflow_connect.kafka.watermarks import latest_offsets
+    from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
+    from airflow_connect.kafka.admin.watermarks import latest_offsets
+    from airflow_connect.kafka.clients.short_lived import admin_client
 
     admin = admin_client({"bootstrap.servers": stage.kafka.bootstrap})
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
@@ -137,32 +134,29 @@ def _offsets(stage: Stage) -> list[tuple[str, int, int]]:
 
 
 def _table(terminal: Terminal, title: str, header: tuple[str, ...], rows: list[Any]) -> None:
-    lines = text_table(header, rows, "<".ljust(len(header), ">"))
     terminal.print()
     if title:
-        terminal.print(terminal.style(title, "bold"))
-    terminal.print("  " + terminal.style(lines[0], "dim"))
-    for line in lines[1:]:
-        terminal.print("  " + line)
+        terminal.print(line((title, "bold")))
+    terminal.print(Table(header, rows, "<".ljust(len(header), ">"), indent=2))
 
 
 def _outcome(
     first: tuple[RunReport, float], second: tuple[RunReport, float], result: dict[str, Any], terminal: Terminal
-) -> Outcome:
+) -> CommandOutcome:
     own = (second[0].ended_ms - second[0].started_ms) / 1000
-    where = f"{format_seconds(own)} of its own work, {format_seconds(second[1])} with Airflow around it"
-    terminal.note(f"  {where}")
+    where = f"{format_seconds(own)} of its own work, {format_seconds(second[1])} including Airflow"
+    terminal.note(line(where, indent=2))
     records = sum(found["records"] for found in result["objects"])
     runs = [{"report": report.to_json(), "dag_run_seconds": seconds} for report, seconds in (first, second)]
-    return Outcome(
+    return CommandOutcome(
         summary=f"{format_count(records)} records in {plural(len(result['objects']), 'object')}; second run {where}.",
         result={**result, "runs": runs},
     )
 
 
-def _say_what_next(dags: Path, terminal: Terminal) -> None:
+def _print_next_steps(dags: Path, terminal: Terminal) -> None:
     rows = [
-        ("airflow-connect demo --keep", "keep the servers and look around"),
+        ("airflow-connect demo --keep", "keep the servers and inspect them"),
         (f"cp {_short(dags)}/* $AIRFLOW_HOME/dags/", "take DAG and configuration to your Airflow"),
         ("airflow-connect standalone --help", "the same without Airflow"),
         ("docs/how-to/use-in-your-airflow.md", "connections, limits, retries, assets"),
@@ -171,7 +165,7 @@ def _say_what_next(dags: Path, terminal: Terminal) -> None:
 
 
 def _keep(stage: Stage, terminal: Terminal) -> None:
-    """Say how to look, then wait for Ctrl-C."""
+    """Show how to inspect the servers, then wait for Ctrl-C."""
     worker, connector = stage.write_files()
     files = f"{worker.name} {connector.name}"
     key, secret = stage.s3.access_key, stage.s3.secret_key
@@ -185,7 +179,7 @@ def _keep(stage: Stage, terminal: Terminal) -> None:
     ]
     _what_next(terminal, rows)
     terminal.note()
-    terminal.note(terminal.style("The servers run until you press Ctrl-C.", "bold", stream=terminal.err))
+    terminal.note(line(("The servers run until you press Ctrl-C.", "bold")))
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
     terminal.note()
@@ -193,15 +187,15 @@ def _keep(stage: Stage, terminal: Terminal) -> None:
 
 def _what_next(terminal: Terminal, rows: list[tuple[str, str]]) -> None:
     terminal.note()
-    terminal.note(terminal.style("What to try next", "bold", stream=terminal.err))
+    terminal.note(line(("What to try next", "bold")))
     width = max(len(command) for command, why in rows if why)
     for command, why in rows:
-        dim = terminal.style(why, "dim", stream=terminal.err)
-        terminal.note(f"  {command:{width}}  {dim}".rstrip())
+        words: tuple[Part, ...] = (f"{command:{width}}  ", (why, "dim")) if why else (command,)
+        terminal.note(line(*words, indent=2, breaks=False))
 
 
 def _short(path: Path) -> str:
-    """A path as people write it: relative to the current folder or to their home, where that is shorter."""
+    """A short form of a path: relative to the current folder or to the home folder, if that is shorter."""
     for base, prefix in ((Path.cwd(), ""), (Path.home(), "~/")):
         if path.is_relative_to(base):
             return prefix + str(path.relative_to(base))
@@ -210,7 +204,7 @@ def _short(path: Path) -> str:
 
 @contextlib.contextmanager
 def _signals_as_exceptions() -> Iterator[None]:
-    """SIGTERM unwinds as Ctrl-C does, so that both stop the servers."""
+    """Handle SIGTERM like Ctrl-C, so both stop the servers."""
 
     def handler(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

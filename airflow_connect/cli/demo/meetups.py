@@ -1,4 +1,4 @@
-"""RSVP events like those that meetup.com used to stream: the same ones for the same seed."""
+"""RSVP events like those that meetup.com used to stream; the same seed gives the same events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The servers of the demo, its topic, its bucket and the files that name them."""
+"""The servers of the demo, its topic, its bucket, and the configuration files for them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import airflow_connect
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.cli.demo.meetups import PARTITIONS, TOPIC, rsvps
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.topic_data import create_topic, write_records
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
-from airflow_connect.runtime.presentation import format_count
+from airflow_connect.runtime.texts import format_count
 
 DAG_ID = "kafka_to_s3"
 CONNECTOR_FILE = "meetups-to-s3.json"
@@ -50,7 +50,7 @@ class Stage:
     @property
     def kafka_connection(self) -> dict[str, Any]:
         """The Airflow connection of the broker."""
-        # One broker cannot keep the three copies that a real cluster gets by default.
+        # One broker cannot keep the three replicas that are the default in a real cluster.
         extra = {"bootstrap.servers": self.kafka.bootstrap, "runs.storage.replication.factor": "1"}
         return {"conn_type": "kafka", "extra": extra}
 
@@ -70,7 +70,7 @@ class Stage:
 
 
 def dags_folder() -> Path:
-    """Folder of the DAGs that users copy: beside the package in a checkout, inside it in an installed wheel.
+    """Folder of the DAGs that users copy: next to the package in a checkout, inside it in an installed wheel.
 
     Raises:
         ConfigError: it is in neither place.
@@ -79,7 +79,7 @@ def dags_folder() -> Path:
     for folder in (package.parent / "dags", package / "dags"):
         if (folder / CONNECTOR_FILE).exists():
             return folder
-    raise ConfigError(f"There is no folder with {CONNECTOR_FILE} beside {package} or in it.", code="demo.dags")
+    raise ConfigError(f"There is no folder with {CONNECTOR_FILE} next to {package} or in it.", code="demo.dags")
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def servers(terminal: Terminal) -> Iterator[Stage]:
 
 
 def fill(stage: Stage, records: int, terminal: Terminal) -> None:
-    """Make the topic with its records, and the bucket."""
+    """Create the topic with its records, and the bucket."""
     with Step(terminal, f"topic {TOPIC}") as step:
         create_topic(stage.kafka.bootstrap, TOPIC, PARTITIONS)
         written = write_records(stage.kafka.bootstrap, TOPIC, rsvps(records, time.time_ns() // 1_000_000))

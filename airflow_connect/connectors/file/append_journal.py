@@ -1,8 +1,8 @@
-"""What was appended to a file: a small document beside it, replaced as a whole before and after every publish.
+"""What was appended to a file: a small document next to it, replaced as a whole before and after every publish.
 
-It makes appending idempotent. `open` is written before the first byte is appended, and says where the file ended then;
-`done` holds the runs whose lines are all there. The truth about a run stays in Kafka: this document only says how far
-the last step got.
+It makes appending idempotent. `open` is written before the first byte is appended and contains the length of the file
+at that time. `done` lists the runs whose lines are all in the file. The state of a run is in Kafka; this document only
+records how far the last step got.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_connect.api.errors import StateError
-from airflow_connect.stores.local_directories import refusals, sync_directory
+from airflow_connect.errors import StateError
+from airflow_connect.stores.local.directories import refusals, sync_directory
 
 VERSION = 1
 REMEMBERED_RUNS = 100
-"""Runs in `done`. A run is looked for by its recovery and by publishers that were thought dead, soon or never."""
+"""Number of runs in `done`. Only a run's recovery and publishers that were believed dead look for it, soon or never."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPublish:
-    """A publish that has begun and may have ended anywhere.
+    """A publish that has begun and may have stopped at any point.
 
     Attributes:
         run_id: whose lines.
         base: length of the file in bytes before the first of them.
         limit: bytes that may have been appended.
-        segments: paths of the temporary files, in the order in which they are appended.
+        segments: paths of the temporary files, in the order of appending.
     """
 
     run_id: str
@@ -42,7 +42,7 @@ class AppendJournal:
     """The document.
 
     Attributes:
-        done: runs that are appended, the oldest first.
+        done: runs that are appended, oldest first.
         open: the one that is being appended, or None.
     """
 
@@ -50,30 +50,30 @@ class AppendJournal:
     open: OpenPublish | None = None
 
     def begun(self, publish: OpenPublish) -> AppendJournal:
-        """With a publish that is about to append."""
+        """The document with a publish that is going to append."""
         return replace(self, open=publish)
 
     def finished(self, run_id: str) -> AppendJournal:
-        """With a run whose lines are all there."""
+        """The document with a run whose lines are all in the file."""
         others = tuple(known for known in self.done if known != run_id)
         return AppendJournal((*others, run_id)[-REMEMBERED_RUNS:])
 
     def rolled_back(self) -> AppendJournal:
-        """Without the publish that had begun."""
+        """The document without the open publish."""
         return replace(self, open=None)
 
 
 def journal_path(target: str) -> str:
-    """Where the journal of a file is: beside it, hidden."""
+    """Path of a file's journal: a hidden file next to it."""
     directory, name = os.path.split(target)
     return os.path.join(directory, f".{name}.airflow-connect")
 
 
 def read_journal(path: str) -> AppendJournal:
-    """The journal; an empty one where there is none yet.
+    """The journal; an empty one if it does not exist yet.
 
     Raises:
-        StateError: it is damaged, or of a newer version.
+        StateError: it is damaged, or has a newer version.
         AccessError, UnavailableError: it cannot be read.
     """
     with refusals("read", path):
@@ -95,13 +95,13 @@ def read_journal(path: str) -> AppendJournal:
         raise StateError(
             f"The journal {path} cannot be read: {type(error).__name__}: {error}.",
             code="file.journal_unreadable",
-            suggestion="Use a version of this package that knows it. If it is damaged, look whether the lines of the "
-            "last run are complete in the file beside it, repair the file, and delete the journal.",
+            suggestion="Use a version of this package that supports it. If it is damaged, check that the lines of the "
+            "last run are complete in the file next to it, repair the file, and delete the journal.",
         ) from error
 
 
 def write_journal(path: str, journal: AppendJournal) -> None:
-    """Replace the journal; when this returns it survives a loss of power.
+    """Replace the journal; it survives a power failure once this returns.
 
     Raises:
         AccessError, UnavailableError: the file system refused.

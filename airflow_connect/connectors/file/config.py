@@ -14,15 +14,17 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from airflow_connect.api import connector_keys
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.plugins import PluginKind, resolve
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.plugins import PluginKind, resolve
+from airflow_connect.config.definition.validators import Lambda
+from airflow_connect.config.definition.values import invalid
+from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.errors import ConfigError
 
 FILE = "file"
 CLASS = "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
+ROOT, PREFIX = "root", "prefix"
+"""Keys of a task's own configuration: the driver determines where to stage, not an executor's working directory."""
 _GROUP = "File"
 _LONGEST_PLAIN_NAME = 150
 
@@ -33,9 +35,9 @@ def config_def() -> ConfigDef:
     return connector_keys.sink_keys().define(
         ConfigKey(
             FILE, Type.STRING, None,
-            "File to append to, always at its end. Its directory must exist, and be the same one for the driver and"
-            " all executors. A relative path begins where the driver is started. Without it lines go to standard"
-            " output, where delivery is at least once.",
+            "File to append to. Its directory must exist, and be the same one for the driver and"
+            " all executors. A relative path starts at the driver's working directory. Without it, lines go to standard"
+            " output, and delivery is at least once.",
             Lambda(_check_file, "path of a file"), Importance.HIGH, _GROUP,
         )
     )  # fmt: skip
@@ -43,12 +45,12 @@ def config_def() -> ConfigDef:
 
 @dataclass(frozen=True, slots=True)
 class FileSinkConfig:
-    """Where lines go and where they are staged.
+    """Where lines are written, and where they are staged.
 
     Attributes:
         target: absolute path of the file; "" is standard output.
-        root: directory below whose `+tmp` segments are staged: that of the file.
-        prefix: what the keys of this connector's segments begin with.
+        root: directory of the file; segments are staged in its `+tmp`.
+        prefix: of the keys of this connector's segments.
     """
 
     target: str
@@ -57,7 +59,7 @@ class FileSinkConfig:
 
     @classmethod
     def from_config(cls, raw: Mapping[str, str]) -> FileSinkConfig:
-        """From a connector configuration.
+        """Read a connector configuration.
 
         Raises:
             ConfigError: a key is wrong.
@@ -75,7 +77,7 @@ class FileSinkConfig:
 
     @property
     def store_name(self) -> str:
-        """Where lines go, for people and for the journal."""
+        """Where lines are written, as text for messages and for the journal."""
         return f"file://{self.target}" if self.target else f"standard output (staged in {self.root})"
 
 
@@ -85,11 +87,11 @@ def writes_to_stdout(config: Mapping[str, Any]) -> bool:
 
 
 def is_line_output(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration is one of this sink, and writes to standard output. References need not be resolved."""
+    """Whether a configuration is for this sink and writes to standard output. References need not be resolved."""
     name = str(config.get(connector_keys.CONNECTOR_CLASS) or "")
     try:
         path = resolve(PluginKind.CONNECTOR, name).path
-    except ConfigError:  # Said by whoever runs it.
+    except ConfigError:  # Set by the program that runs it.
         return False
     return path == CLASS and writes_to_stdout(config)
 
@@ -97,6 +99,6 @@ def is_line_output(config: Mapping[str, Any]) -> bool:
 def _check_file(name: str, value: object) -> None:
     text = str(value or "")
     if "\0" in text:
-        raise invalid(name, value, "A path holds no NUL")
+        raise invalid(name, value, "A path cannot contain NUL")
     if text and (text.endswith("/") or os.path.basename(text) in ("", ".", "..")):
-        raise invalid(name, value, "It is a directory, and has to be a file")
+        raise invalid(name, value, "It is a directory, but must be a file")

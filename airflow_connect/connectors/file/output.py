@@ -1,7 +1,7 @@
-"""Where the lines of a sink without `file` go: the standard output of whoever runs the command.
+"""Where a sink without `file` writes its lines: the standard output of the command.
 
-A command line that points descriptor 1 elsewhere says so with `send_to`. Without that it is descriptor 1: the log of
-the Airflow task in a driver process, the program's own standard output where this package is embedded.
+A command that redirects descriptor 1 calls `send_to`. Otherwise lines go to descriptor 1: the log of the Airflow task
+in a driver process, or the standard output of the program that embeds this package.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import os
 import sys
 from collections.abc import Callable
 
-from airflow_connect.api.errors import ConnectError
+from airflow_connect.errors import ConnectError
 
 _destination: list[Callable[[bytes], None]] = []
 
 
 class OutputClosedError(ConnectError):
-    """Whoever read the lines has gone."""
+    """The reader of the lines has closed the pipe."""
 
     code = "file.output_closed"
 
 
 def send_to(write: Callable[[bytes], None] | None) -> None:
-    """Give lines to `write` from now on; None: to descriptor 1."""
+    """Pass lines to `write` from now on; None: write to descriptor 1."""
     _destination[:] = [] if write is None else [write]
 
 
@@ -37,7 +37,7 @@ def write(data: bytes) -> None:
     except BrokenPipeError as error:
         raise OutputClosedError(
             "Standard output was closed before all lines were written.",
-            suggestion="No offset was moved: the next run writes the lines again, from the first one.",
+            suggestion="No offset was committed: the next run writes all of the lines again.",
         ) from error
 
 

@@ -1,15 +1,16 @@
-"""Driver side of FileStreamSink: staged segments become lines, in the order of topics and partitions.
+"""Driver side of FileStreamSink: appends the lines of staged segments, in the order of topics and partitions.
 
-A file is appended to under a lock, and the journal beside it makes that idempotent:
+Appending happens under a lock on the file, and the journal next to it makes it idempotent:
 
-1. Before the first byte the journal says where the file ends and whose lines follow.
-2. A publish that died is continued: what it has appended must be the beginning of what it had to append, byte by byte,
-   and the rest follows. After a loss of power the end of it may be zeros; they are cut off.
-3. When everything is on the disk the journal remembers the run. From then on publishing it again changes nothing.
-4. Temporary files are removed last. A publisher that was thought dead and comes late finds its run in the journal, or
-   its files gone; then it would have to copy again, and Kafka has fenced it.
-5. What another run has left half appended is cut off: its manifest, if it has one, is still open and brings it again.
-6. Anything else in the file behind that place is somebody else's: a conflict for people.
+1. Before the first byte is appended, the length of the file and the run are written to the journal.
+2. A publish that died is continued: what it has appended must be, byte by byte, the beginning of what it had to
+   append; the rest is then appended. After a power failure the file may end with zeros; they are cut off.
+3. When everything is on disk, the run is added to the journal. From then on, publishing it again changes nothing.
+4. Temporary files are removed last. A late publisher that was believed dead finds its run in the journal, or its files
+   missing. In the second case it would have to copy again, but Kafka has fenced it.
+5. What another run has appended incompletely is cut off: if that run has a manifest, it is still open, and its
+    recovery appends the lines again.
+6. Any other data after that point was written by another program. This is a conflict that a person must resolve.
 """
 
 from __future__ import annotations
@@ -17,13 +18,10 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from airflow_connect.api.errors import AccessError, PublishConflictError, UnavailableError
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 from airflow_connect.connectors.file import output
 from airflow_connect.connectors.file.append_journal import (
     AppendJournal,
@@ -33,9 +31,11 @@ from airflow_connect.connectors.file.append_journal import (
     write_journal,
 )
 from airflow_connect.connectors.file.config import FileSinkConfig
-from airflow_connect.stores.local_directories import refusals, sync_directory
-from airflow_connect.stores.local_errors import not_shared
-from airflow_connect.stores.local_publish import LocalPublisher
+from airflow_connect.errors import AccessError, PublishConflictError, UnavailableError
+from airflow_connect.retrying import Backoff, Retry
+from airflow_connect.stores.local.directories import refusals, sync_directory
+from airflow_connect.stores.local.errors import not_shared
+from airflow_connect.stores.local.publish import LocalPublisher
 
 PIECE_BYTES = 1 << 20
 LOCK_WAIT_S = 60.0
@@ -43,12 +43,12 @@ _LOCK_POLL_S = 0.05
 
 
 class SegmentPublisher:
-    """What both kinds share: segments below `+tmp`, all of them there or all lost."""
+    """What both publishers share: segments below `+tmp`, which are either all present or all lost."""
 
-    may_have_twins = False
+    possible_duplicates = False
 
     def __init__(self, config: FileSinkConfig) -> None:
-        """Nothing is touched yet."""
+        """Accesses nothing yet."""
         self._config = config
         self._store = LocalPublisher(config.root)
         self._was_lost = False
@@ -62,18 +62,18 @@ class SegmentPublisher:
         return self._store.list_staged(prefixes)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Has no resources to release."""
 
     def _path_of(self, file: StagedFile) -> str:
         return os.path.join(self._config.root, str(file.token["path"]))
 
-    def _all_there(self, files: Sequence[StagedFile]) -> bool:
-        """Whether every segment is where it was staged. If not, all of them are removed, to be copied again together.
+    def _all_staged(self, files: Sequence[StagedFile]) -> bool:
+        """Whether every segment still exists. If not, all of them are removed, to be copied again together.
 
-        The order of lines is fixed, so that one segment cannot follow later.
+        The order of lines is fixed, so a single segment cannot be appended later.
 
         Raises:
-            AccessError: that has happened before: this process does not see where executors stage.
+            AccessError: this has happened before, so this process does not see the directory where executors stage.
         """
         missing = [file for file in files if not self._is_there(file)]
         if not missing:
@@ -85,7 +85,7 @@ class SegmentPublisher:
         return False
 
     def _is_there(self, file: StagedFile) -> bool:
-        """Whether a segment is there, and as long as it was; one that somebody has changed is as good as lost."""
+        """Whether a segment exists with its original size; a segment that was changed counts as lost."""
         path = self._path_of(file)
         with refusals("look at", path):
             try:
@@ -95,13 +95,13 @@ class SegmentPublisher:
 
 
 class OutputPublisher(SegmentPublisher):
-    """Writes lines to standard output. At least once: nothing remembers what was written."""
+    """Writes lines to standard output. At least once: nothing records what was written."""
 
     def preflight(self) -> None:
-        """Make the directory for segments, for this user alone.
+        """Create the directory for segments, accessible to this user only.
 
         Raises:
-            AccessError, UnavailableError: what the file system refuses.
+            AccessError, UnavailableError: the file system refused.
         """
         root = self._config.root
         with refusals("create the directory", root):
@@ -111,7 +111,7 @@ class OutputPublisher(SegmentPublisher):
                 found = os.lstat(root)
                 if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
                     raise AccessError(
-                        f"{root}, where lines are staged before they go to standard output, belongs to somebody else.",
+                        f"{root}, where lines are staged before they go to standard output, belongs to another user.",
                         code="file.staging_directory",
                         suggestion="Remove it, or set TMPDIR to another directory.",
                     ) from None
@@ -121,11 +121,11 @@ class OutputPublisher(SegmentPublisher):
         """Write every segment to standard output.
 
         Raises:
-            OutputClosedError: nobody reads it any more.
+            OutputClosedError: its reader has closed it.
             AccessError, UnavailableError: a segment cannot be read.
         """
         ordered = _in_order(files)
-        if not self._all_there(ordered):
+        if not self._all_staged(ordered):
             return dict.fromkeys((file.key for file in ordered), Outcome.LOST)
         for done, file in enumerate(ordered, start=1):
             for piece in _whole_lines(_pieces(self._path_of(file))):
@@ -139,23 +139,23 @@ class FilePublisher(SegmentPublisher):
     """Appends lines to a file, exactly once."""
 
     def __init__(self, config: FileSinkConfig) -> None:
-        """Nothing is touched yet."""
+        """Accesses nothing yet."""
         super().__init__(config)
         self._target = config.target
         self._journal = journal_path(config.target)
 
     def preflight(self) -> None:
-        """Look whether the directory is there and the file can be appended to; nothing of it stays.
+        """Check that the directory exists and that the file can be appended to; leaves nothing behind.
 
         Raises:
-            AccessError, UnavailableError: what is missing.
+            AccessError, UnavailableError: the file cannot be appended to.
         """
         if not os.path.isdir(self._config.root):
             raise AccessError(
                 f"The directory {self._config.root} of the file to append to does not exist.",
                 code="file.no_directory",
                 config_path="file",
-                suggestion="Create it, or correct file.",
+                suggestion="Create it, or correct the key file.",
             )
         self._refuse_odd_files()
         read_journal(self._journal)
@@ -168,8 +168,8 @@ class FilePublisher(SegmentPublisher):
         """Append every segment, in order.
 
         Raises:
-            PublishConflictError: somebody else has changed the file while it was appended to.
-            AccessError, UnavailableError, StateError: publishing again continues where this ended.
+            PublishConflictError: another program changed the file while it was appended to.
+            AccessError, UnavailableError, StateError: publishing again continues at this point.
         """
         if not files:
             return {}
@@ -182,7 +182,7 @@ class FilePublisher(SegmentPublisher):
                 return dict.fromkeys((file.key for file in ordered), Outcome.ALREADY_PUBLISHED)
             if journal.open is not None and journal.open.run_id != run_id:
                 journal = self._roll_back(descriptor, journal, journal.open)
-            if not self._all_there(ordered):
+            if not self._all_staged(ordered):
                 return dict.fromkeys((file.key for file in ordered), Outcome.LOST)
             begun = self._begin(descriptor, journal, run_id, ordered)
             self._append(descriptor, begun, ordered, progress)
@@ -193,7 +193,7 @@ class FilePublisher(SegmentPublisher):
     # --- one publish, under the lock ------------------------------------------------------------------------------
 
     def _begin(self, descriptor: int, journal: AppendJournal, run_id: str, files: Sequence[StagedFile]) -> OpenPublish:
-        """Say where this publish begins; of one that has begun already, what is in the file is looked at."""
+        """Record where this publish begins; if it has begun before, check what is in the file."""
         total = sum(file.size_bytes for file in files)
         segments = tuple(str(file.token["path"]) for file in files)
         earlier = journal.open
@@ -201,7 +201,7 @@ class FilePublisher(SegmentPublisher):
             begun = OpenPublish(run_id, os.fstat(descriptor).st_size, total, segments)
         elif earlier.segments == segments:
             return earlier
-        else:  # Segments were lost and copied again: what is there of the lost ones cannot be compared, and goes.
+        else:  # Segments were lost and copied again; appended lines of the lost ones cannot be compared.
             self._cut(descriptor, earlier)
             begun = OpenPublish(run_id, earlier.base, total, segments)
         write_journal(self._journal, journal.begun(begun))
@@ -225,7 +225,7 @@ class FilePublisher(SegmentPublisher):
             os.fsync(descriptor)
 
     def _append_piece(self, descriptor: int, begun: OpenPublish, position: int, there: int, piece: bytes) -> int:
-        """Have `piece` at `position`, where the file has `there` bytes so far; returns its new length."""
+        """Ensure that `piece` is at `position`; the file has `there` bytes so far. Returns its new length."""
         with refusals("append to", self._target):
             found = os.pread(descriptor, len(piece), position) if there > position else b""
             if piece.startswith(found):
@@ -241,13 +241,13 @@ class FilePublisher(SegmentPublisher):
                 while done < len(rest):
                     if os.fstat(descriptor).st_size != there:
                         raise self._conflict(begun, os.fstat(descriptor).st_size)
-                    written = os.write(descriptor, rest[done:])  # O_APPEND: never over something else.
+                    written = os.write(descriptor, rest[done:])  # O_APPEND: never overwrites anything.
                     done += written
                     there += written
         return there
 
     def _is_zero_from(self, descriptor: int, position: int) -> bool:
-        """Whether only zeros follow: a file system that lost power may have kept a length and not the bytes."""
+        """Whether only zeros follow: after a power failure, a file may have its new length but not its bytes."""
         while found := os.pread(descriptor, PIECE_BYTES, position):
             if found.strip(b"\0"):
                 return False
@@ -255,7 +255,7 @@ class FilePublisher(SegmentPublisher):
         return True
 
     def _roll_back(self, descriptor: int, journal: AppendJournal, left: OpenPublish) -> AppendJournal:
-        """Take away what a publish of another run, which is not about any more, has appended."""
+        """Cut off what a publish of another run, which is no longer active, has appended."""
         self._cut(descriptor, left)
         rolled_back = journal.rolled_back()
         write_journal(self._journal, rolled_back)
@@ -271,11 +271,11 @@ class FilePublisher(SegmentPublisher):
 
     def _conflict(self, begun: OpenPublish, there: int) -> PublishConflictError:
         return PublishConflictError(
-            f"{self._target} has {there} bytes and was changed by somebody else while lines of run {begun.run_id} were "
-            f"appended to it: they belong at byte {begun.base} and are up to {begun.limit} bytes.",
+            f"{self._target} has {there} bytes. Another program changed it while lines of run {begun.run_id} were "
+            f"appended to it. They belong at byte {begun.base} and are up to {begun.limit} bytes.",
             code="file.changed_meanwhile",
-            suggestion=f"Cut the file to its first {begun.base} bytes if nothing of somebody else follows; or, to have "
-            f"the lines appended behind whatever is there now, remove the half lines of that run and {self._journal}. "
+            suggestion=f"If no other program's data follows, cut the file to its first {begun.base} bytes. To have "
+            f"the lines appended to the present data instead, remove that run's incomplete lines and {self._journal}. "
             "Then run again.",
         )
 
@@ -283,25 +283,25 @@ class FilePublisher(SegmentPublisher):
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """A descriptor of the file, which is made when it is missing, with the lock that every publisher takes."""
+        """A descriptor of the file, which is created if it is missing, with the lock that every publisher takes."""
         self._refuse_odd_files()
-        deadline = time.monotonic() + LOCK_WAIT_S
+        tries = Retry(Backoff(_LOCK_POLL_S, longest_s=_LOCK_POLL_S), within_s=LOCK_WAIT_S)
         while True:
             with refusals("open", self._target):
                 descriptor = os.open(self._target, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
             try:
-                if self._lock(descriptor, deadline) and self._is_current(descriptor):
+                if self._lock(descriptor, tries) and self._is_current(descriptor):
                     sync_directory(self._config.root)
                     yield descriptor
                     return
             finally:
                 os.close(descriptor)
 
-    def _lock(self, descriptor: int, deadline: float) -> bool:
+    def _lock(self, descriptor: int, tries: Retry) -> bool:
         """Take the lock.
 
         Raises:
-            UnavailableError: somebody else has kept it for too long.
+            UnavailableError: another process has held it for too long.
         """
         while True:
             with refusals("lock", self._target):
@@ -309,11 +309,10 @@ class FilePublisher(SegmentPublisher):
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return True
                 except BlockingIOError:
-                    if time.monotonic() < deadline:
-                        time.sleep(_LOCK_POLL_S)
+                    if tries.pause():
                         continue
             raise UnavailableError(
-                f"Another process has been appending to {self._target} for {LOCK_WAIT_S:.0f} s.",
+                f"Another process has held the lock on {self._target} for {LOCK_WAIT_S:.0f} s.",
                 code="file.locked",
                 suggestion="Wait for it, or end it if it is frozen, and run again.",
             )
@@ -333,10 +332,10 @@ class FilePublisher(SegmentPublisher):
                 return
         if not stat.S_ISREG(mode):
             raise AccessError(
-                f"{self._target} is no regular file, and cannot be appended to exactly once.",
+                f"{self._target} is not a regular file, so it cannot be appended to exactly once.",
                 code="file.not_regular",
                 config_path="file",
-                suggestion="Name a file. Without file lines go to standard output.",
+                suggestion="Name a regular file. Without the key file, lines go to standard output.",
             )
 
 
@@ -351,7 +350,7 @@ def _pieces(path: str) -> Iterator[bytes]:
 
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, each piece ending with a line: a reader of a pipe that is closed has no half lines."""
+    """The same bytes in pieces that end with a line: the reader of a pipe that is closed gets no partial lines."""
     rest = b""
     for piece in pieces:
         head, newline, tail = piece.rpartition(b"\n")

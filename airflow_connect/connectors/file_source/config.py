@@ -7,33 +7,33 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from airflow_connect.api.config import ConfigDef, Problem
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.java_patterns.compiled import JavaPattern, compile_java_pattern
-from airflow_connect.api.plugins import PluginKind, load_class
+from airflow_connect.config.definition.config_def import ConfigDef, Problem
+from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.connectors.file_source import keys
-from airflow_connect.connectors.file_source.content import NONE
-from airflow_connect.connectors.file_source.events import MultilineRules
-from airflow_connect.connectors.file_source.line_reader import DEAD_LETTER, LineRules
-from airflow_connect.connectors.file_source.lines import LineFormat
-from airflow_connect.connectors.file_source.pattern_source import PatternSource
-from airflow_connect.connectors.file_source.places.opening import Places, root_of
+from airflow_connect.connectors.file_source.parse.pattern_source import PatternSource
+from airflow_connect.connectors.file_source.read.content import NONE
+from airflow_connect.connectors.file_source.read.events import MultilineRules
+from airflow_connect.connectors.file_source.read.line_reader import DEAD_LETTER, LineRules
+from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.s3 import keys as s3_keys
 from airflow_connect.connectors.s3.credentials import clear_text
-from airflow_connect.stores.s3_settings import S3Settings
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
+from airflow_connect.stores.file_systems import FileSystems, root_of
+from airflow_connect.stores.s3.settings import S3Settings
 
 ERRORS_TOLERANCE = "errors.tolerance"
 COLUMN_LINES = 1 << 30
-"""Lines in columns need no object each, so a batch of them is all that was read at once: 16 MiB of a local file."""
+"""Lines in columns need no object each, so a batch holds everything from one read: 16 MiB of a local file."""
 PATTERN_LINES = 100_000
-"""The same where lines become records with fields, which take several times the memory of their text."""
+"""The same where lines become records with fields, which take several times as much memory as their text."""
 
 
 @cache
 def config_def() -> ConfigDef:
     """Every key of the file source, with the rules between them."""
     definition = keys.file_source_keys()
-    definition.define_rule((keys.FILE, keys.FILES), _one_of_both)
+    definition.define_rule((keys.FILE, keys.FILES), _file_or_files)
     definition.define_rule((keys.FILE, keys.FILES), _places_are_known)
     definition.define_rule(
         (keys.SPLIT_BYTES, keys.MULTILINE_PATTERN, keys.ENCODING, keys.COMPRESSION, keys.FILE, keys.FILES),
@@ -41,7 +41,7 @@ def config_def() -> ConfigDef:
     )
     definition.define_rule(
         (keys.INVALID_TEXT, keys.LINE_TOO_LONG, keys.PATTERN_MISMATCH, keys.DEAD_LETTER_TOPIC),
-        _dead_letters_have_a_place,
+        _dead_letter_topic_is_set,
     )
     definition.define_rule(
         (keys.REGEX, keys.GROK, keys.GROK_DEFINITIONS, keys.PATTERN_TYPES, keys.PATTERN_MISMATCH), _pattern_is_usable
@@ -61,18 +61,18 @@ class FileSourceConfig:
         recursive: `files.recursive`.
         topic, dead_letter_topic: where lines go; the second may be "".
         batch_size: `batch.size`.
-        column_lines: most lines of a batch in columns (see `COLUMN_LINES`).
+        column_lines: maximum number of lines in a columnar batch (see `COLUMN_LINES`).
         split_bytes: `split.bytes`.
         key_is_file: `record.key` is `file`.
         fails_on_change: `file.changed` is `fail`.
         forgets_missing: `offsets.of.missing.files` is `delete`.
         takes_over_bytes: `offset.takeover` is `bytes`.
         compression: `compression`.
-        form: encoding and terminators.
+        form: encoding and line terminators.
         takes_last: `last.line` is `read`.
         rules: for unusual lines.
         multiline: events of several lines, or None.
-        pattern: what makes fields of lines, or None.
+        pattern: splits lines into fields, or None.
         tolerates_errors: `errors.tolerance` is `all`.
         parsed: typed values of all keys.
         given: names of the keys that are set.
@@ -146,9 +146,9 @@ class FileSourceConfig:
         """Whether the standard input is read."""
         return self.file is None and not self.files
 
-    def places(self, aws: Mapping[str, str]) -> Places:
-        """What reads files; nothing is opened yet. `aws`: see `SourceTaskContext`."""
-        return Places(lambda bucket: self._s3_settings(bucket, aws), self.parsed[keys.HADOOP_CONF_DIR])
+    def file_systems(self, aws: Mapping[str, str]) -> FileSystems:
+        """The file systems that files are read from; nothing is opened yet. `aws`: see `SourceTaskContext`."""
+        return FileSystems(lambda bucket: self._s3_settings(bucket, aws), self.parsed[keys.HADOOP_CONF_DIR])
 
     def _s3_settings(self, bucket: str, aws: Mapping[str, str]) -> S3Settings:
         parsed = self.parsed
@@ -170,12 +170,12 @@ class FileSourceConfig:
         )
 
     def _own_or(self, key: str, connection: str) -> str:
-        """The value of a key; where nobody has set it, what the Airflow connection says, or the default."""
+        """The value of a key; if it is not set, the value in the Airflow connection, or the default."""
         return connection if connection and key not in self.given else self.parsed[key] or ""
 
 
 def _column_lines(parsed: Mapping[str, Any]) -> int:
-    """Kafka Connect's default is no wish for small batches; what is less is one, and is kept."""
+    """Kafka Connect's default does not mean that small batches are wanted; a lower value does, and is respected."""
     wanted: int = parsed[keys.BATCH_SIZE]
     if wanted < keys.DEFAULT_BATCH_SIZE:
         return wanted
@@ -208,11 +208,11 @@ def _pattern(parsed: Mapping[str, Any]) -> PatternSource | None:
     )
 
 
-def _one_of_both(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def _file_or_files(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if parsed[keys.FILE] and parsed[keys.FILES]:
         yield Problem(
             keys.FILES,
-            f"{keys.FILE} and {keys.FILES} are both set, but one says which files are read",
+            f"{keys.FILE} and {keys.FILES} are both set, but only one can select the files",
             f"Move what is in {keys.FILE} to {keys.FILES}.",
         )
 
@@ -231,18 +231,18 @@ def _splitting_is_possible(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         return
     why = ""
     if parsed[keys.MULTILINE_PATTERN]:
-        why = f"an event of {keys.MULTILINE_PATTERN} may reach over the end of a range"
+        why = f"an event of {keys.MULTILINE_PATTERN} may cross the end of a range"
     elif LineFormat.of(parsed[keys.ENCODING]).unit > 1:
-        why = f"ends of lines in {parsed[keys.ENCODING]} are only found from the beginning of a file"
+        why = f"line ends in {parsed[keys.ENCODING]} can only be found by reading from the beginning of a file"
     elif parsed[keys.COMPRESSION] not in ("auto", NONE):
         why = f"{parsed[keys.COMPRESSION]} can only be read from the beginning"
     elif not parsed[keys.FILE] and not parsed[keys.FILES]:
-        why = "the standard input is read by one task"
+        why = "standard input is read by a single task"
     if why:
         yield Problem(keys.SPLIT_BYTES, f"{keys.SPLIT_BYTES} cannot be used: {why}", f"Remove {keys.SPLIT_BYTES}.")
 
 
-def _dead_letters_have_a_place(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def _dead_letter_topic_is_set(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     users = [
         key
         for key in (keys.INVALID_TEXT, keys.LINE_TOO_LONG, keys.PATTERN_MISMATCH)
@@ -258,7 +258,7 @@ def _dead_letters_have_a_place(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 
 def _pattern_is_usable(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if parsed[keys.REGEX] and parsed[keys.GROK]:
-        text = f"{keys.REGEX} and {keys.GROK} are both set, but lines are read by one pattern"
+        text = f"{keys.REGEX} and {keys.GROK} are both set, but lines are parsed with one pattern"
         yield Problem(keys.GROK, text, f"Remove {keys.REGEX} or {keys.GROK}.")
         return
     try:
@@ -269,6 +269,6 @@ def _pattern_is_usable(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if pattern is None and parsed[keys.PATTERN_TYPES]:
         yield Problem(
             keys.PATTERN_TYPES,
-            f"{keys.PATTERN_TYPES} names fields, but neither {keys.REGEX} nor {keys.GROK} makes any",
+            f"{keys.PATTERN_TYPES} names fields, but neither {keys.REGEX} nor {keys.GROK} defines any",
             f"Set {keys.REGEX} or {keys.GROK}.",
         )

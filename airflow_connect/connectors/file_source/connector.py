@@ -1,24 +1,24 @@
-"""The file source as a connector class: which files, which tasks, and offsets that people alter."""
+"""The connector class of the file source: which files, which tasks, and manually altered offsets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.file_source.config import FileSourceConfig, config_def
-from airflow_connect.connectors.file_source.content import NONE
+from airflow_connect.connectors.file_source.discover.listing import list_files
+from airflow_connect.connectors.file_source.discover.stdin import spool
+from airflow_connect.connectors.file_source.file_offsets import FILENAME, POSITION, FileRange
 from airflow_connect.connectors.file_source.keys import FILE, FILES
-from airflow_connect.connectors.file_source.listing import list_files
-from airflow_connect.connectors.file_source.offsets import FILENAME, POSITION, Part
-from airflow_connect.connectors.file_source.places.local import LocalPlace
-from airflow_connect.connectors.file_source.places.opening import Places
-from airflow_connect.connectors.file_source.places.place import FoundFile
-from airflow_connect.connectors.file_source.settling import Settled, Settling
-from airflow_connect.connectors.file_source.stdin import spool
+from airflow_connect.connectors.file_source.offsets.reconciliation import OffsetReconciler, ReconciledOffsets
+from airflow_connect.connectors.file_source.read.content import NONE
 from airflow_connect.connectors.file_source.task import FileStreamSourceTask
-from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assignment, plan_work
+from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned, assignment, plan_work
+from airflow_connect.errors import ConfigError
+from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.file_systems import FileSystems
+from airflow_connect.stores.local.file_system import LocalFileSystem
 
 
 class FileStreamSourceConnector(SourceConnector):
@@ -28,16 +28,16 @@ class FileStreamSourceConnector(SourceConnector):
     task_class = FileStreamSourceTask
     version = "1.0"
 
-    _places: Places | None = None
+    _file_systems: FileSystems | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
         super().start(config)
         self._typed = FileSourceConfig.from_config(config)
-        self._places = self._typed.places(self.context.aws)
+        self._file_systems = self._typed.file_systems(self.context.aws)
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """One for each task with something to read, with what it reads; none where there is nothing.
+        """One configuration for each task that has something to read; none if there is nothing to read.
 
         Raises:
             OffsetError: a committed offset cannot be used.
@@ -47,33 +47,37 @@ class FileStreamSourceConnector(SourceConnector):
         else:
             committed = list(self.context.offset_reader.committed())
             files = list_files(self._typed, self._opened)
-            # What the last run left may not be settled yet when somebody only looks at the plan.
-            settled = self._settled(committed, files)
-            self._tell(settled)
-            work = plan_work(self._typed, self._opened, files, settled, max_tasks)
+            # The offsets that the last run left may not be reconciled yet if this call only shows a plan.
+            reconciled = self._reconciled(committed, files)
+            self._tell(reconciled)
+            work = plan_work(self._typed, self._opened, files, reconciled, max_tasks)
         return [{**self.config, ASSIGNMENT: assignment(items)} for items in work]
 
-    def settle_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
-        """See `SourceConnector` and `settling`."""
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Those of the files, and ranges of files, that the task reads: it never reads others."""
+        return [item.file_range.partition for item in assigned(task_config[ASSIGNMENT])]
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """See `SourceConnector` and `offsets/reconciliation`."""
         if self._typed.is_stdin:
             return ()
         offsets = list(committed)
-        settled = self._settled(offsets, list_files(self._typed, self._opened) if offsets else {})
-        self._tell(settled)
-        return settled.changes
+        reconciled = self._reconciled(offsets, list_files(self._typed, self._opened) if offsets else {})
+        self._tell(reconciled)
+        return reconciled.changes
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """Files can be read again, the standard input cannot (as in Kafka Connect)."""
+        """Files can be read again, standard input cannot (as in Kafka Connect)."""
         has_files = bool(config.get(FILE) or config.get(FILES))
         return ExactlyOnceSupport.SUPPORTED if has_files else ExactlyOnceSupport.UNSUPPORTED
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
     ) -> bool:
-        """Check offsets that somebody sets, with the words of Kafka Connect's FileStreamSourceConnector."""
+        """Check offsets that are being altered; the messages are those of Kafka Connect's FileStreamSourceConnector."""
         for partition, offset in offsets.items():
             if offset is None:
-                continue  # anything may be deleted, so that what is wrong can be got rid of
+                continue  # anything may be deleted, so that invalid offsets can be removed
             if POSITION not in offset:
                 raise _refused(f"Offset objects should either be null or contain the key '{POSITION}'")
             position = offset[POSITION]
@@ -87,32 +91,32 @@ class FileStreamSourceConnector(SourceConnector):
 
     def stop(self) -> None:
         """See `Connector`."""
-        if self._places is not None:
-            self._places.close()
+        if self._file_systems is not None:
+            self._file_systems.close()
 
     @property
-    def _opened(self) -> Places:
-        if self._places is None:
+    def _opened(self) -> FileSystems:
+        if self._file_systems is None:
             raise RuntimeError("The connector was not started.")
-        return self._places
+        return self._file_systems
 
-    def _settled(
+    def _reconciled(
         self, committed: list[tuple[SourcePartition, SourceOffset]], files: Mapping[str, FoundFile]
-    ) -> Settled:
-        return Settling(self._typed, self._opened, files).settle(committed)
+    ) -> ReconciledOffsets:
+        return OffsetReconciler(self._typed, self._opened, files).reconcile(committed)
 
-    def _tell(self, settled: Settled) -> None:
-        for note in settled.notes:
+    def _tell(self, reconciled: ReconciledOffsets) -> None:
+        for note in reconciled.notes:
             self.context.note(note)
 
     def _standard_input(self) -> list[list[Item]]:
         if self.context.only_plans:
-            self.context.note("The standard input is read when the run starts, up to its end.")
+            self.context.note("Standard input is read to its end when the run starts.")
             return [[]]
-        file = LocalPlace().find(spool())
+        file = LocalFileSystem().find(spool())
         if file is None or not file.size:
             return []
-        return [[Item(Part(None), file, NONE, 0, file.size)]]
+        return [[Item(FileRange(None), file, NONE, 0, file.size)]]
 
 
 def _refused(message: str) -> ConfigError:

@@ -1,22 +1,23 @@
 """Definitions of the file source's keys: those of Kafka Connect's FileStreamSource, and many of ours.
 
 Source: org.apache.kafka.connect.file.FileStreamSourceConnector (Kafka 4.3) for `file`, `topic` and `batch.size`: names,
-types, defaults, validators, importance. Every other key is optional; without them lines come as they always did.
+types, defaults, validators, importance. Every other key is optional; without them lines are read as Kafka Connect reads
+them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda, NonEmptyString, OneOf, Range
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.java_patterns.compiled import compile_java_pattern
-from airflow_connect.api.java_patterns.nodes import PatternError
-from airflow_connect.connectors.file_source.content import AUTO, GZIP, NONE, ZSTD
-from airflow_connect.connectors.file_source.lines import LineFormat
+from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import Lambda, NonEmptyString, OneOf, Range
+from airflow_connect.config.definition.values import invalid
+from airflow_connect.connectors.file_source.read.content import AUTO, GZIP, NONE, ZSTD
+from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.s3 import keys as s3_keys
+from airflow_connect.errors import ConfigError
+from airflow_connect.java.patterns.compiled import compile_java_pattern
+from airflow_connect.java.patterns.nodes import PatternError
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
 DEFAULT_BATCH_SIZE = 2000
@@ -41,9 +42,9 @@ S3_KEYS = (
     s3_keys.SSE_CUSTOMER_KEY, s3_keys.PART_RETRIES, s3_keys.RETRY_BACKOFF_MS, s3_keys.PROXY_URL, s3_keys.PROXY_USER,
     s3_keys.PROXY_PASSWORD,
 )  # fmt: skip
-"""Keys of the S3 sink that say how a bucket is reached."""
+"""Keys of the S3 sink that describe how to reach a bucket."""
 
-_WHICH, _CHANGES, _LINES, _PATTERN, _STORES = "Files", "Changes of files", "Lines", "Records", "Places"
+_WHICH, _CHANGES, _LINES, _PATTERN, _STORES = "Files", "Changes of files", "Lines", "Records", "Stores"
 
 
 def file_source_keys() -> ConfigDef:
@@ -61,16 +62,17 @@ def _connect_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             FILE, Type.STRING, None,
-            "The file: a path, or a URL (file://, s3://, hdfs://). Taken as it is, without wildcards. Neither this nor"
-            " `files`: the standard input of the command line.",
+            "The file: a path, or a URL (file://, s3://, hdfs://). Taken literally, without wildcards. If neither this"
+            " nor `files` is set, the command line's standard input is read.",
             None, high, _WHICH,
         ),
         ConfigKey(TOPIC, Type.STRING, REQUIRED, "Topic that the lines go to.", NonEmptyString(), high, _WHICH),
         ConfigKey(
             BATCH_SIZE, Type.INT, DEFAULT_BATCH_SIZE,
-            "Largest number of lines that a task hands over at once, which is a transaction with"
-            " transaction.boundary=poll. Where lines go in columns (see docs/connectors/file-source.md) the default and"
-            " more do not limit: then it is what the task has read at once, up to 16 MiB.",
+            "Largest number of lines that a task returns at once, which is one transaction with"
+            " transaction.boundary=poll. Where lines are processed in columns (see docs/connectors/file-source.md),"
+            " only values below the default limit a batch; otherwise a batch is what the task reads at once, up to 16"
+            " MiB.",
             Range(1), low, _WHICH,
         ),
     ]  # fmt: skip
@@ -81,36 +83,37 @@ def _which_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             FILES, Type.LIST, "",
-            "Instead of `file`, several: paths or URLs, comma separated. `*` and `?` and `[...]` stand for parts of one"
-            " name, `**` for any number of directories; what ends with a slash is a directory with all its files. Each"
-            " run looks anew which files there are.",
+            "Several files instead of `file`: paths or URLs, comma separated. `*`, `?` and `[...]` match within one"
+            " name, `**` matches any number of directories; a path that ends with a slash is a directory with all its"
+            " files. Each run lists the files again.",
             None, medium, _WHICH,
         ),
         ConfigKey(
             FILES_EXCLUDE, Type.STRING, "",
-            "Java regular expression; files in whose path it is found are left out.",
+            "Java regular expression; files whose path contains a match are skipped.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(
             FILES_REGEX, Type.STRING, "",
-            "Java regular expression that the whole path of a file has to match, of those that `files` names: for what"
-            " wildcards cannot say.",
+            "Java regular expression that must match the whole path of a file selected by `files`, for selections that"
+            " wildcards cannot express.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(
-            FILES_RECURSIVE, Type.BOOLEAN, True, "Whether a directory in `files` means those below it too.",
+            FILES_RECURSIVE, Type.BOOLEAN, True, "Whether a directory in `files` includes its subdirectories.",
             None, low, _WHICH,
         ),
         ConfigKey(
             SPLIT_BYTES, Type.LONG, 0,
-            "Size in bytes of the ranges that a larger file is divided into at ends of lines, for several tasks to read"
-            " at once. The order of its lines in the topic is then kept within each range only. 0: files are whole.",
+            "Size in bytes of the ranges into which larger files are split, at line ends, so that several tasks can"
+            " read one file in parallel. The order of lines in the topic is then kept only within each range. 0: files"
+            " are not split.",
             Range(0), medium, _WHICH,
         ),
         ConfigKey(
             RECORD_KEY, Type.STRING, "none",
-            "Key of the records: `none`, as in Kafka Connect, or `file`: the file's name, so that all lines of a file"
-            " are in order in one partition.",
+            "Key of the records: `none`, as in Kafka Connect, or `file`, the file's name, which keeps all lines of a"
+            " file in order in one partition.",
             OneOf("none", "file"), low, _WHICH,
         ),
     ]  # fmt: skip
@@ -121,20 +124,22 @@ def _change_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             FILE_CHANGED, Type.STRING, "read",
-            "A file that does not hold any more what was read of it, and is nowhere under another name: `read` reads it"
-            " from its beginning, `fail` fails the run.",
+            "What happens to a file whose content no longer matches what was read from it, when the old content is not"
+            " found under another name: `read` reads the file from its beginning, `fail` fails the run.",
             OneOf("read", "fail"), low, _CHANGES,
         ),
         ConfigKey(
             MISSING_FILES, Type.STRING, "keep",
-            "Offsets of files that are gone: `keep`, so that a file that comes back is not read twice, or `delete`.",
+            "Offsets of files that no longer exist: `keep`, so that a file that comes back is not read twice, or"
+            " `delete`.",
             OneOf("keep", "delete"), low, _CHANGES,
         ),
         ConfigKey(
             TAKEOVER, Type.STRING, "bytes",
-            "What the position means that a Kafka Connect worker has left, where the text before it is not only ASCII:"
-            " `bytes` is the earliest line that it can mean: some may come again, none are lost; `characters` is"
-            " exact if the worker has read the file from its beginning without a restart, and else may lose lines.",
+            "How to interpret a position left by a Kafka Connect worker when the text before it is not pure ASCII:"
+            " `bytes` takes the earliest line that it can mean, so lines may be repeated but none are lost;"
+            " `characters` is exact if the worker read the file from its beginning without a restart, and may lose"
+            " lines otherwise.",
             OneOf("bytes", "characters"), low, _CHANGES,
         ),
     ]  # fmt: skip
@@ -148,18 +153,18 @@ def _line_keys() -> list[ConfigKey]:
         ConfigKey(
             LINE_TERMINATOR, Type.STRING, "any",
             "What ends a line: `any` is a line feed, a carriage return, or both together, as in Kafka Connect; `lf` is"
-            " the line feed alone.",
+            " the line feed only.",
             OneOf("any", "lf"), low, _LINES,
         ),
         ConfigKey(
             LAST_LINE, Type.STRING, "wait",
-            "The end of a file without end of line: `wait` leaves it for a run that finds the rest, as Kafka Connect"
-            " does; `read` takes it as a line. That of a compressed file is always read.",
+            "Text at the end of a file without a line terminator: `wait` leaves it for a later run that finds the"
+            " rest, as Kafka Connect does; `read` treats it as a line. In a compressed file it is always read.",
             OneOf("wait", "read"), medium, _LINES,
         ),
         ConfigKey(
             COMPRESSION, Type.STRING, AUTO,
-            "How files are compressed; `auto` looks at the end of their names (.gz, .zst).",
+            "How files are compressed; `auto` decides by the file extension (.gz, .zst).",
             OneOf(AUTO, NONE, GZIP, ZSTD), low, _LINES,
         ),
     ]  # fmt: skip
@@ -170,23 +175,24 @@ def _bad_line_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             INVALID_TEXT, Type.STRING, "replace",
-            "Bytes that are no text in file.encoding: `replace` puts U+FFFD in their place, as Kafka Connect does;"
-            " `fail`; or `dead_letter`: the line goes to dead.letter.topic.",
+            "Bytes that are not valid in file.encoding: `replace` substitutes U+FFFD, as Kafka Connect does; `fail`"
+            " fails the run; `dead_letter` sends the line to dead.letter.topic.",
             OneOf("replace", "fail", "dead_letter"), low, _LINES,
         ),
         ConfigKey(
-            LINE_MAX_BYTES, Type.INT, 1048576, "Longest line in bytes; what bounds the memory of a task.",
+            LINE_MAX_BYTES, Type.INT, 1048576, "Longest line in bytes; it bounds the memory of a task.",
             Range(1, 1 << 28), low, _LINES,
         ),
         ConfigKey(
             LINE_TOO_LONG, Type.STRING, "fail",
-            "Longer lines: `fail`, `truncate`, or `dead_letter`: the beginning of the line goes to dead.letter.topic.",
+            "What happens to longer lines: `fail`, `truncate`, or `dead_letter`, which sends the beginning of the line"
+            " to dead.letter.topic.",
             OneOf("fail", "truncate", "dead_letter"), low, _LINES,
         ),
         ConfigKey(
             DEAD_LETTER_TOPIC, Type.STRING, "",
-            "Topic of lines that cannot be read as configured, with the reason and the place in headers; in the same"
-            " transactions as all others.",
+            "Topic for lines that cannot be read as configured; headers hold the reason and the position. They are"
+            " written in the same transactions as all other records.",
             None, medium, _LINES,
         ),
     ]  # fmt: skip
@@ -197,13 +203,13 @@ def _multiline_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             MULTILINE_PATTERN, Type.STRING, "",
-            "Java regular expression for events of several lines, such as stack traces: lines in which it is found"
-            " belong to a neighbour. Blank: every line is an event.",
+            "Java regular expression for events of several lines, such as stack traces: lines that contain a match are"
+            " joined to a neighbouring line. Blank: every line is an event.",
             Lambda(_check_regex, "regular expression"), medium, _LINES,
         ),
         ConfigKey(
             MULTILINE_NEGATE, Type.BOOLEAN, False,
-            "Whether instead the lines in which multiline.pattern is not found belong to a neighbour.",
+            "Whether to join the lines without a match of multiline.pattern instead.",
             None, low, _LINES,
         ),
         ConfigKey(
@@ -211,11 +217,11 @@ def _multiline_keys() -> list[ConfigKey]:
             OneOf("previous", "next"), low, _LINES,
         ),
         ConfigKey(
-            MULTILINE_MAX_LINES, Type.INT, 500, "Most lines of an event; one that is longer is divided.",
+            MULTILINE_MAX_LINES, Type.INT, 500, "Maximum number of lines of an event; a longer event is split.",
             Range(1), low, _LINES,
         ),
         ConfigKey(
-            MULTILINE_MAX_BYTES, Type.INT, 1048576, "Most bytes of an event; one that is longer is divided.",
+            MULTILINE_MAX_BYTES, Type.INT, 1048576, "Maximum size of an event in bytes; a longer event is split.",
             Range(1, 1 << 28), low, _LINES,
         ),
     ]  # fmt: skip
@@ -226,34 +232,36 @@ def _pattern_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             REGEX, Type.STRING, "",
-            "Java regular expression that is searched in each line; its named groups, `(?<name>...)`, are the fields of"
-            " the record. Python's `(?P<name>...)` and underscores in names are allowed too.",
+            "Java regular expression that is searched for in each line; its named groups, `(?<name>...)`, become the"
+            " fields of the record. Python's `(?P<name>...)` and underscores in names are allowed too.",
             Lambda(_check_regex, "regular expression"), medium, _PATTERN,
         ),
         ConfigKey(
             GROK, Type.STRING, "",
-            "The same as a grok pattern: `%{NAME:field}` or `%{NAME:field:type}`, for example `%{COMMONAPACHELOG}`.",
+            "A grok pattern instead of pattern.regex: `%{NAME:field}` or `%{NAME:field:type}`, for example"
+            " `%{COMMONAPACHELOG}`.",
             None, medium, _PATTERN,
         ),
         ConfigKey(
             GROK_DEFINITIONS, Type.STRING, "",
-            "Grok patterns of your own, one `NAME expression` in a line; they go before those that come with it.",
+            "Your own grok patterns, one `NAME expression` per line; they take precedence over the built-in ones.",
             None, low, _PATTERN,
         ),
         ConfigKey(
             PATTERN_TYPES, Type.LIST, "",
             "Types of fields as name:type: string, int32, int64 (int, long), float32, float64 (float, double), boolean."
-            " Fields without one are strings.",
+            " Fields without a type are strings.",
             None, medium, _PATTERN,
         ),
         ConfigKey(
             PATTERN_MISMATCH, Type.STRING, "fail",
-            "Lines in which the pattern is not found, or a field is not of its type: `fail`; `dead_letter`: the line"
-            " goes to dead.letter.topic; `skip`; `raw`: the record has a field `message` with the line, and no other.",
+            "What happens to lines that do not match the pattern, or in which a field does not have its type: `fail`;"
+            " `dead_letter` sends the line to dead.letter.topic; `skip`; `raw` makes a record with a single field"
+            " `message` that holds the line.",
             OneOf("fail", "dead_letter", "skip", "raw"), medium, _PATTERN,
         ),
         ConfigKey(
-            PATTERN_SCHEMA, Type.STRING, "", "Name of the schema of the records; blank: it has none.",
+            PATTERN_SCHEMA, Type.STRING, "", "Name of the schema of the records; blank: the schema has no name.",
             None, low, _PATTERN,
         ),
     ]  # fmt: skip
@@ -263,7 +271,7 @@ def _place_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             HADOOP_CONF_DIR, Type.STRING, "",
-            "Folder with core-site.xml and hdfs-site.xml for files in HDFS; blank: what HADOOP_CONF_DIR says.",
+            "Folder with core-site.xml and hdfs-site.xml for files in HDFS; blank: the folder in HADOOP_CONF_DIR.",
             None, Importance.LOW, _STORES,
         ),
     ]  # fmt: skip
@@ -275,7 +283,7 @@ def _check_regex(name: str, value: Any) -> None:
     try:
         compile_java_pattern(value, python_names=True)
     except PatternError as error:
-        raise invalid(name, value, f"It is no regular expression: {error}") from error
+        raise invalid(name, value, f"It is not a valid regular expression: {error}") from error
 
 
 def _check_encoding(name: str, value: Any) -> None:

@@ -5,18 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_connect.connectors.file_source.config import COLUMN_LINES, PATTERN_LINES, FileSourceConfig
-from airflow_connect.connectors.file_source.content import NONE, REMOTE_BLOCK_BYTES, Content, open_content, read_range
-from airflow_connect.connectors.file_source.events import EventReader
-from airflow_connect.connectors.file_source.line_reader import Block, LineReader
-from airflow_connect.connectors.file_source.lines import LineFormat
-from airflow_connect.connectors.file_source.offsets import FINGERPRINT_BYTES, FileOffset, content_hash
-from airflow_connect.connectors.file_source.places.opening import Places, root_of
-from airflow_connect.connectors.file_source.places.place import Place
+from airflow_connect.connectors.file_source.file_offsets import FINGERPRINT_BYTES, FileOffset, content_hash
+from airflow_connect.connectors.file_source.read.content import (
+    NONE,
+    REMOTE_BLOCK_BYTES,
+    Content,
+    open_content,
+    read_range,
+)
+from airflow_connect.connectors.file_source.read.events import EventReader
+from airflow_connect.connectors.file_source.read.line_reader import Block, LineReader
+from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.file_source.work import Item
+from airflow_connect.stores.file_system import FileSystem
+from airflow_connect.stores.file_systems import FileSystems, root_of
 
 _LOCAL_BLOCK_BYTES = 2 << 20
 _COLUMN_BLOCK_BYTES = 16 << 20
-"""A block in columns is a transaction, and ending one takes some 20 ms: 16 MiB take ten times as long."""
+"""Bytes of a columnar block. Each block is a transaction, and ending one takes about 20 ms: 16 MiB take ten times
+that."""
 _PATTERN_BLOCK_BYTES = 8 << 20
 """The same where lines become records with fields."""
 
@@ -26,7 +33,7 @@ class OpenItem:
     """An item that is being read.
 
     Attributes:
-        item: what it is.
+        item: the file or range.
         fingerprint: see `FileOffset`.
     """
 
@@ -37,41 +44,42 @@ class OpenItem:
     _takes_last: bool
 
     @classmethod
-    def of(cls, item: Item, offset: FileOffset | None, config: FileSourceConfig, places: Places) -> OpenItem:
-        """Open an item at its committed offset, or where the plan says when that is further on.
+    def of(cls, item: Item, offset: FileOffset | None, config: FileSourceConfig, file_systems: FileSystems) -> OpenItem:
+        """Open an item at its committed offset, or at the planned start if that is higher.
 
         Raises:
-            GoneError: the file is no longer there, or another one is.
-            DataError: it is compressed, and damaged before that.
+            GoneError: the file no longer exists, or another file has its name.
+            DataError: it is compressed, and damaged before that position.
         """
-        place = places.of(item.file.name)
+        file_system = file_systems.of(item.file.name)
         start = max(item.start, offset.position if offset else 0)
-        content = open_content(place, item.file, item.codec, start, item.end)
+        content = open_content(file_system, item.file, item.codec, start, item.end)
         try:
             head = content.peek(FINGERPRINT_BYTES) if start == 0 else b""
             fingerprint = item.fingerprint or (offset.fingerprint if offset else "")
             if start and (not fingerprint or _needs_head(config.form)):
-                head = read_range(place, item.file, item.codec, 0, FINGERPRINT_BYTES)
+                head = read_range(file_system, item.file, item.codec, 0, FINGERPRINT_BYTES)
             form, mark = config.form.at_start(head)
             if start == 0 and mark:
                 start = len(content.read(mark))
             elif form.any_terminator and form.unit == 1 and start:
-                start += _rest_of_terminator(place, item, start, content)
+                start += _rest_of_terminator(file_system, item, start, content)
             fingerprint = fingerprint or content_hash(head[:FINGERPRINT_BYTES])
             reader = _reader(content, item, start, form, config)
         except BaseException:
             content.close()
             raise
-        # What ends before the end of the file was cut where a line begins; nothing can follow in the other cases.
-        is_whole = item.end is None or item.end < item.file.size or item.part.name is None
+        # A range that ends before the end of the file was cut at the beginning of a line; in the other cases nothing
+        # can follow.
+        is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None
         return cls(item, fingerprint, content, reader, config.takes_last or is_whole)
 
     def next_block(self) -> Block | None:
-        """The next lines or events, None at the end."""
+        """The next lines or events; None at the end."""
         return self._reader.next_block(takes_last=self._takes_last)
 
     def offset(self, block: Block, index: int) -> dict[str, object]:
-        """The source offset behind a line of a block."""
+        """The source offset after a line of a block."""
         is_end = self.item.codec != NONE and block.is_last and index == len(block.texts) - 1
         return FileOffset(
             int(block.nexts[index]),
@@ -87,13 +95,13 @@ class OpenItem:
 
 
 def _needs_head(form: LineFormat) -> bool:
-    """Whether the byte order mark says how every part of the file is to be read."""
+    """Whether the byte order mark determines how every part of the file is read."""
     return form.encoding in ("utf-16", "utf-32")
 
 
-def _rest_of_terminator(place: Place, item: Item, start: int, content: Content) -> int:
-    """1 after passing the line feed of a carriage return that was the end of the file when the line was read."""
-    if content.peek(1) != b"\n" or read_range(place, item.file, item.codec, start - 1, 1) != b"\r":
+def _rest_of_terminator(file_system: FileSystem, item: Item, start: int, content: Content) -> int:
+    """1, having skipped a line feed, if the line was read when its carriage return was the end of the file; else 0."""
+    if content.peek(1) != b"\n" or read_range(file_system, item.file, item.codec, start - 1, 1) != b"\r":
         return 0
     return len(content.read(1))
 
@@ -104,5 +112,5 @@ def _reader(
     columnar = {COLUMN_LINES: _COLUMN_BLOCK_BYTES, PATTERN_LINES: _PATTERN_BLOCK_BYTES}
     local = _LOCAL_BLOCK_BYTES if config.multiline else columnar.get(config.column_lines, _LOCAL_BLOCK_BYTES)
     rules = config.rules._replace(block_bytes=REMOTE_BLOCK_BYTES if root_of(item.file.name) else local)
-    reader = LineReader(content, item.part.name or "The standard input", start, form, rules)
+    reader = LineReader(content, item.file_range.name or "The standard input", start, form, rules)
     return EventReader(reader, config.multiline) if config.multiline else reader

@@ -1,40 +1,40 @@
-"""Lines as records: one by one, or in columns where every line is plain."""
+"""Lines as records: one by one, or in columns if every line is vectorizable."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.line_reader import Block
-from airflow_connect.connectors.file_source.pattern_source import DEAD_LETTER, FAIL, RAW
+from airflow_connect.connectors.file_source.parse.pattern_source import DEAD_LETTER, FAIL, RAW
+from airflow_connect.connectors.file_source.read.line_reader import Block
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.file_source.open_item import OpenItem
 
 REASON, PLACE_FILE, PLACE_POSITION = "__connect.errors.exception.message", "file.name", "file.position"
-"""Headers of dead letters: the first as Kafka Connect names it, then file and byte behind the line."""
+"""Headers of dead letters: the first as Kafka Connect names it, then the file and the byte after the line."""
 
 
 class RecordMaker:
     """Makes the records of a task."""
 
     def __init__(self, config: FileSourceConfig) -> None:
-        """`config` says which topics, keys and fields."""
+        """`config` defines topics, keys and fields."""
         self._config = config
         self._pattern = config.pattern
         self._schema = self._pattern.schema if self._pattern else schemas.STRING
 
     def records(self, item: OpenItem, block: Block, start: int, count: int, now_ms: int) -> list[SourceRecord]:
-        """Records of `count` lines of a block from `start` on; fewer where lines are skipped.
+        """Records of `count` lines of a block from index `start`; fewer if lines are skipped.
 
-        The last of them carries the offset behind the lines that were skipped after it.
+        The last record carries the offset after any skipped lines that follow it.
 
         Raises:
-            DataError: a line does not match, and that is an error.
+            DataError: a line does not match, and mismatches are errors.
         """
         texts: list[str] = block.texts.slice(start, count).to_pylist()  # type: ignore[assignment]
         found = []
@@ -47,7 +47,7 @@ class RecordMaker:
         return found
 
     def columns(self, item: OpenItem, block: Block, start: int, count: int, now_ms: int) -> SourceColumns | None:
-        """The same records in columns, or None when a line is not plain."""
+        """The same records in columns, or None if a line is not vectorizable."""
         import pyarrow as pa
 
         if block.flagged and any(start <= index < start + count for index in block.flagged):
@@ -59,10 +59,10 @@ class RecordMaker:
                 return None
         keys = None
         if self._config.key_is_file:
-            keys = pa.repeat(pa.scalar(item.item.part.name or "", pa.string()), count)
+            keys = pa.repeat(pa.scalar(item.item.file_range.name or "", pa.string()), count)
         return SourceColumns(
             topic=self._config.topic,
-            source_partition=item.item.part.partition,
+            source_partition=item.item.file_range.partition,
             source_offset=item.offset(block, start + count - 1),
             key_schema=schemas.STRING if keys is not None else None,
             keys=keys,
@@ -73,13 +73,13 @@ class RecordMaker:
         )
 
     def nothing(self, item: OpenItem, block: Block, last: int) -> SourceColumns:
-        """No record, and the offset behind line `last`."""
+        """No record, only the offset after line `last`."""
         import pyarrow as pa
 
         value_type: Any = pa.string()
         return SourceColumns(
             topic=self._config.topic,
-            source_partition=item.item.part.partition,
+            source_partition=item.item.file_range.partition,
             source_offset=item.offset(block, last),
             key_schema=None,
             keys=None,
@@ -108,7 +108,7 @@ class RecordMaker:
         return self._made(item, block, index, value, now_ms)
 
     def _made(self, item: OpenItem, block: Block, index: int, value: Any, now_ms: int) -> SourceRecord:
-        key = item.item.part.name if self._config.key_is_file else None
+        key = item.item.file_range.name if self._config.key_is_file else None
         return SourceRecord(
             topic=self._config.topic,
             key_schema=schemas.STRING if self._config.key_is_file else None,
@@ -116,12 +116,12 @@ class RecordMaker:
             value_schema=self._schema,
             value=value,
             timestamp=now_ms,
-            source_partition=item.item.part.partition,
+            source_partition=item.item.file_range.partition,
             source_offset=item.offset(block, index),
         )
 
     def _dead_letter(self, item: OpenItem, block: Block, index: int, text: str, reason: str) -> SourceRecord:
-        place = item.item.part.name or "standard input"
+        place = item.item.file_range.name or "standard input"
         return SourceRecord(
             topic=self._config.dead_letter_topic,
             value_schema=schemas.STRING,
@@ -131,14 +131,14 @@ class RecordMaker:
                 Header(PLACE_FILE, schemas.STRING, place),
                 Header(PLACE_POSITION, schemas.STRING, str(int(block.nexts[index]))),
             ),
-            source_partition=item.item.part.partition,
+            source_partition=item.item.file_range.partition,
             source_offset=item.offset(block, index),
         )
 
     def _does_not_match(self, item: OpenItem, block: Block, index: int, error: ValueError) -> DataError:
-        name, behind = item.item.part.name or "The standard input", int(block.nexts[index])
+        name, behind = item.item.file_range.name or "The standard input", int(block.nexts[index])
         return DataError(
-            f"{name}: in the line that ends at byte {behind} {error}.",
+            f"{name}: in the line that ends at byte {behind}, {error}.",
             code="file.mismatch",
             suggestion="Correct the pattern, or set pattern.mismatch to dead_letter, skip or raw.",
         )

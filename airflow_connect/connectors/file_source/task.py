@@ -1,4 +1,4 @@
-"""Reads what the connector has assigned: one file after the other, from the committed offset to the frozen end."""
+"""Reads the assigned files, one after the other, from the committed offset to the frozen end."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from airflow_connect.api.errors import ConnectError, DataError
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceTask
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.line_reader import Block
-from airflow_connect.connectors.file_source.offsets import FileOffset
+from airflow_connect.connectors.file_source.file_offsets import FileOffset
 from airflow_connect.connectors.file_source.open_item import OpenItem
-from airflow_connect.connectors.file_source.places.opening import Places
-from airflow_connect.connectors.file_source.places.place import GoneError
+from airflow_connect.connectors.file_source.read.line_reader import Block
 from airflow_connect.connectors.file_source.records import RecordMaker
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned
+from airflow_connect.errors import ConnectError, DataError
+from airflow_connect.stores.file_system import GoneError
+from airflow_connect.stores.file_systems import FileSystems
 
 
 class _Cursor(NamedTuple):
@@ -38,7 +38,7 @@ class FileStreamSourceTask(SourceTask):
 
     def __init__(self) -> None:
         """Nothing is open before `start`."""
-        self._places: Places | None = None
+        self._file_systems: FileSystems | None = None
         self._item: OpenItem | None = None
         self._cursor: _Cursor | None = None
         self._waiting: Iterator[tuple[Item, FileOffset | None]] = iter(())
@@ -48,26 +48,26 @@ class FileStreamSourceTask(SourceTask):
         self._careful_until = 0
 
     def start(self, config: Mapping[str, str]) -> None:
-        """See `SourceTask`. Offsets are read anew: an earlier attempt of this task may have committed some."""
+        """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
         self._config = FileSourceConfig.from_config(config)
-        self._places = self._config.places(self.context.aws)
+        self._file_systems = self._config.file_systems(self.context.aws)
         self._maker = RecordMaker(self._config)
         items = assigned(config[ASSIGNMENT])
-        # Offsets of the standard input mean another one.
+        # Committed offsets of standard input belong to another input.
         known: list[Any] = [None] * len(items)
         if not self._config.is_stdin:
-            known = self.context.offset_reader.offsets([item.part.partition for item in items])
+            known = self.context.offset_reader.offsets([item.file_range.partition for item in items])
         offsets = [None if value is None else FileOffset.of(value) for value in known]
-        # A number only is a worker's; the connector has translated it, or its file is read from where that was.
+        # A bare number is from a worker; the connector has converted it, or the file is read from there.
         ours = [offset if isinstance(offset, FileOffset) else None for offset in offsets]
         self._waiting = iter(zip(items, ours, strict=True))
         self._ended = not items
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """Up to `batch.size` lines of one file; lines that are skipped leave no record.
+        """Up to `batch.size` lines of one file; skipped lines produce no record.
 
         Raises:
-            DataError: a line cannot be read as configured, or a compressed file is cut off.
+            DataError: a line cannot be read as configured, or a compressed file is truncated.
             UnavailableError, AccessError: a file cannot be read.
         """
         cursor = self._next_cursor()
@@ -79,35 +79,35 @@ class FileStreamSourceTask(SourceTask):
         else:
             count, records = self._made
         if not records:
-            # All of them are skipped: no record carries the offset behind them.
+            # All lines are skipped: no record carries the offset after them.
             end = cursor.item.offset(cursor.block, cursor.at + count - 1)
-            self.context.skip_to(cursor.item.item.part.partition, end)
+            self.context.skip_to(cursor.item.item.file_range.partition, end)
         self._advance(count)
         return records or None
 
     def poll_columns(self) -> SourceColumns | None:
-        """The next lines in columns, up to `column_lines`; None when one is not plain, or nothing is left."""
+        """The next lines in columns, up to `column_lines`; None if one is not vectorizable, or nothing is left."""
         cursor = self._next_cursor()
         if cursor is None:
             return None
         maker, count = self._maker, self._column_count(cursor)
         columns = maker.columns(cursor.item, cursor.block, cursor.at, count, _now_ms())
         if columns is None and count > self._config.batch_size:
-            # One line of many is not plain: those around it still are.
+            # Only one of many lines may not be vectorizable: try smaller parts.
             self._careful_until = cursor.at + count
             count = self._column_count(cursor)
             columns = maker.columns(cursor.item, cursor.block, cursor.at, count, _now_ms())
         if columns is None:
             self._made = count, maker.records(cursor.item, cursor.block, cursor.at, count, _now_ms())
             if not self._made[1]:
-                # All of them are skipped: columns without a value carry the offset behind them.
+                # All lines are skipped: columns without a value carry the offset after them.
                 columns = maker.nothing(cursor.item, cursor.block, cursor.at + count - 1)
         if columns is not None:
             self._advance(count)
         return columns
 
     def has_ended(self) -> bool:
-        """Whether every file was read to its frozen end."""
+        """Whether every file has been read to its frozen end."""
         return self._ended
 
     def stop(self) -> None:
@@ -115,8 +115,8 @@ class FileStreamSourceTask(SourceTask):
         if self._item is not None:
             self._item.close()
             self._item = None
-        if self._places is not None:
-            self._places.close()
+        if self._file_systems is not None:
+            self._file_systems.close()
 
     def _column_count(self, cursor: _Cursor) -> int:
         if cursor.at < self._careful_until:
@@ -134,8 +134,8 @@ class FileStreamSourceTask(SourceTask):
             self._cursor = cursor._replace(at=cursor.at + count) if cursor.left > count else None
         if self._cursor is not None:
             return
-        # Looking ahead, so that a run does not have to ask once more to learn that this was the end. What fails there
-        # must not take the lines along that are about to be returned.
+        # Look ahead, so that the run knows that this was the end without another call. A failure there must not lose
+        # the lines that are about to be returned.
         try:
             self._next_cursor()
         except ConnectError as error:
@@ -163,12 +163,12 @@ class FileStreamSourceTask(SourceTask):
             self._ended = True
             return
         item, offset = following
-        if self._places is None:
+        if self._file_systems is None:
             raise RuntimeError("The task was not started.")
         try:
-            self._item = OpenItem.of(item, offset, self._config, self._places)
+            self._item = OpenItem.of(item, offset, self._config, self._file_systems)
         except GoneError as error:
-            self.context.note(f"Of the files of this run, {error}. It is left for the next run.")
+            self.context.note(f"A file of this run was skipped: {error}. It is left for the next run.")
         except DataError as error:
             self._leave_out(error)
 
@@ -176,16 +176,16 @@ class FileStreamSourceTask(SourceTask):
         try:
             return item.next_block()
         except GoneError as error:
-            self.context.note(f"While it was read, {error}. The rest is left for the next run.")
+            self.context.note(f"During reading, {error}. The rest is left for the next run.")
         except DataError as error:
             self._leave_out(error)
         return None
 
     def _leave_out(self, error: DataError) -> None:
-        """The rest of a file that is cut off or damaged, where errors are tolerated."""
+        """Skip the rest of a truncated or damaged file, if errors are tolerated."""
         if error.code not in ("file.truncated", "file.damaged") or not self._config.tolerates_errors:
             raise error
-        self.context.note(f"{error.message} The rest of the file is left out.")
+        self.context.note(f"{error.message} The rest of the file is skipped.")
 
 
 def _now_ms() -> int:

@@ -1,4 +1,4 @@
-"""What the tasks of one run read: files up to the size that they have now, in order, shared by size."""
+"""What the tasks of one run read: files up to their current size, in order, balanced by size."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.content import NONE, codec_of, read_range
-from airflow_connect.connectors.file_source.lines import LineFormat, find_line_ends
-from airflow_connect.connectors.file_source.listing import family_of, is_rotated
-from airflow_connect.connectors.file_source.offsets import FileState, Part
-from airflow_connect.connectors.file_source.places.opening import Places
-from airflow_connect.connectors.file_source.places.place import FoundFile
-from airflow_connect.connectors.file_source.settling import Settled
+from airflow_connect.connectors.file_source.discover.listing import family_of, is_rotated
+from airflow_connect.connectors.file_source.file_offsets import FileRange, FileState
+from airflow_connect.connectors.file_source.offsets.reconciliation import ReconciledOffsets
+from airflow_connect.connectors.file_source.read.content import NONE, codec_of, read_range
+from airflow_connect.connectors.file_source.read.lines import LineFormat, find_line_ends
+from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.file_systems import FileSystems
 
 ASSIGNMENT = "file.source.assignment"
-"""Key of a task's configuration that holds its items; made by the connector, not for people."""
+"""Key of a task's configuration that holds its items; set by the connector, not by users."""
 _PROBE_BYTES = 1 << 16
 
 
@@ -25,15 +25,15 @@ class Item(NamedTuple):
     """A file, or a range of one, that a task reads from `start` to `end`.
 
     Attributes:
-        part: the source partition.
-        file: as it was when the run was planned.
+        file_range: the source partition.
+        file: its state when the run was planned.
         codec: how it is compressed.
         start: byte of the content where a line begins.
-        end: byte that the run does not go beyond; None: the end of a compressed stream.
-        fingerprint: of the content's beginning, "" if the task has to find out.
+        end: byte at which the run stops reading; None: the end of a compressed stream.
+        fingerprint: of the beginning of the content; "" if the task must compute it.
     """
 
-    part: Part
+    file_range: FileRange
     file: FoundFile
     codec: str
     start: int
@@ -42,17 +42,17 @@ class Item(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """Bytes of the file that have to be read."""
+        """Bytes of the file to read."""
         return self.file.size if self.end is None else self.end - self.start
 
     def to_json(self) -> list[Any]:
         """For the task's configuration."""
-        return [*self.part, *_fields(self.file), self.codec, self.start, self.end, self.fingerprint]
+        return [*self.file_range, *_fields(self.file), self.codec, self.start, self.end, self.fingerprint]
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Item:
         """The opposite of `to_json`."""
-        return cls(Part(*value[:3]), FoundFile(*value[3:7]), *value[7:])
+        return cls(FileRange(*value[:3]), FoundFile(*value[3:7]), *value[7:])
 
 
 def _fields(file: FoundFile) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ def _fields(file: FoundFile) -> tuple[Any, ...]:
 
 
 def assignment(items: Iterable[Item]) -> str:
-    """Items as text of a configuration."""
+    """Items as text for a configuration."""
     return json.dumps([item.to_json() for item in items], ensure_ascii=False, separators=(",", ":"))
 
 
@@ -70,20 +70,24 @@ def assigned(text: str) -> list[Item]:
 
 
 def plan_work(
-    config: FileSourceConfig, places: Places, files: Mapping[str, FoundFile], settled: Settled, max_tasks: int
+    config: FileSourceConfig,
+    file_systems: FileSystems,
+    files: Mapping[str, FoundFile],
+    reconciled: ReconciledOffsets,
+    max_tasks: int,
 ) -> list[list[Item]]:
-    """Items of each task, none of which is empty; fewer tasks than `max_tasks` when there is less to do."""
+    """Items of each task; no task is empty, so there may be fewer than `max_tasks`."""
     groups: dict[str, list[Item]] = {}
-    selected = _selected(config, files, settled.states)
-    held_together = _families_in_progress(selected, config, settled)
+    selected = _selected(config, files, reconciled.states)
+    held_together = _families_in_progress(selected, config, reconciled)
 
     def age(file: FoundFile) -> tuple[bool, int, str]:
-        # The file that is being written comes last, whatever clocks say.
+        # The file that is still being written comes last, whatever the timestamps are.
         return family_of(file.name) == file.name and file.name in held_together, file.modified_ms, file.name
 
     in_order = sorted(selected, key=age)
     for file in in_order:
-        items = _items(config, places, file, settled.states.get(file.name, FileState()))
+        items = _items(config, file_systems, file, reconciled.states.get(file.name, FileState()))
         family = family_of(file.name)
         if config.split_bytes and len(items) > 1:
             for item in items:
@@ -96,7 +100,7 @@ def plan_work(
 def _selected(
     config: FileSourceConfig, files: Mapping[str, FoundFile], states: Mapping[str, FileState]
 ) -> list[FoundFile]:
-    """What is read of what was found: of the files beside the one that is configured, those behind what was read."""
+    """The files to read: all that were found or, with `file`, that file and those rotated since the last run."""
     if config.file is None:
         return list(files.values())
     rotated = [file for name, file in files.items() if is_rotated(name, config.file)]
@@ -105,14 +109,16 @@ def _selected(
     return later + ([files[config.file]] if config.file in files else [])
 
 
-def _families_in_progress(files: Sequence[FoundFile], config: FileSourceConfig, settled: Settled) -> set[str]:
-    """Files of which one was begun are read one after the other, with those that rotations made of it."""
+def _families_in_progress(
+    files: Sequence[FoundFile], config: FileSourceConfig, reconciled: ReconciledOffsets
+) -> set[str]:
+    """Families (a file and its rotated predecessors) of which one file was partly read: they are read in order."""
     if config.file is not None:
         return {family_of(file.name) for file in files} | {config.file}
     found = set()
     for file in files:
-        state = settled.states.get(file.name)
-        if file.name in settled.moved.values() or (state is not None and _is_begun(state, file, config)):
+        state = reconciled.states.get(file.name)
+        if file.name in reconciled.moved.values() or (state is not None and _is_begun(state, file, config)):
             found.add(family_of(file.name))
     return found
 
@@ -123,7 +129,7 @@ def _is_begun(state: FileState, file: FoundFile, config: FileSourceConfig) -> bo
     return 0 < state.position < file.size
 
 
-def _items(config: FileSourceConfig, places: Places, file: FoundFile, state: FileState) -> list[Item]:
+def _items(config: FileSourceConfig, file_systems: FileSystems, file: FoundFile, state: FileState) -> list[Item]:
     known = state.known
     fingerprint = known.fingerprint if known else ""
     codec = codec_of(file.name, config.compression)
@@ -132,23 +138,25 @@ def _items(config: FileSourceConfig, places: Places, file: FoundFile, state: Fil
         return (
             []
             if is_through or not file.size
-            else [Item(Part(file.name), file, codec, state.position, None, fingerprint)]
+            else [Item(FileRange(file.name), file, codec, state.position, None, fingerprint)]
         )
     gaps = state.gaps(file.size)
     if not config.split_bytes or config.form.unit > 1 or sum(end - start for start, end in gaps) <= config.split_bytes:
         if not state.ranges:
-            return [Item(Part(file.name), file, codec, start, end, fingerprint) for start, end in gaps]
-        parts = gaps
+            return [Item(FileRange(file.name), file, codec, start, end, fingerprint) for start, end in gaps]
+        ranges = gaps
     else:
-        parts = [part for gap in gaps for part in _split(gap, config, places, file)]
-    return [Item(Part(file.name, start, end), file, codec, start, end, fingerprint) for start, end in parts]
+        ranges = [piece for gap in gaps for piece in _split(gap, config, file_systems, file)]
+    return [Item(FileRange(file.name, start, end), file, codec, start, end, fingerprint) for start, end in ranges]
 
 
-def _split(gap: tuple[int, int], config: FileSourceConfig, places: Places, file: FoundFile) -> list[tuple[int, int]]:
+def _split(
+    gap: tuple[int, int], config: FileSourceConfig, file_systems: FileSystems, file: FoundFile
+) -> list[tuple[int, int]]:
     """Ranges of at least `split.bytes` that begin where lines begin."""
     found, start, end = [], *gap
     while end - start > config.split_bytes:
-        cut = _next_line(start + config.split_bytes, end, config.form, places, file)
+        cut = _next_line(start + config.split_bytes, end, config.form, file_systems, file)
         if cut >= end:
             break
         found.append((start, cut))
@@ -156,25 +164,25 @@ def _split(gap: tuple[int, int], config: FileSourceConfig, places: Places, file:
     return [*found, (start, end)]
 
 
-def _next_line(position: int, end: int, form: LineFormat, places: Places, file: FoundFile) -> int:
-    """Where the first line begins at or behind `position`; `end` when none does."""
-    place = places.of(file.name)
-    # A line that begins right at the position is known by the terminator before it.
+def _next_line(position: int, end: int, form: LineFormat, file_systems: FileSystems, file: FoundFile) -> int:
+    """Where the first line at or after `position` begins; `end` if there is none."""
+    file_system = file_systems.of(file.name)
+    # If a line begins exactly at the position, the byte before it is a terminator.
     start = position - 1
     while start < end:
-        data = read_range(place, file, NONE, start, min(_PROBE_BYTES, end - start))
+        data = read_range(file_system, file, NONE, start, min(_PROBE_BYTES, end - start))
         found = find_line_ends(data, form, is_last=False)
         if len(found):
             return start + int(found.nexts[0])
         if len(data) < 2:
             return end
-        # The last byte may be a carriage return that waits for what follows.
+        # The last byte may be a carriage return that is followed by a line feed.
         start += len(data) - 1
     return end
 
 
 def _packed(groups: Sequence[list[Item]], max_tasks: int) -> list[list[Item]]:
-    """Longest first into the task with the least (Graham 1969); a task reads older files first."""
+    """Largest group first, into the task with the least work (Graham 1969); each task reads older files first."""
     if not groups:
         return []
     bins = [(0, number) for number in range(min(max_tasks, len(groups)))]

@@ -8,29 +8,29 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from airflow_connect.api import connector_keys
-from airflow_connect.api.config import ConfigDef, Problem
-from airflow_connect.api.config_values import shortened
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.plugins import PluginKind, built_in, resolve
+from airflow_connect.config.definition.config_def import ConfigDef, Problem
+from airflow_connect.config.definition.plugins import PluginKind, built_in, resolve
+from airflow_connect.config.definition.values import shortened
+from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.hdfs import keys
-from airflow_connect.connectors.storage import keys as storage
-from airflow_connect.connectors.storage.complete_keys import COMPLETE_MARKER, LATE_DIRECTORY
-from airflow_connect.connectors.storage.config import (
+from airflow_connect.connectors.storage.settings import keys as storage
+from airflow_connect.connectors.storage.settings.complete_keys import COMPLETE_MARKER, LATE_DIRECTORY
+from airflow_connect.connectors.storage.settings.config import (
     FormatConfig,
     LayoutConfig,
     NullConfig,
     RotationConfig,
     StorageConfig,
 )
-from airflow_connect.layout.date_patterns import compile_pattern
+from airflow_connect.errors import ConfigError
 from airflow_connect.layout.file_system_names import HDFS
+from airflow_connect.layout.names.topic_directories import check_pattern, check_template, directory_of
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
-from airflow_connect.layout.time_zones import Zone
-from airflow_connect.layout.topic_directories import check_pattern, check_template, directory_of
-from airflow_connect.stores.hdfs_settings import HdfsSettings
-from airflow_connect.stores.hdfs_store import HdfsStore
-from airflow_connect.stores.local_store import LocalStore, is_local
+from airflow_connect.layout.time.date_patterns import compile_pattern
+from airflow_connect.layout.time.time_zones import Zone
+from airflow_connect.stores.hdfs.settings import HdfsSettings
+from airflow_connect.stores.hdfs.store import HdfsStore
+from airflow_connect.stores.local.store import LocalStore, is_local
 from airflow_connect.stores.store import Store
 
 _WALLCLOCK = "airflow_connect.layout.timestamp_extractors:WallclockTimestampExtractor"
@@ -38,7 +38,7 @@ _WITH_SCHEMA = {
     built_in(PluginKind.FORMAT)[f"io.confluent.connect.hdfs.{name}"]
     for name in ("avro.AvroFormat", "parquet.ParquetFormat", "orc.OrcFormat")
 }
-"""Formats whose files hold a schema. Source: SchemaFileReader of JsonFormat and StringFormat, which finds none."""
+"""Formats whose files contain a schema. Source: the SchemaFileReader of JsonFormat and StringFormat finds none."""
 _NAMES = (storage.TOPICS_DIR, keys.LOGS_DIR, COMPLETE_MARKER, LATE_DIRECTORY)
 _WITHOUT_PATH_FORMAT = {
     built_in(PluginKind.PARTITIONER)[f"io.confluent.connect.storage.partitioner.{name}Partitioner"]
@@ -86,10 +86,10 @@ class HdfsSinkConfig:
     """Everything the HDFS sink takes from a connector configuration.
 
     Attributes:
-        store: HDFS, or a directory where `store.url` is `file://`.
+        store: HDFS, or a directory if `store.url` is `file://`.
         storage: layout, rotation, formats, null values.
         logs_dir: `logs.dir`, with its substitutions.
-        rotates_by_clock: whether `rotate.interval.ms` counts by the wall clock.
+        rotates_by_clock: whether `rotate.interval.ms` uses the wall clock.
         hive: None without `hive.integration`.
     """
 
@@ -185,7 +185,7 @@ def _hive(parsed: Mapping[str, Any]) -> HiveConfig | None:
 
 
 def _address(parsed: Mapping[str, Any]) -> str:
-    """`store.url`, else `hdfs.url`, else ""; blanks count as not set. Source: HdfsSinkConnectorConfig.extractUrl."""
+    """`store.url`, else `hdfs.url`, else ""; blank means not set. Source: HdfsSinkConnectorConfig.extractUrl."""
     given = ((parsed[key] or "").strip() for key in (keys.STORE_URL, keys.HDFS_URL))
     return next((url for url in given if url), "")
 
@@ -213,7 +213,7 @@ def _storage_is_hdfs(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if resolve(PluginKind.STORAGE, name).path != built_in(PluginKind.STORAGE)[keys.HDFS_STORAGE]:
         yield Problem(
             storage.STORAGE_CLASS,
-            f"{storage.STORAGE_CLASS}={name} is no store of the HDFS sink",
+            f"{storage.STORAGE_CLASS}={name} is not a store of the HDFS sink",
             f"Leave it out, or set {storage.STORAGE_CLASS} to {keys.HDFS_STORAGE}.",
         )
 
@@ -236,13 +236,13 @@ def _names_are_allowed(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         storage.PARTITION_FIELD_NAME: ",".join(parsed[storage.PARTITION_FIELD_NAME] or ())
     }
     for key, text in names.items():
-        # An address before the path means something to Confluent's sink, and is left to the check of addresses.
+        # An address before the path has a meaning in Confluent's sink; the check of addresses handles it.
         if text and "://" not in text and (broken := HDFS.broken_by(text.replace(",", "/"))):
             yield Problem(key, f"{key}={shortened(text)} cannot name anything in HDFS: {broken}", "Choose other names.")
 
 
 def _path_format_is_allowed(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    """A colon comes out of `HH:mm` as well as out of `ZZ`, so the directories themselves are looked at."""
+    """Both `HH:mm` and `ZZ` produce a colon, so the resulting directories are checked."""
     key, path = storage.PATH_FORMAT, parsed[storage.PATH_FORMAT]
     partitioner = resolve(PluginKind.PARTITIONER, parsed[storage.PARTITIONER_CLASS]).path
     if not path or partitioner in _WITHOUT_PATH_FORMAT:
@@ -251,12 +251,13 @@ def _path_format_is_allowed(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         pattern = compile_pattern(path, parsed[storage.LOCALE] or "en", Zone.of(parsed[storage.TIMEZONE] or "UTC"))
         broken = next(filter(None, (HDFS.broken_by(pattern(moment)) for moment in _WINTER_AND_SUMMER_MS)), "")
     except ConfigError:
-        return  # Said by the partitioner that is made of it.
+        return  # The partitioner reports an invalid pattern.
     if broken:
         yield Problem(
             key,
-            f"{key}={shortened(path)} makes directories that HDFS refuses: {broken}",
-            "Write another separator, as in 'hour'=HH/'minute'=mm; of zones, Z prints +0100 where ZZ prints +01:00.",
+            f"{key}={shortened(path)} produces directory names that HDFS refuses: {broken}",
+            "Use another separator, as in 'hour'=HH/'minute'=mm; for zones use Z, which prints +0100, instead of ZZ,"
+            " which prints +01:00.",
         )
 
 

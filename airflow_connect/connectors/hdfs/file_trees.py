@@ -1,4 +1,4 @@
-"""What taking over needs of a file system, in HDFS and in directories. Paths are absolute, without address."""
+"""The file system operations that taking over needs, in HDFS and directories. Paths are absolute, without host."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.stores.hdfs_files import HdfsFiles
-from airflow_connect.stores.hdfs_settings import FIRST_RETRY_S, HdfsSettings
-from airflow_connect.stores.hdfs_store import HdfsStore
-from airflow_connect.stores.local_directories import refusals, remove_file
-from airflow_connect.stores.local_rename import rename_without_replacing
-from airflow_connect.stores.local_store import LocalStore
+from airflow_connect.errors import ConnectError
+from airflow_connect.stores.hdfs.files import HdfsFiles
+from airflow_connect.stores.hdfs.settings import HdfsSettings
+from airflow_connect.stores.hdfs.store import HdfsStore
+from airflow_connect.stores.local.directories import refusals, remove_file
+from airflow_connect.stores.local.rename import rename_without_replacing
+from airflow_connect.stores.local.store import LocalStore
 from airflow_connect.stores.store import Store
 
 _READ_BYTES = 4 << 20
 LEASE_S = 60.0
-"""How long the file of a writer that died may take to be closed; the NameNode asks the DataNodes for its length."""
+"""How long closing the file of a dead writer may take; the NameNode asks the DataNodes for its length."""
 
 
 class Found(NamedTuple):
@@ -32,28 +32,28 @@ class FileTree(Protocol):
     """Files and directories; every method raises ConnectError where the file system refuses."""
 
     def path(self, key: str) -> str:
-        """Where a name below `store.url` is."""
+        """The path of a name below `store.url`."""
 
     def walk(self, directory: str) -> Iterator[Found]:
-        """All files below a directory; none where it is missing."""
+        """All files below a directory; none if it does not exist."""
 
     def read(self, path: str) -> bytes | None:
-        """A whole file; None where there is none."""
+        """A whole file; None if it does not exist."""
 
     def read_part(self, path: str, start: int, length: int) -> bytes | None:
-        """`length` bytes of a file from `start` on, which are there; None where there is no file."""
+        """`length` existing bytes of a file from `start`; None if the file does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether a file or directory exists."""
 
     def move(self, source: str, target: str) -> bool:
-        """Rename a file, with the directories it needs; False where the target is there, or the source is not."""
+        """Rename a file, creating directories as needed; False if the target exists, or the source does not."""
 
     def remove(self, path: str) -> bool:
-        """Delete a file; whether it was there."""
+        """Delete a file; returns whether it existed."""
 
     def settle(self, path: str) -> None:
-        """Have a file that a dead writer left open be closed, so that all its bytes can be read."""
+        """Close a file that a dead writer left open, so that all its bytes can be read."""
 
     def close(self) -> None:
         """Release connections."""
@@ -63,8 +63,8 @@ def open_tree(store: Store) -> FileTree:
     """The files of the HDFS sink's stores.
 
     Raises:
-        UnavailableError: the address does not answer. It is the first thing that a first run asks there, so it is not
-            repeated for as long as a request in the middle of a run.
+        UnavailableError: the address does not answer. This is the first request of a first run, so it is retried for
+            less time than a request in the middle of a run.
     """
     if isinstance(store, LocalStore):
         return LocalTree(store.root)
@@ -72,7 +72,7 @@ def open_tree(store: Store) -> FileTree:
         tree = HdfsTree(store.settings, store.driver_files())
         tree.find()
         return tree
-    raise TypeError(f"{type(store).__name__} is no file system.")
+    raise TypeError(f"{type(store).__name__} is not a file system.")
 
 
 class HdfsTree:
@@ -84,13 +84,13 @@ class HdfsTree:
         self._files = files
 
     def find(self) -> None:
-        """Ask the NameNode for anything, with little patience.
+        """Send any request to the NameNode, with a short timeout.
 
         Raises:
             UnavailableError: the address does not answer.
         """
         try:
-            self._files.with_patience(min(FIRST_RETRY_S, self._settings.retry_s)).status("/")
+            self._files.contact()
         except ConnectError:
             self.close()
             raise
@@ -202,7 +202,7 @@ class LocalTree:
         return remove_file(path)
 
     def settle(self, path: str) -> None:
-        """See `FileTree`; nobody leaves files open here."""
+        """See `FileTree`; local files are never left open."""
 
     def close(self) -> None:
         """See `FileTree`."""

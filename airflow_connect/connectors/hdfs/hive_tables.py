@@ -1,7 +1,7 @@
 """`hive.integration`: after publishing, the files of a run become rows of Hive tables.
 
-This runs between publishing and committing. A metastore that is away fails the run; the files stay, no offset moves,
-and the next run repeats the step (hive/__init__.py says why it may).
+This runs between publishing and committing. If the metastore is unavailable, the run fails: the files stay, no offset
+moves, and the next run repeats the step (hive/__init__.py explains why that is safe).
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import ConfigError, ConnectError, DataError
-from airflow_connect.api.plugins import PluginKind, built_in
-from airflow_connect.connectors.storage.complete_keys import DIRECTORY
+from airflow_connect.config.definition.plugins import PluginKind, built_in
+from airflow_connect.connectors.storage.settings.complete_keys import DIRECTORY
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
+from airflow_connect.errors import ConfigError, ConnectError, DataError
 from airflow_connect.hive.columns import ColumnRules, FileKind, columns_of
 from airflow_connect.hive.evolution import evolved
 from airflow_connect.hive.settings import MetastoreSettings
-from airflow_connect.hive.tables import Partition, Place, Table, partition_column, place_of, table_name
+from airflow_connect.hive.tables import FilePartition, Partition, Table, file_partition, partition_column, table_name
 
 if TYPE_CHECKING:
-    from airflow_connect.api.run import PublishedRun, StagedFile
     from airflow_connect.api.schema import Schema
+    from airflow_connect.api.staging import StagedFile
     from airflow_connect.connectors.hdfs.config import HiveConfig
-    from airflow_connect.connectors.storage.config import FormatConfig, StorageConfig
+    from airflow_connect.connectors.storage.settings.config import FormatConfig, StorageConfig
+    from airflow_connect.documents.run import PublishedRun
     from airflow_connect.hive.catalog import Catalog
     from airflow_connect.layout.partitioners import Partitioner
     from airflow_connect.stores.store import FilePublisher
@@ -39,22 +40,22 @@ _KINDS = {
 
 @dataclass(slots=True)
 class _TableFiles:
-    """What a run published below one directory of a topic."""
+    """The files that a run published below one directory of a topic."""
 
-    place: Place
+    path: FilePartition
     partitions: dict[Partition, None] = field(default_factory=dict)
     schemas: list[Schema | None] = field(default_factory=list)
 
 
 class HiveTables:
-    """The step. Says what is wrong with the configuration when it is made; speaks to the metastore when it is called.
+    """The step. Its constructor checks the configuration; only a call contacts the metastore.
 
     Raises:
-        ConfigError: no metastore is named, or files or directories of this configuration make no table.
+        ConfigError: no metastore is configured, or this configuration's files or directories cannot form a table.
     """
 
     def __init__(self, config: HiveConfig, storage: StorageConfig, store_url: str, partitioner: Partitioner) -> None:
-        """`store_url`: what keys of files are below."""
+        """`store_url`: the address that file keys are relative to."""
         self._config = config
         self._settings = MetastoreSettings.from_keys(config.metastore_uris, config.conf_dir)
         self._rules = _rules_of(storage.formats)
@@ -65,11 +66,11 @@ class HiveTables:
             _check_pairs(storage.layout.path_format, partitioner.directory_of_timestamp(0))  # type: ignore[attr-defined]
 
     def __call__(self, run: PublishedRun, publisher: FilePublisher) -> None:
-        """Make tables, columns and partitions for the files of `run`; the second time changes nothing.
+        """Create tables, columns and partitions for the files of `run`; idempotent.
 
         Raises:
             UnavailableError: no metastore answered.
-            AccessError, PublishConflictError, SchemaError: a table cannot be made to fit; the message names it.
+            AccessError, PublishConflictError, SchemaError: a table cannot be adapted; the message names it.
         """
         from airflow_connect.hive.catalog import Catalog
         from airflow_connect.hive.client import MetastoreClient
@@ -88,36 +89,36 @@ class HiveTables:
         for file in files:
             if file.role != "value":
                 continue
-            place = place_of(file.key)
-            if self._late_directory and place.topic == self._late_directory:
-                continue  # A side directory has no place in the table.
-            table = tables.setdefault(place.directory, _TableFiles(place))
-            if place.names != table.place.names:
+            path = file_partition(file.key)
+            if self._late_directory and path.topic == self._late_directory:
+                continue  # A side directory does not belong in the table.
+            table = tables.setdefault(path.directory, _TableFiles(path))
+            if path.names != table.path.names:
                 raise DataError(
-                    f"Files of the topic {place.topic} are in directories of different kinds,"
-                    f" {table.place.partition} and {place.partition}, which cannot be partitions of one Hive table.",
+                    f"Files of the topic {path.topic} are in directories of different kinds,"
+                    f" {table.path.partition} and {path.partition}, which cannot be partitions of one Hive table.",
                     code="hive.partition",
                     suggestion="Use a partitioner whose directories have the same names, or hive.integration=false.",
                 )
-            table.partitions[Partition(place.values, f"{self._store_url}/{place.partition}")] = None
+            table.partitions[Partition(path.values, f"{self._store_url}/{path.partition}")] = None
             if file.value_schema:
                 table.schemas.append(schema_of_text(file.value_schema))
         return list(tables.values())
 
     def _sync(self, catalog: Catalog, files: _TableFiles) -> None:
-        place = files.place
+        path = files.path
         table = Table(
             database=self._config.database.lower(),
-            name=table_name(self._config.table_name, place.topic),
-            location=f"{self._store_url}/{place.directory}",
+            name=table_name(self._config.table_name, path.topic),
+            location=f"{self._store_url}/{path.directory}",
             kind=self._rules.kind,
             columns=(),
-            partition_columns=place.names,
+            partition_columns=path.names,
         )
         try:
             catalog.sync(self._with_columns(catalog, table, files.schemas), list(files.partitions))
         except ConnectError as error:
-            error.message = f"{error.message} (topic {place.topic}, table {table.full_name})"
+            error.message = f"{error.message} (topic {path.topic}, table {table.full_name})"
             raise
 
     def _with_columns(self, catalog: Catalog, table: Table, schemas: Iterable[Schema | None]) -> Table:
@@ -150,7 +151,7 @@ def _rules_of(formats: FormatConfig) -> ColumnRules:
     kind = _KINDS.get(path.partition(":")[2]) if path in built_in(PluginKind.FORMAT).values() else None
     if kind is None:
         raise ConfigError(
-            f"hive.integration=true knows no Hive table for files of format.class={formats.value.name}.",
+            f"hive.integration=true does not support Hive tables for files of format.class={formats.value.name}.",
             code="hive.format",
             suggestion="Use AvroFormat, JsonFormat, OrcFormat, ParquetFormat or StringFormat, or set"
             " hive.integration=false.",
@@ -164,16 +165,17 @@ def _rules_of(formats: FormatConfig) -> ColumnRules:
 
 
 def _check_pairs(path_format: str, example: str) -> None:
-    """A time based directory must be made of pairs, with a name each.
+    """Every part of a time-based directory must be a name=value pair.
 
-    Confluent's TimeBasedSchemaGenerator wants `'year'=YYYY/'month'=MM/...` by the letter; here any names will do.
+    Confluent's TimeBasedSchemaGenerator requires exactly `'year'=YYYY/'month'=MM/...`; here any names are allowed.
     """
     parts = [part.partition("=") for part in example.split("/")]
     columns = [partition_column(name) for name, _, _ in parts]
     if all(sign for _, sign, _ in parts) and all(columns) and len(set(columns)) == len(columns):
         return
     raise ConfigError(
-        f"path.format={path_format!r} makes directories like {example}, and Hive needs a different name in each part.",
+        f"path.format={path_format!r} produces directories like {example}, but Hive needs a different name in each"
+        f" part.",
         code="hive.path_format",
         suggestion="Write it like 'year'=YYYY/'month'=MM/'day'=dd, or set hive.integration=false.",
         config_path="path.format",

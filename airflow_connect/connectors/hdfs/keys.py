@@ -6,11 +6,11 @@ Documentation texts are ours.
 
 from __future__ import annotations
 
-from airflow_connect.api.config import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import EnumString
-from airflow_connect.connectors.storage import keys as storage
-from airflow_connect.layout import topic_directories
-from airflow_connect.stores.hdfs_settings import JVM, NATIVE
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import EnumString
+from airflow_connect.connectors.storage.settings import keys as storage
+from airflow_connect.layout.names import topic_directories
+from airflow_connect.stores.hdfs.settings import JVM, NATIVE
 
 STORE_URL = "store.url"
 HDFS_URL = "hdfs.url"
@@ -37,7 +37,7 @@ REPORT_NULLS = "report.null.values.to.dlq"
 HDFS_STORAGE = "io.confluent.connect.hdfs.storage.HdfsStorage"
 AVRO_FORMAT = "io.confluent.connect.hdfs.avro.AvroFormat"
 _HDFS, _SECURITY, _HIVE, _STORAGE = "HDFS", "Security", "Hive", "Storage"
-_NO_TICKETS = "A run logs in when it starts, and ends before a ticket does."
+_NO_TICKETS = "A run logs in when it starts, and ends before its ticket expires."
 
 
 def hdfs_keys() -> ConfigDef:
@@ -46,21 +46,21 @@ def hdfs_keys() -> ConfigDef:
 
 
 def shared_keys() -> ConfigDef:
-    """The keys of all storage sinks, with the defaults that they have for HDFS."""
+    """The keys of all storage sinks, with their defaults for HDFS."""
     definition = storage.storage_keys()
     definition.redefine(storage.STORAGE_CLASS, default=HDFS_STORAGE)
     definition.redefine(storage.FORMAT_CLASS, default=AVRO_FORMAT)
     definition.redefine(
         storage.TOPICS_DIR,
-        documentation="First directories of every file name; blank leaves them out. `${topic}` stands for the topic,"
-        f" `${{0}}`, `${{1}}` ... for what {TOPIC_PATTERN} finds in it.",
+        documentation="First directories of every file name; blank: none. `${topic}` stands for the topic,"
+        f" `${{0}}`, `${{1}}` ... for the groups of {TOPIC_PATTERN}.",
     )
     definition.redefine(
         storage.ROTATE_INTERVAL_MS,
-        documentation="Span of time in milliseconds after which the files of a topic-partition are complete: of"
-        " record time by timestamp.extractor with a time based partitioner, measured from the first record in them;"
-        " of the wall clock otherwise, which a run applies at its end: when that long has passed since the last run,"
-        " files that are not full are published even with flush.on.end=false. -1 is off.",
+        documentation="Time span in milliseconds after which the files of a topic-partition are complete. With a"
+        " time-based partitioner it is record time according to timestamp.extractor, measured from the first"
+        " record in them. Otherwise it is the wall clock, checked at the end of a run: if that much time has"
+        " passed since the last run, files that are not full are published even with flush.on.end=false. -1: off.",
     )
     definition.redefine(
         storage.OFFSET_PAD_WIDTH,
@@ -68,10 +68,10 @@ def shared_keys() -> ConfigDef:
     )
     definition.redefine(
         storage.FILE_DELIM,
-        ignored="Names in HDFS always have `+` between their parts, as Confluent's HDFS sink writes them.",
+        ignored="File names in HDFS always have `+` between their parts, as in Confluent's HDFS sink.",
     )
     definition.redefine(
-        storage.ROTATE_ON_PARTITION_CHANGE, ignored="In the HDFS sink a change of directory completes no files."
+        storage.ROTATE_ON_PARTITION_CHANGE, ignored="In the HDFS sink a change of directory does not complete files."
     )
     definition.redefine(
         storage.MAX_OPEN_FILES,
@@ -79,7 +79,7 @@ def shared_keys() -> ConfigDef:
     )
     definition.redefine(
         storage.RETRY_BACKOFF_MS,
-        ignored="Requests are repeated by themselves; a run that still fails is started again by its scheduler.",
+        ignored="Requests are retried automatically; a run that still fails is started again by its scheduler.",
     )
     return definition
 
@@ -90,11 +90,11 @@ def _place_keys() -> list[ConfigKey]:
         ConfigKey(
             STORE_URL, Type.STRING, None,
             "Address of the file system: hdfs://host:port, hdfs://<name service> with hadoop.conf.dir, or"
-            " file:///directory. A path behind it is put before topics.dir.",
+            " file:///directory. A path after the address is put before topics.dir.",
             None, high, _HDFS,
         ),
         ConfigKey(
-            HDFS_URL, Type.STRING, None, "Older name of store.url, which counts where both are set.",
+            HDFS_URL, Type.STRING, None, "Older name of store.url; store.url is used if both are set.",
             None, high, _HDFS,
         ),
         ConfigKey(
@@ -105,18 +105,18 @@ def _place_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             HADOOP_HOME, Type.STRING, "", "Directory of a Hadoop installation.",
-            None, high, _HDFS, ignored="HDFS is spoken to without a Hadoop installation.",
+            None, high, _HDFS, ignored="HDFS is accessed without a Hadoop installation.",
         ),
         ConfigKey(
             LOGS_DIR, Type.STRING, "logs",
-            "Directory of the write-ahead logs of Confluent's connector. They are read once, to go on where it"
-            " stopped; runs write none. `${topic}` and `${n}` as in topics.dir.",
+            "Directory of the write-ahead logs of Confluent's connector. They are read once, to resume where it"
+            " stopped; runs do not write any. `${topic}` and `${n}` as in topics.dir.",
             None, high, _HDFS,
         ),
         ConfigKey(
             TOPIC_PATTERN, Type.STRING, None,
-            "Java regular expression that matches every topic of the connector whole, and whose groups `${1}`,"
-            " `${2}` ... may stand in topics.dir and logs.dir; `${0}` is the whole match. Not set: no such groups.",
+            "Java regular expression that matches the full name of every topic of the connector. Its groups `${1}`,"
+            " `${2}` ... can be used in topics.dir and logs.dir; `${0}` is the whole match. Not set: no groups.",
             None, low, _STORAGE,
         ),
     ]  # fmt: skip
@@ -126,30 +126,30 @@ def _security_keys() -> list[ConfigKey]:
     high, low = Importance.HIGH, Importance.LOW
     return [
         ConfigKey(
-            KERBEROS, Type.BOOLEAN, False, "Whether HDFS asks for Kerberos.", None, high, _SECURITY,
+            KERBEROS, Type.BOOLEAN, False, "Whether HDFS requires Kerberos.", None, high, _SECURITY,
             dependents=(PRINCIPAL, KEYTAB, NAMENODE_PRINCIPAL, TICKET_RENEW_PERIOD_MS),
         ),
         ConfigKey(
-            PRINCIPAL, Type.STRING, "", "Kerberos principal to log in as; `_HOST` stands for the machine's name.",
+            PRINCIPAL, Type.STRING, "", "Kerberos principal to log in as; `_HOST` is replaced by the machine's name.",
             None, high, _SECURITY,
         ),
         ConfigKey(
             KEYTAB, Type.STRING, "",
-            "Path of the keytab of that principal, on the driver and on every executor; only their user should be"
-            " able to read it.",
+            "Path of the keytab of that principal, on the driver and on every executor; only the user that runs them"
+            " should be able to read it.",
             None, high, _SECURITY,
         ),
         ConfigKey(
             NAMENODE_PRINCIPAL, Type.STRING, "",
-            "Kerberos principal of the NameNode, which Hadoop's own client asks for: with hdfs.publisher=jvm only, and"
-            " in place of dfs.namenode.kerberos.principal of hdfs-site.xml.",
+            "Kerberos principal of the NameNode, for Hadoop's own client: used with hdfs.publisher=jvm only, instead"
+            " of dfs.namenode.kerberos.principal in hdfs-site.xml.",
             None, high, _SECURITY,
         ),
         ConfigKey(
             PUBLISHER, Type.STRING, NATIVE,
-            "Who renames and looks on the driver: `native`, the package hdfs-native, or `jvm`, Hadoop's own client in"
-            " a JVM beside the driver, for clusters whose security only Java can do. Executors write with hdfs-native"
-            " either way.",
+            "Which client the driver uses to rename and inspect files: `native`, the package hdfs-native, or `jvm`,"
+            " Hadoop's own client in a JVM next to the driver, for clusters whose security only Java supports."
+            " Executors write with hdfs-native in both cases.",
             EnumString(NATIVE, JVM), low, _SECURITY,
         ),
         ConfigKey(
@@ -175,28 +175,27 @@ def _hive_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             HIVE_METASTORE_URIS, Type.STRING, "",
-            "Addresses of the Hive metastore, thrift://host:port, separated by commas; those that do not answer"
-            " are passed over.",
+            "Addresses of the Hive metastore, thrift://host:port, separated by commas; those that do not answer are"
+            " skipped.",
             None, high, _HIVE,
         ),
         ConfigKey(
             HIVE_CONF_DIR, Type.STRING, "",
-            "Directory with hive-site.xml, on the driver, whose hive.metastore.uris count where that key is not"
-            " set here.",
+            "Directory with hive-site.xml, on the driver; its hive.metastore.uris is used if that key is not set here.",
             None, high, _HIVE,
         ),
         ConfigKey(
             HIVE_HOME, Type.STRING, "", "Directory of a Hive installation.",
-            None, high, _HIVE, ignored="The metastore is spoken to without a Hive installation.",
+            None, high, _HIVE, ignored="The metastore is accessed without a Hive installation.",
         ),
         ConfigKey(
-            HIVE_DATABASE, Type.STRING, "default", "Database of the tables; made when it is missing.",
+            HIVE_DATABASE, Type.STRING, "default", "Database of the tables; created if it does not exist.",
             None, high, _HIVE,
         ),
         ConfigKey(
             HIVE_TABLE_NAME, Type.STRING, "${topic}",
-            "Name of the table of a topic; it contains `${topic}`, which stands for the topic. Dots and hyphens"
-            " of the topic become underscores.",
+            "Name of the table of a topic; it contains `${topic}`, which is replaced by the topic. Dots and hyphens of"
+            " the topic become underscores.",
             None, low, _HIVE,
         ),
     ]  # fmt: skip
@@ -207,13 +206,13 @@ def _null_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             NULL_BEHAVIOR, Type.STRING, "fail",
-            "Records whose value is null: `fail` fails the run, `ignore` leaves them out. Confluent's HDFS sink has"
-            " no such key: it fails.",
+            "Records whose value is null: `fail` fails the run, `ignore` skips them. Confluent's HDFS sink has no"
+            " such key: it fails.",
             EnumString("ignore", "fail"), low, _STORAGE,
         ),
         ConfigKey(
             REPORT_NULLS, Type.BOOLEAN, True,
-            "Whether records left out by `ignore` go to the dead letter queue.",
+            "Whether records skipped by `ignore` go to the dead letter queue.",
             None, low, _STORAGE,
         ),
     ]  # fmt: skip

@@ -1,11 +1,11 @@
-"""Schemas of the last published files, for partitions of which no run has kept one.
+"""Schemas of the last published files, for partitions whose schema no run has stored.
 
-An Avro file tells its schema in its header, a Parquet file of Confluent's sink in its footer, as an Avro schema with
-Connect's properties (`connect.version` among them). A file that tells no schema, or one without a version, tells
-nothing here: the partition begins without one, and its first record says which counts. Nor does an ORC file: what
-Confluent's reader makes of one is named `record`, which no record's schema fits, so the first record decides there too.
-Where the version is missing (`connect.meta.data=false`) Confluent's sink fails with "Schema version required".
-Source: TopicPartitionWriter, AvroFileReader, ParquetFileReader, OrcFileReader; AvroReadSupport for the footer's key.
+An Avro file holds its schema in the header, a Parquet file of Confluent's sink in the footer, as an Avro schema with
+Connect's properties (including `connect.version`). Files without a schema, or whose schema has no version, are ignored:
+the partition starts without a schema, and its first record sets it. ORC files are ignored too: Confluent's reader names
+their schema `record`, which does not match the schema of any record. If the version is missing
+(`connect.meta.data=false`), Confluent's sink fails with "Schema version required". Source: TopicPartitionWriter,
+AvroFileReader, ParquetFileReader, OrcFileReader; AvroReadSupport for the footer's key.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.connectors.hdfs.taking_over import COMMITTED
 from airflow_connect.connectors.storage.value_schemas import schema_text
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.reading import read_schema
+from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
     from airflow_connect.connectors.hdfs.file_trees import FileTree, Found
-    from airflow_connect.connectors.storage.config import FormatConfig
-    from airflow_connect.layout.object_names import NameSettings
+    from airflow_connect.connectors.storage.settings.config import FormatConfig
+    from airflow_connect.layout.names.object_names import NameSettings
 
 AVRO, PARQUET = ".avro", ".parquet"
 _AVRO_KEY = "avro.schema"
 _PARQUET_KEYS = (b"parquet.avro.schema", b"avro.schema")
 _HEADERS = (64 << 10, 4 << 20, 256 << 20)
-"""How much of an Avro file is read until its header is in it."""
+"""How many bytes of an Avro file are read at first, to get its header."""
 _PARQUET_END = 8
 _THREADS = 16
 
@@ -52,11 +52,11 @@ class LastSchemas:
         self._last_of_topic = cache(self._last_files)
 
     def of(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, str]:
-        """Schemas as JsonConverter writes them, for those of `partitions` whose last file tells one with a version.
+        """Schemas in JsonConverter's form, for those of `partitions` whose last file has one with a version.
 
         Raises:
             AccessError, UnavailableError: the file system refused, or did not answer.
-            DataError: a file is no Avro or Parquet file although it is called one; the message names it.
+            DataError: a file is not an Avro or Parquet file although its name says so; the message names it.
         """
         if not self._extension:
             return {}
@@ -88,7 +88,7 @@ class LastSchemas:
             ValueError,
             EOFError,
             KeyError,
-        ) as error:  # What fastavro, pyarrow and json say of bytes that are wrong.
+        ) as error:  # What fastavro, pyarrow and json raise for invalid bytes.
             raise _unreadable(file, f"{type(error).__name__}: {error}") from error
         return "" if schema is None or schema.version is None else schema_text(schema)
 
@@ -121,7 +121,7 @@ class LastSchemas:
             return None
         try:
             metadata = pq.read_metadata(pa.BufferReader(footer)).metadata or {}
-        except OSError as error:  # pyarrow's word for a footer that makes no sense; nothing was read from anywhere.
+        except OSError as error:  # pyarrow raises this for an invalid footer; there was no input or output.
             raise ValueError(str(error)) from error
         given = next((metadata[key] for key in _PARQUET_KEYS if key in metadata), None)
         return None if given is None else json.loads(given)

@@ -1,19 +1,20 @@
-"""Going on where Confluent's HDFS sink stopped: in its model the file system tells the offsets, not the group.
+"""Resumes where Confluent's HDFS sink stopped: in its model the file system holds the offsets, not the group.
 
-For each topic-partition, as its recovery does it:
+For each topic-partition, as in that sink's recovery:
 
-1. what its write-ahead log had decided is done: temporary files of complete blocks get their names, unless those are
-   taken;
+1. the decisions in its write-ahead log are carried out: temporary files of complete blocks get their final names,
+unless those are taken;
 2. the offset is the highest end offset plus one in complete blocks of the log, its predecessor `log.1` and the names
    of published files; it wins over the offset of the consumer group;
-3. the logs are put aside (`log.taken-over`), so that Confluent's sink, should the connector go back to it, looks at
-   the names of files, which then tell more than its old log.
+3. the logs are renamed (`log.taken-over`), so that Confluent's sink, if the connector returns to it, uses the names of
+files, which are then more recent than its old log.
 
-Nothing is lost where a run ends between these steps: doing them again finds the same offset.
-Temporary files are deleted only where a log of the topic-partition names them and they got no name: their writer is
-dead, for a group with members is refused before. Others in `+tmp` could belong to any connector and stay.
-Source: TopicPartitionWriter.recover, FSWAL.apply and extractLatestOffset, FileUtils.fileStatusWithMaxOffset. Those take
-the last block of the log alone where there is one; the highest of all is the same unless the log lags behind.
+Nothing is lost if a run ends between these steps: repeating them finds the same offset.
+Temporary files are deleted only if a log of the topic-partition names them and they did not get a final name. Their
+writer is dead, because a group with members was rejected before. Other files in `+tmp` could belong to any connector,
+so they stay. Source: TopicPartitionWriter.recover, FSWAL.apply and extractLatestOffset,
+FileUtils.fileStatusWithMaxOffset. Those use only the last block of the log, if there is one; the highest of all is the
+same unless the log is outdated.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from itertools import chain
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.hdfs.file_trees import FileTree, Found
 from airflow_connect.connectors.hdfs.wal import Move, WalContent, read_wal
-from airflow_connect.layout.object_names import NameSettings
-from airflow_connect.layout.topic_directories import directory_of
+from airflow_connect.layout.names.object_names import NameSettings
+from airflow_connect.layout.names.topic_directories import directory_of
 
 ASIDE = ".taken-over"
 _LOGS = ("log", "log.1")
@@ -41,7 +42,7 @@ _THREADS = 16
 
 
 class TakingOver:
-    """Finds out where another connector stopped, and finishes what it had begun."""
+    """Finds where another connector stopped, and completes what it had begun."""
 
     def __init__(self, tree: FileTree, names: NameSettings, logs_dir: str) -> None:
         """`logs_dir`: `logs.dir`, with its substitutions."""
@@ -51,15 +52,15 @@ class TakingOver:
         self._ends_of_topic = cache(self._ends_in_names)
 
     def offsets(self, partitions: Iterable[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
-        """First offset that is not in files, for each of `partitions` that has files or logs.
+        """The first offset that is not in files, for each of `partitions` that has files or logs.
 
         Args:
-            partitions: what to look for.
-            apply: whether to finish what was begun and to put the logs aside; else nothing is changed.
+            partitions: the topic-partitions to check.
+            apply: whether to complete unfinished work and rename the logs; otherwise nothing is changed.
 
         Raises:
             AccessError, UnavailableError: the file system refused, or did not answer.
-            ConfigError: topics.dir or logs.dir do not fit a topic.
+            ConfigError: topics.dir or logs.dir does not fit a topic.
         """
         found = {tp: self._offset(tp, apply=apply) for tp in partitions}
         return {tp: offset for tp, offset in found.items() if offset is not None}
@@ -82,7 +83,7 @@ class TakingOver:
         return max(ends) + 1 if ends else None
 
     def _logs(self, tp: TopicPartition, *, apply: bool) -> dict[str, WalContent]:
-        """What the logs of a topic-partition say, those included that an earlier try has put aside."""
+        """The contents of a topic-partition's logs, including logs that an earlier try has renamed."""
         directory = directory_of(self._logs_dir, self._names.topic_pattern or "", tp.topic).strip("/")
         place = self._tree.path("/".join(part for part in (directory, tp.topic, str(tp.partition)) if part))
         found = {}
@@ -95,7 +96,7 @@ class TakingOver:
         return found
 
     def _finish(self, content: WalContent) -> None:
-        """Rename what is decided, then delete what got no name. A log can be long, and each look takes a request."""
+        """Rename what the log decided, then delete the rest. A log can be long, and each check takes a request."""
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="taking-over") as pool:
             for _ in pool.map(self._rename, (move for block in content.blocks for move in block)):
                 pass
@@ -115,11 +116,11 @@ class TakingOver:
     def _put_aside(self, logs: Mapping[str, WalContent]) -> None:
         for path in logs:
             if not path.endswith(ASIDE):
-                self._tree.remove(path + ASIDE)  # Of an earlier time; what it said is in the offset already.
+                self._tree.remove(path + ASIDE)  # From an earlier takeover; the offset already includes it.
                 self._tree.move(path, path + ASIDE)
 
     def _ends_in_names(self, topic: str, apply: bool) -> list[tuple[int, int]]:
-        """(partition, last offset) of every published file of a topic; asked once for all its partitions."""
+        """(partition, last offset) of every published file of a topic; listed once for all its partitions."""
         directory = self._tree.path(f"{self._names.prefix_of(topic)}{topic}")
         found = []
         for file in self._tree.walk(directory):
@@ -135,12 +136,12 @@ class TakingOver:
 
 
 def _is_empty_parquet(file: Found) -> bool:
-    """A file that a crash of Confluent's sink left without content; it is no file of its records."""
+    """Whether a crash of Confluent's sink left the file empty; such a file holds no records."""
     return ".parquet" in file.path.rpartition("/")[2] and file.size < _SMALLEST_PARQUET
 
 
 def _end_of(path: str, tp: TopicPartition) -> int | None:
-    """Last offset in a final name of `tp`, else None."""
+    """The last offset in a final file name of `tp`, else None."""
     name = COMMITTED.fullmatch(path.rpartition("/")[2])
     return int(name[4]) if name and name[1] == tp.topic and int(name[2]) == tp.partition else None
 

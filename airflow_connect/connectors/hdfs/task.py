@@ -1,21 +1,22 @@
-"""Executor role of the HDFS sink: stages temporary files. It has no way to rename one."""
+"""The task of the HDFS sink: stages temporary files. It has no way to rename one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
-from airflow_connect.connectors.storage.sink_task import StorageSinkTask
-from airflow_connect.connectors.storage.task import open_storage_task
+from airflow_connect.connectors.storage.writing.sink_task import StorageSinkTask
+
+if TYPE_CHECKING:
+    from airflow_connect.api.sink_roles import RoleContext
+    from airflow_connect.connectors.storage.settings.config import StorageConfig
+    from airflow_connect.stores.store import Store
 
 
-def open_task(context: RoleContext, ranges: Sequence[OffsetRange]) -> StorageSinkTask:
-    """A task that copies `ranges`; no request yet.
+class HdfsSinkTask(StorageSinkTask):
+    """See `StorageSinkTask`."""
 
-    Raises:
-        ConfigError: a key of the sink is wrong.
-    """
-    config = HdfsSinkConfig.from_config(context.config)
-    return open_storage_task(config.storage, config.store, context, ranges)
+    def storage(self, run: RoleContext) -> tuple[StorageConfig, Store]:
+        """Read the configuration; no request yet."""
+        config = HdfsSinkConfig.from_config(run.config)
+        return config.storage, config.store

@@ -1,10 +1,10 @@
-"""Reads write-ahead logs of Confluent's HDFS sink: which temporary files it was about to give which names.
+"""Reads write-ahead logs of Confluent's HDFS sink: which temporary files it was about to rename, and to what.
 
-A log is `WAL`, the version byte 0 and 16 bytes of a mark, then entries. An entry is two big-endian int32, the length of
-key and value together and that of the key, then both: each is a text with its length in bytes before it, as Hadoop's
-`Text.writeString` writes it. In front of an entry there may be the int32 -1 and the mark once more. Keys are temporary
-files and values final names; `BEGIN` and `END` around them make a block, which counts when it is complete.
-Source: io.confluent.connect.hdfs.wal.{WALFile, WALEntry, FSWAL}; org.apache.hadoop.io.WritableUtils for lengths.
+A log is `WAL`, the version byte 0, a marker of 16 bytes, then entries. An entry is two big-endian int32 (the length of
+key and value together, and that of the key), then the key and the value. Each is a text preceded by its length in
+bytes, as Hadoop's `Text.writeString` writes it. The int32 -1 and the marker may precede an entry. Keys are temporary
+files and values are final names. `BEGIN` and `END` enclose a block, which counts only if it is complete. Source:
+io.confluent.connect.hdfs.wal.{WALFile, WALEntry, FSWAL}; org.apache.hadoop.io.WritableUtils for lengths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BEGIN, _END = "BEGIN", "END"
 
 
 class Move(NamedTuple):
-    """A temporary file and the name that it is to get; both are URLs, or paths."""
+    """A temporary file and its final name; both are URLs, or paths."""
 
     temporary: str
     final: str
@@ -30,12 +30,12 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WalContent:
-    """What a log says.
+    """The contents of a log.
 
     Attributes:
-        blocks: the complete ones, oldest first, without those that hold nothing.
-        unfinished: moves that no `END` follows: the connector stopped before it began to rename.
-        is_whole: whether the log could be read to its end.
+        blocks: the complete ones, oldest first, without empty ones.
+        unfinished: moves without an `END` after them: the connector stopped before it began to rename.
+        is_whole: whether the log was read to its end.
     """
 
     blocks: tuple[tuple[Move, ...], ...]
@@ -44,11 +44,11 @@ class WalContent:
 
 
 class _CorruptError(Exception):
-    """The bytes that follow are no entry."""
+    """The following bytes are not an entry."""
 
 
 def read_wal(data: bytes) -> WalContent:
-    """Read a log; what follows a damaged place is left out, as Confluent's sink does. Never raises."""
+    """Read a log; everything after damaged bytes is ignored, as in Confluent's sink. Never raises."""
     blocks: list[tuple[Move, ...]] = []
     open_block: list[Move] | None = None
     unfinished: list[Move] = []
@@ -98,11 +98,11 @@ def _int32(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _text(data: bytes) -> str:
-    """One text that fills `data`."""
+    """The text that `data` consists of."""
     if not data:
         raise _CorruptError
     first = struct.unpack_from(">b", data)[0]
-    # Small lengths are a byte; -113 to -120 say that 1 to 8 bytes of a longer one follow.
+    # Small lengths are one byte; -113 to -120 mean that 1 to 8 bytes of a larger length follow.
     width = 0 if first >= -112 else -112 - first
     if width > 8 or len(data) < 1 + width:
         raise _CorruptError

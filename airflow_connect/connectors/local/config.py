@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from airflow_connect.api import connector_keys
-from airflow_connect.api.config import ConfigDef
-from airflow_connect.api.config_values import coerce_config
+from airflow_connect.config.definition.config_def import ConfigDef
+from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.local import keys
 from airflow_connect.connectors.s3 import keys as s3
 from airflow_connect.connectors.s3.config import define_content_rules, formats_of
-from airflow_connect.connectors.storage.config import LayoutConfig, NullConfig, RotationConfig, StorageConfig
-from airflow_connect.stores.local_store import LocalStore
+from airflow_connect.connectors.storage.settings.config import LayoutConfig, NullConfig, RotationConfig, StorageConfig
+from airflow_connect.stores.local.store import LocalStore
 
 
 @cache

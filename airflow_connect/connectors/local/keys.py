@@ -1,17 +1,17 @@
-"""Keys of the local sink: those that all storage sinks share, what the S3 sink says about contents, and a directory."""
+"""Keys of the local sink: those of all storage sinks, the S3 sink's keys for contents, and a directory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import Lambda
+from airflow_connect.config.definition.values import invalid
 from airflow_connect.connectors.s3 import keys as s3
-from airflow_connect.connectors.storage import keys as storage
-from airflow_connect.stores.local_store import local_path
+from airflow_connect.connectors.storage.settings import keys as storage
+from airflow_connect.errors import ConfigError
+from airflow_connect.stores.local.store import local_path
 
 STORE_URL = "store.url"
 
@@ -21,20 +21,20 @@ _CONTENT = (
 )  # fmt: skip
 _COMPANIONS = (s3.STORE_KEYS, s3.STORE_HEADERS, s3.KEYS_FORMAT, s3.HEADERS_FORMAT)
 _IGNORED = {
-    storage.STORAGE_CLASS: "The local sink writes to one kind of store.",
+    storage.STORAGE_CLASS: "The local sink writes to only one kind of store.",
     storage.DIRECTORY_DELIM: "Directories of a file system are separated by a slash.",
     storage.FILE_DELIM: "The parts of a file name are separated by +, as in names of Confluent's HDFS sink.",
-    storage.RETRY_BACKOFF_MS: "A run that fails is started again by its scheduler.",
+    storage.RETRY_BACKOFF_MS: "A failed run is started again by its scheduler.",
 }
 _GROUP = "Local"
 
 
 def local_keys() -> ConfigDef:
-    """Every key beside those of all sinks."""
+    """Every key except those of all sinks."""
     definition = ConfigDef().define(
         ConfigKey(
             STORE_URL, Type.STRING, REQUIRED,
-            "Directory to write to, such as file:///data/out. It is made when it is missing. The driver and all"
+            "Directory to write to, such as file:///data/out. It is created if it does not exist. The driver and all"
             " executors must see it under this path.",
             Lambda(_check_directory, "file:///directory"), Importance.HIGH, _GROUP,
         )
@@ -54,7 +54,7 @@ def _for_files(key: ConfigKey) -> ConfigKey:
     if why is None:
         return key
     if key.name == storage.STORAGE_CLASS:
-        # Of whatever sink: a configuration of another one can be tried out with three keys changed.
+        # The formats of any sink: a configuration of another sink can be tried out by changing three keys.
         return replace(key, type=Type.STRING, default="", plugin=None, importance=Importance.LOW, ignored=why)
     return replace(key, ignored=why)
 

@@ -1,15 +1,26 @@
-"""The local sink as a connector class: its keys and its two roles, named but not imported."""
+"""The local sink as a connector class: its keys, its task and its store."""
 
 from __future__ import annotations
 
-from airflow_connect.api.sink import Delivery, SinkConnector
-from airflow_connect.connectors.local.config import config_def
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.local.config import LocalSinkConfig, config_def
+from airflow_connect.connectors.storage.connector import StorageSinkConnector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_connect.connectors.storage.settings.config import StorageConfig
+    from airflow_connect.stores.store import Store
 
 
-class LocalSinkConnector(SinkConnector):
+class LocalSinkConnector(StorageSinkConnector):
     """Kafka topics to files in a directory, published by giving staged files their names."""
 
     config_def = config_def()
-    delivery = Delivery.STAGED
-    task_role = "airflow_connect.connectors.local.task:open_task"
-    driver_role = "airflow_connect.connectors.local.driver:open_driver"
+    task_class = "airflow_connect.connectors.local.task:LocalSinkTask"
+
+    def storage(self, config: Mapping[str, str]) -> tuple[StorageConfig, Store]:
+        """A directory."""
+        parsed = LocalSinkConfig.from_config(config)
+        return parsed.storage, parsed.store

@@ -1,4 +1,4 @@
-"""Keys of the metrics source, and the configuration that they make."""
+"""Keys of the metrics source, and its typed configuration."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import cache
 from re import compile as compile_pattern
 from typing import Any
 
-from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.api.config_validators import Lambda, NonEmptyString, Range
-from airflow_connect.api.config_values import invalid
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range
+from airflow_connect.config.definition.values import invalid
 from airflow_connect.connectors.metrics.sampler import BUILT_IN, SAMPLER_CLASS, check_path
+from airflow_connect.errors import ConfigError
 
 TOPIC, HOSTS, METRICS = "topic", "hosts", "metrics"
 SAMPLES_PER_RUN, SAMPLE_INTERVAL_MS = "samples.per.run", "sample.interval.ms"
@@ -30,8 +30,7 @@ def config_def() -> ConfigDef:
         ConfigKey(TOPIC, Type.STRING, REQUIRED, "Topic that the samples go to.", NonEmptyString(), high, _WHAT),
         ConfigKey(
             HOSTS, Type.LIST, "*",
-            "Hosts to measure: names, or patterns with * ? [abc]. Those that the sampler does not know are not asked"
-            " for.",
+            "Hosts to measure: names, or patterns with * ? [abc]. Hosts that the sampler does not know are ignored.",
             Lambda(_check_patterns, "names and patterns"), medium, _WHAT,
         ),
         ConfigKey(
@@ -46,7 +45,7 @@ def config_def() -> ConfigDef:
         ),
         ConfigKey(
             SAMPLE_INTERVAL_MS, Type.LONG, 1000,
-            "Milliseconds from one sample of a metric to the next of the same run; the next begins later where"
+            "Milliseconds from one sample of a metric to the next of the same run; the next one begins later if"
             " measuring all hosts takes longer.",
             Range(1), medium, _WHEN,
         ),
@@ -58,7 +57,7 @@ def config_def() -> ConfigDef:
         ),
         ConfigKey(
             BATCH_SIZE, Type.INT, 2000,
-            "Number of records from which on a task hands over what it has, which is a transaction with"
+            "Number of records after which a task returns a batch, which is one transaction with"
             " transaction.boundary=poll. All metrics of a host stay together.",
             Range(1), low, _WHEN,
         ),
@@ -73,7 +72,7 @@ class Names:
         self._match = compile_pattern("|".join(f"(?:{translate(pattern)})" for pattern in patterns)).match
 
     def __contains__(self, name: object) -> bool:
-        """Whether one of them fits; case counts."""
+        """Whether one of them matches; case-sensitive."""
         return isinstance(name, str) and self._match(name) is not None
 
 
@@ -86,7 +85,7 @@ class MetricsConfig:
         hosts, metrics: which to measure and keep.
         rounds: samples of each metric in a run, > 0.
         interval_ms: between two of them.
-        batch_size: records of a batch, about.
+        batch_size: approximate number of records of a batch.
     """
 
     topic: str
@@ -116,7 +115,7 @@ class MetricsConfig:
 
 def _check_patterns(name: str, value: Any) -> None:
     if not value or not all(value):
-        raise invalid(name, value, "Write at least one name or pattern; * is every one")
+        raise invalid(name, value, "Write at least one name or pattern; * matches all")
 
 
 def _check_class(name: str, value: Any) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.metrics.config import MetricsConfig, config_def
 from airflow_connect.connectors.metrics.ranges import HostRange, ranges_of
 from airflow_connect.connectors.metrics.sampler import Sampler, open_sampler
 from airflow_connect.connectors.metrics.task import HOST, METRIC, TIMESTAMP_MS, MetricsSourceTask
+from airflow_connect.errors import ConfigError
 
 
 class MetricsSourceConnector(SourceConnector):
@@ -33,22 +35,39 @@ class MetricsSourceConnector(SourceConnector):
         if self._sampler is None:
             raise RuntimeError("The connector was not started.")
         if self._sampler.is_local:
-            # A second task could meet the first on one host, and both would write the same source partitions.
+            # A second task could run on the same host as the first, and both would write the same source partitions.
             return [{**self.config, **HostRange().config()}]
         hosts = sorted({host for host in self._sampler.hosts() if host in self._typed.hosts})
         return [{**self.config, **part.config()} for part in ranges_of(hosts, max_tasks)]
 
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Source partitions of the task's hosts that were measured before; new ones have no offset yet."""
+        mine = HostRange.of(task_config)
+        after = bisect_left(self._measured, mine.end, key=_host_of) if mine.end else len(self._measured)
+        return self._measured[bisect_left(self._measured, mine.start, key=_host_of) : after]
+
+    @cached_property
+    def _measured(self) -> list[SourcePartition]:
+        """Every source partition of a wanted metric of a host that has an offset, in the order of hosts."""
+        committed = (dict(partition) for partition, _ in self.context.offset_reader.committed())
+        wanted = [
+            partition
+            for partition in committed
+            if isinstance(partition.get(HOST), str) and partition.get(METRIC) in self._typed.metrics
+        ]
+        return sorted(wanted, key=_host_of)
+
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
-        """A sample that was committed is not taken again; one that was not is taken anew."""
+        """A committed sample is never taken again; one that was not committed is taken again."""
         return ExactlyOnceSupport.SUPPORTED
 
     def alter_offsets(
         self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
     ) -> bool:
-        """Check offsets that somebody sets."""
+        """Check offsets that are being altered."""
         for partition, offset in offsets.items():
             if offset is None:
-                continue  # anything may be deleted, so that what is wrong can be got rid of
+                continue  # anything may be deleted, so that invalid offsets can be removed
             if set(dict(partition)) != {HOST, METRIC}:
                 raise _refused(f"A source partition must have {HOST} and {METRIC}, not {sorted(dict(partition))}")
             instant = offset.get(TIMESTAMP_MS)
@@ -60,6 +79,10 @@ class MetricsSourceConnector(SourceConnector):
         """See `Connector`."""
         if self._sampler is not None:
             self._sampler.close()
+
+
+def _host_of(partition: SourcePartition) -> str:
+    return str(partition[HOST])
 
 
 def _refused(message: str) -> ConfigError:

@@ -11,18 +11,19 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, ClassVar
 
-from airflow_connect.api.errors import DataError, missing_package
 from airflow_connect.connectors.metrics.sampler import SAMPLER_CLASS, Sample
+from airflow_connect.errors import DataError, missing_package
 
 CPU_INTERVAL_S = 0.1
-"""Over how long the use of the processors is measured; psutil asks for at least this."""
+"""How long processor usage is measured; psutil recommends at least this."""
 
 
 class PsutilSampler:
-    """Processors, memory, disks, network, load, processes and time since the start of the host it runs on.
+    """Processors, memory, disks, network, load, processes and uptime of the host that it runs on.
 
-    Names of metrics: group, dot, what psutil calls it: `cpu.percent`, `memory.available`, `disk.used:/` (behind the
-    colon the mount point), `network.bytes_sent`, `load.1m`. Totals since the start of the host are totals here too.
+    The name of a metric is its group, a dot, and psutil's name: `cpu.percent`, `memory.available`, `disk.used:/` (with
+    the mount point after the colon), `network.bytes_sent`, `load.1m`. Totals since the host started are totals here
+    too.
     """
 
     is_local: ClassVar[bool] = True
@@ -33,11 +34,11 @@ class PsutilSampler:
         self._host = socket.gethostname()
 
     def hosts(self) -> Iterable[str]:
-        """The one it runs on."""
+        """The host that it runs on."""
         return [self._host]
 
     def sample(self, host: str) -> Iterable[Sample]:
-        """Every statistic that this system has."""
+        """Every statistic that this system provides."""
         if host != self._host:
             raise DataError(
                 f"{host} cannot be measured from {self._host}: psutil sees only its own host.",
@@ -64,7 +65,7 @@ def _psutil() -> ModuleType:
 
 
 def _cpu(psutil: Any) -> Iterator[Sample]:
-    # Without an interval psutil compares with its last call, and the first answer is always 0.
+    # Without an interval psutil compares with its previous call, and the first result is always 0.
     yield Sample("cpu.percent", psutil.cpu_percent(interval=CPU_INTERVAL_S), "percent")
     yield Sample("cpu.count", psutil.cpu_count() or 0)
     for name, value in psutil.cpu_times()._asdict().items():
@@ -104,7 +105,7 @@ def _system(psutil: Any) -> Iterator[Sample]:
 
 
 def _if_readable(read: Callable[[], Any]) -> Any:
-    """What `read` gives; None for a mount that went away or that may not be looked at: it has no numbers then."""
+    """The result of `read`; None for a mount that has gone or must not be read: it has no metrics."""
     try:
         return read()
     except OSError:

@@ -1,4 +1,4 @@
-"""Ranges of host names: how tasks share hosts without a list of them."""
+"""Ranges of host names: how hosts are divided among tasks without listing them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FROM, TO = "task.hosts.from", "task.hosts.to"
 
 
 class HostRange(NamedTuple):
-    """Names `[start, end)` in the order of their characters; "" is no bound."""
+    """Names `[start, end)` in character order; "" means unbounded."""
 
     start: str = ""
     end: str = ""
@@ -20,19 +20,19 @@ class HostRange(NamedTuple):
         return isinstance(host, str) and self.start <= host and (not self.end or host < self.end)
 
     def config(self) -> dict[str, str]:
-        """As keys of a task."""
+        """The range as keys of a task's configuration."""
         return {FROM: self.start, TO: self.end}
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> HostRange:
-        """What `config` wrote."""
+        """The inverse of `config`."""
         return cls(config.get(FROM, ""), config.get(TO, ""))
 
 
 def ranges_of(hosts: Sequence[str], count: int) -> list[HostRange]:
-    """At most `count` ranges, at least one, with about as many hosts each.
+    """Between 1 and `count` ranges with about the same number of hosts each.
 
-    Together they hold every name, so that a host which comes between planning and sampling is in one of them.
+    Together they cover every possible name, so a host that appears between planning and sampling is in one of them.
 
     Args:
         hosts: sorted, distinct.

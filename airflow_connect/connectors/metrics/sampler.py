@@ -1,4 +1,4 @@
-"""What measures: the contract of a sampler, and how one is found by its path."""
+"""The contract of a sampler, and how to load one by its path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from airflow_connect.api.errors import ConfigError, ConnectError
+from airflow_connect.errors import ConfigError, ConnectError
 
 SAMPLER_CLASS = "sampler.class"
 BUILT_IN = "airflow_connect.connectors.metrics.psutil_sampler:PsutilSampler"
@@ -18,7 +18,7 @@ class Sample(NamedTuple):
     """One number.
 
     Attributes:
-        metric: its name, such as `memory.used`; comes once per host.
+        metric: its name, such as `memory.used`; unique per host.
         value: the number.
         unit: `bytes`, `percent`, `seconds`, or "" for a count.
     """
@@ -29,11 +29,13 @@ class Sample(NamedTuple):
 
 
 class Sampler(Protocol):
-    """Measures hosts. Made without arguments, or by a class method `from_config(config)`, in the driver and in tasks.
+    """Measures hosts.
+
+    Created without arguments, or by a class method `from_config(config)`, in the driver and in tasks.
 
     Attributes:
-        is_local: whether it sees only the host that it runs on. Then the driver asks it for nothing, and one task
-            measures the host that Spark put it on.
+        is_local: whether it sees only the host that it runs on. Then the driver does not use it, and a single task
+            measures the host on which Spark runs it.
     """
 
     is_local: ClassVar[bool]
@@ -45,7 +47,7 @@ class Sampler(Protocol):
         """Measure a host now.
 
         Raises:
-            RetriableError: the host is asked again, after a pause.
+            RetriableError: the host is sampled again after a pause.
             Exception: anything else fails the task.
         """
 
@@ -60,7 +62,7 @@ def open_sampler(config: Mapping[str, str]) -> Sampler:
         config: the connector's, for samplers that take settings from it.
 
     Raises:
-        ConfigError: there is no such class, or it cannot be made.
+        ConfigError: the class does not exist, or cannot be instantiated.
     """
     path = config.get(SAMPLER_CLASS) or BUILT_IN
     kind = _load(path)
@@ -69,11 +71,11 @@ def open_sampler(config: Mapping[str, str]) -> Sampler:
         sampler: Sampler = kind() if make is None else make(config)
     except ConnectError:
         raise
-    except Exception as error:  # Of code that is not ours, and read by whoever wrote the configuration.
+    except Exception as error:  # Third-party code; the message is for the author of the configuration.
         raise ConfigError(
-            f"The sampler {path} cannot be made from this configuration: {type(error).__name__}: {error}.",
+            f"The sampler {path} cannot be created from this configuration: {type(error).__name__}: {error}.",
             config_path=SAMPLER_CLASS,
-            suggestion="Give the connector the keys that this class reads.",
+            suggestion="Set the keys that this class requires.",
         ) from error
     return sampler
 
@@ -82,7 +84,7 @@ def check_path(name: str, value: Any) -> None:
     """Validator of `sampler.class`.
 
     Raises:
-        ConfigError: it is no path of a class.
+        ConfigError: it is not the path of a class.
     """
     if not _PATH.fullmatch(value or ""):
         raise ConfigError(f"Invalid value {value} for configuration {name}: Write it as package.module:Class")

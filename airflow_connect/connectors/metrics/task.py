@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.errors import ConnectError, DataError, RetriableError, TaskFailedError
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceTask
 from airflow_connect.connectors.metrics.config import MetricsConfig
 from airflow_connect.connectors.metrics.ranges import HostRange
 from airflow_connect.connectors.metrics.sampler import Sample, Sampler, open_sampler
+from airflow_connect.errors import ConnectError, DataError, RetriableError, TaskFailedError
 
 HOST, METRIC, TIMESTAMP_MS = "host", "metric", "timestamp"
 VALUE_SCHEMA = schemas.struct(
@@ -30,9 +30,9 @@ WAIT_S = 0.2
 class MetricsSourceTask(SourceTask):
     """Measures the hosts of a range, each metric once in every round.
 
-    A round has the instant at which it is due, the run's clock and then one interval later each time, and that is the
-    offset of what it measured: an attempt that takes over from one that died measures only what has no sample of the
-    round yet. The upper bound of a run is the number of rounds.
+    Each round has the time at which it is due: the start of the run, then one interval later each time. That time is
+    the offset of its samples, so an attempt that takes over from a dead one measures only what has no sample of the
+    round yet. The number of rounds bounds a run.
     """
 
     _sampler: Sampler | None = None
@@ -47,7 +47,7 @@ class MetricsSourceTask(SourceTask):
         self._started_s = time.monotonic()
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The samples of the next hosts; None while the next round is not due."""
+        """The samples of the next hosts; None if the next round is not due yet."""
         if self.has_ended() or not self._is_due():
             return None
         records: list[SourceRecord] = []
@@ -57,14 +57,14 @@ class MetricsSourceTask(SourceTask):
             except RetriableError:
                 if not records:
                     raise
-                return records  # The host that failed is asked again by the next call.
+                return records  # The next call samples the failed host again.
             self._next_host += 1
         if self._next_host == len(self._hosts):
             self._round, self._next_host = self._round + 1, 0
         return records
 
     def has_ended(self) -> bool:
-        """Whether every round is over."""
+        """Whether all rounds are complete."""
         return not self._hosts or self._round >= self._config.rounds
 
     def stop(self) -> None:
@@ -81,7 +81,7 @@ class MetricsSourceTask(SourceTask):
         return left_s <= WAIT_S
 
     def _records(self, host: str) -> list[SourceRecord]:
-        """Samples of a host that no earlier attempt has committed for this round."""
+        """Samples of a host that no earlier attempt of this round has committed."""
         due_ms = self.context.clock_ms + self._round * self._config.interval_ms
         measured = self._measure(host)
         now_ms = time.time_ns() // 1_000_000
@@ -115,15 +115,15 @@ class MetricsSourceTask(SourceTask):
         try:
             for sample in self._sampler.sample(host):
                 if sample.metric in found:
-                    raise DataError(f"The sampler gave the metric {sample.metric} of {host} twice.")
+                    raise DataError(f"The sampler returned the metric {sample.metric} of {host} twice.")
                 if sample.metric in self._config.metrics:
                     found[sample.metric] = sample
         except ConnectError:
             raise
-        except Exception as error:  # Of code that is not ours: the host is what a reader needs to know.
+        except Exception as error:  # Third-party code: the message must name the host.
             raise TaskFailedError(
                 f"{host} could not be measured: {type(error).__name__}: {error}.",
                 code="task.plugin_failed",
-                suggestion="Correct what sampler.class names, or leave the host out by the key hosts.",
+                suggestion="Correct the class in sampler.class, or exclude the host with the key hosts.",
             ) from error
         return found

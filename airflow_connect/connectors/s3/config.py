@@ -8,24 +8,24 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from airflow_connect.api import connector_keys
-from airflow_connect.api.config import ConfigDef, Problem
-from airflow_connect.api.config_values import coerce_config, invalid
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.near_names import did_you_mean, nearest
-from airflow_connect.api.plugins import PluginKind, built_in, load_class, resolve
+from airflow_connect.config.definition.config_def import ConfigDef, Problem
+from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.config.definition.plugins import PluginKind, built_in, load_class, resolve
+from airflow_connect.config.definition.values import coerce_config, invalid
+from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.s3 import keys
 from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text
-from airflow_connect.connectors.storage import keys as storage
-from airflow_connect.connectors.storage.config import (
+from airflow_connect.connectors.storage.settings import keys as storage
+from airflow_connect.connectors.storage.settings.config import (
     FormatConfig,
     LayoutConfig,
     NullConfig,
     RotationConfig,
     StorageConfig,
 )
-from airflow_connect.stores.s3_partitions import known_regions
-from airflow_connect.stores.s3_settings import S3Settings
+from airflow_connect.errors import ConfigError
+from airflow_connect.stores.s3.partitions import known_regions
+from airflow_connect.stores.s3.settings import S3Settings
 
 _S3_STORAGE = "io.confluent.connect.s3.storage.S3Storage"
 _RAW_BYTES = "airflow_connect.formats.raw_bytes:ByteArrayFormat"
@@ -64,12 +64,12 @@ class S3SinkConfig:
     """Everything the S3 sink takes from a connector configuration.
 
     Attributes:
-        store: bucket, requests, encryption, credentials.
+        store: bucket, request settings, encryption, credentials.
         format: classes and options of value, key and header files.
         layout: names of directories and files.
         rotation: where files end.
-        nulls: records without value.
-        raw: the whole configuration as text, for partitioners and formats of third parties.
+        nulls: records whose value is null.
+        raw: the whole configuration as text, for third-party partitioners and formats.
     """
 
     store: S3Settings
@@ -91,8 +91,8 @@ class S3SinkConfig:
         Args:
             raw: the whole connector configuration, config providers resolved; JSON numbers and booleans are
                 taken as their text.
-            aws: credentials of an Airflow `aws` connection (see runtime.spec.RunSpec), used where `raw` has
-                none; its region and endpoint count where `s3.region` and `store.url` are not set.
+            aws: credentials of an Airflow `aws` connection (see runtime.spec.RunSpec), used if `raw` has none; its
+                region and endpoint are used if `s3.region` and `store.url` are not set.
 
         Raises:
             ConfigError: names every wrong key.
@@ -145,7 +145,7 @@ def _store_settings(parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Sett
 def formats_of(parsed: Mapping[str, Any], raw: Mapping[str, str]) -> FormatConfig:
     """Formats of value, key and header files; `raw`: the configuration as text."""
     kind = PluginKind.FORMAT
-    # Blanks are significant in a separator, and parsing has trimmed them away.
+    # Blanks are significant in a separator, but parsing has trimmed them.
     separator = raw.get(keys.BYTES_SEPARATOR, "\n")
     return FormatConfig(
         value=resolve(kind, parsed[storage.FORMAT_CLASS]),
@@ -165,7 +165,7 @@ def formats_of(parsed: Mapping[str, Any], raw: Mapping[str, str]) -> FormatConfi
 
 
 def _proxy(parsed: Mapping[str, Any]) -> tuple[str, str, str]:
-    """URL without user, user, password; `s3.proxy.user` and `.password` win over those inside the URL."""
+    """The URL without credentials, the user, the password; `s3.proxy.user` and `.password` override the URL's."""
     url, user = parsed[keys.PROXY_URL], parsed[keys.PROXY_USER] or ""
     password = clear_text(parsed[keys.PROXY_PASSWORD])
     if not url:
@@ -176,9 +176,9 @@ def _proxy(parsed: Mapping[str, Any]) -> tuple[str, str, str]:
     except ValueError:
         address = None
     if not address:
-        # The URL may hold a password: it is not shown.
+        # The URL may contain a password, so it is not shown.
         raise ConfigError(
-            "s3.proxy.url is no address.",
+            "s3.proxy.url is not an address.",
             config_path=keys.PROXY_URL,
             suggestion="Write it as http://host:port.",
         )
@@ -210,7 +210,8 @@ def _writing_nulls_needs_keys(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if parsed[keys.NULL_BEHAVIOR].lower() == "write" and not parsed[keys.STORE_KEYS]:
         yield Problem(
             keys.NULL_BEHAVIOR,
-            f"{keys.NULL_BEHAVIOR}=write writes the keys of records without value, but {keys.STORE_KEYS} is false",
+            f"{keys.NULL_BEHAVIOR}=write writes the keys of records whose value is null, but {keys.STORE_KEYS} is"
+            f" false",
             f"Set {keys.STORE_KEYS}=true, or {keys.NULL_BEHAVIOR} to ignore or fail.",
         )
 
@@ -229,13 +230,13 @@ def _storage_is_s3(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if resolve(PluginKind.STORAGE, name).path != built_in(PluginKind.STORAGE)[_S3_STORAGE]:
         yield Problem(
             storage.STORAGE_CLASS,
-            f"{storage.STORAGE_CLASS}={name} is no store of the S3 sink",
+            f"{storage.STORAGE_CLASS}={name} is not a store of the S3 sink",
             f"Set {storage.STORAGE_CLASS} to {_S3_STORAGE}.",
         )
 
 
 def _region_exists(parsed: Mapping[str, Any]) -> Iterable[Problem]:
-    """Without `store.url` the region is part of Amazon's host name, so only real ones can work."""
+    """Without `store.url` the region is part of Amazon's host name, so it must exist."""
     region, known = parsed[keys.REGION].lower(), known_regions()
     if parsed[keys.STORE_URL] or not known or region in known:
         return
@@ -243,7 +244,7 @@ def _region_exists(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     yield Problem(
         keys.REGION,
         str(invalid(keys.REGION, parsed[keys.REGION], f"Value must be one of: {', '.join(known)}")),
-        f"{hint} A newer region needs a newer botocore; a store of your own needs store.url.".strip(),
+        f"{hint} A newer region needs a newer botocore; your own store needs store.url.".strip(),
     )
 
 

@@ -1,13 +1,13 @@
-"""What `s3.credentials.provider.class` may name: from the connector's keys and a connection to credentials."""
+"""The classes that `s3.credentials.provider.class` may name: they get credentials from keys or a connection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from airflow_connect.api.config import Password
+from airflow_connect.config.definition.config_def import Password
 from airflow_connect.connectors.s3 import keys
-from airflow_connect.stores.s3_settings import S3Credentials
+from airflow_connect.stores.s3.settings import S3Credentials
 
 DEFAULT_SESSION_NAME = "airflow-connect"
 
@@ -23,7 +23,7 @@ class CredentialsProvider(Protocol):
 
         Args:
             parsed: typed values of the connector's configuration.
-            aws: an Airflow `aws` connection, or {}; it counts where the connector has no keys of its own.
+            aws: an Airflow `aws` connection, or {}; it is used if the connector has no keys of its own.
         """
 
 
@@ -33,7 +33,7 @@ class DefaultCredentialsProvider:
     needs_role = False
 
     def credentials(self, parsed: Mapping[str, Any], aws: Mapping[str, str]) -> S3Credentials:
-        """See `CredentialsProvider`; a role of the Airflow connection belongs to its keys and goes with them."""
+        """See `CredentialsProvider`; a role of the Airflow connection is used together with the connection's keys."""
         own_id, own_secret = parsed[keys.ACCESS_KEY_ID], clear_text(parsed[keys.SECRET_ACCESS_KEY])
         if own_id or own_secret:
             return S3Credentials(access_key_id=own_id, secret_access_key=own_secret)
@@ -48,7 +48,7 @@ class DefaultCredentialsProvider:
 
 
 class AssumeRoleCredentialsProvider:
-    """The role in `s3.credentials.provider.sts.*`, assumed with what `DefaultCredentialsProvider` gives."""
+    """The role in `s3.credentials.provider.sts.*`, assumed with the credentials of `DefaultCredentialsProvider`."""
 
     needs_role = True
 
@@ -66,5 +66,5 @@ class AssumeRoleCredentialsProvider:
 
 
 def clear_text(secret: Password | None) -> str:
-    """The secret, or "" when there is none."""
+    """The secret, or "" if there is none."""
     return secret.value if secret is not None else ""

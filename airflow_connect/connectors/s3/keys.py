@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_connect.api.config import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Type
-from airflow_connect.api.config_validators import (
+from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Type
+from airflow_connect.config.definition.plugins import PluginKind
+from airflow_connect.config.definition.validators import (
     CaseInsensitiveValidString,
     EnumString,
     Lambda,
@@ -17,9 +18,8 @@ from airflow_connect.api.config_validators import (
     Range,
     ValidString,
 )
-from airflow_connect.api.config_values import InvalidValueError, invalid
-from airflow_connect.api.plugins import PluginKind
-from airflow_connect.stores.s3_settings import CANNED_ACLS, MIN_PART_BYTES, SSE_NAMES
+from airflow_connect.config.definition.values import InvalidValueError, invalid
+from airflow_connect.stores.s3.settings import CANNED_ACLS, MIN_PART_BYTES, SSE_NAMES
 
 BUCKET = "s3.bucket.name"
 REGION = "s3.region"
@@ -79,7 +79,7 @@ def s3_keys() -> ConfigDef:
             KeyFamily(
                 "hive.",
                 "Hive integration of other sinks.",
-                "The S3 sink registers no tables, as Confluent's.",
+                "The S3 sink does not register tables; neither does Confluent's.",
             )
         )
     )
@@ -91,13 +91,13 @@ def _bucket_keys() -> list[ConfigKey]:
         ConfigKey(BUCKET, Type.STRING, REQUIRED, "Bucket to write to.", NonEmptyString(), high, _S3),
         ConfigKey(
             REGION, Type.STRING, DEFAULT_REGION,
-            "AWS region of the bucket. With store.url any name is accepted; it is what requests are signed"
+            "AWS region of the bucket. With store.url any name is accepted; requests are signed"
             " for.",
             NonEmptyString(), medium, _S3,
         ),
         ConfigKey(
             STORE_URL, Type.STRING, None,
-            "Address of a store that speaks S3, instead of Amazon's; https:// is added where the scheme is"
+            "Address of an S3-compatible store, instead of Amazon's; https:// is added if the scheme is"
             " missing.",
             None, medium, _S3,
         ),
@@ -123,7 +123,7 @@ def _upload_keys() -> list[ConfigKey]:
             Lambda(_check_part_size, f"[{MIN_PART_BYTES},...,{_MAX_INT}]"), high, _S3,
         ),
         ConfigKey(
-            PART_RETRIES, Type.INT, 3, "How often a failed request is tried again. 0 is never.", Range(0),
+            PART_RETRIES, Type.INT, 3, "How often a failed request is retried. 0: never.", Range(0),
             medium, _S3,
         ),
         ConfigKey(
@@ -134,22 +134,22 @@ def _upload_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             SEND_DIGEST, Type.BOOLEAN, False,
-            "Whether every part is also sent with its MD5 digest, as buckets with Object Lock demand. The SHA-256"
-            " digest of a part is always sent and verified by the store.",
+            "Whether every part is also sent with its MD5 digest, which buckets with Object Lock require. The SHA-256"
+            " digest of a part is always sent, and the store verifies it.",
             None, low, _S3,
         ),
         ConfigKey(
             CONDITIONAL_WRITES, Type.BOOLEAN, True,
-            "Whether an object is published only where none is yet. Another object under the same key then fails"
-            " the run, unless behavior.on.foreign.objects says otherwise; with false, any object is overwritten.",
+            "Whether an object is published only if none exists under its key. If another object has the key, the run"
+            " fails, unless behavior.on.foreign.objects says otherwise; with false, any object is overwritten.",
             None, medium, _S3,
         ),
         ConfigKey(
             FOREIGN_OBJECTS, Type.STRING, "fail",
-            "What happens to an object that another program wrote under the key of an object of ours, such as a Kafka"
-            " Connect worker that was killed after an upload and before it committed the offsets: `fail` fails the run,"
+            "What happens to an object under one of our keys that another program wrote, for example a Kafka Connect"
+            " worker that was killed after an upload and before it committed the offsets: `fail` fails the run,"
             " `replace` overwrites it. Objects that this sink wrote are never replaced. Set it for the run that takes"
-            " over, and remove it then.",
+            " over, and remove it afterwards.",
             EnumString("fail", "replace"), low, _S3,
         ),
     ]  # fmt: skip
@@ -159,16 +159,16 @@ def _encryption_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
         ConfigKey(
-            SSE_NAME, Type.STRING, "", "Server side encryption of objects; blank leaves it to the bucket.",
+            SSE_NAME, Type.STRING, "", "Server-side encryption of objects; blank: as the bucket is configured.",
             ValidString("", *SSE_NAMES), low, _S3,
         ),
         ConfigKey(
             SSE_CUSTOMER_KEY, Type.PASSWORD, None,
-            "Key of yours for server side encryption, 32 bytes in base64; used with s3.ssea.name=AES256.",
+            "Your own key for server-side encryption, 32 bytes in base64; used with s3.ssea.name=AES256.",
             None, low, _S3,
         ),
         ConfigKey(
-            SSE_KMS_KEY_ID, Type.STRING, "", "Key in AWS KMS for server side encryption; used with aws:kms.",
+            SSE_KMS_KEY_ID, Type.STRING, "", "Key in AWS KMS for server-side encryption; used with aws:kms.",
             None, low, _S3,
         ),
         ConfigKey(
@@ -184,15 +184,15 @@ def _credentials_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             CREDENTIALS_CLASS, Type.CLASS, DEFAULT_CREDENTIALS,
-            "Where credentials come from when no keys are given here: `DefaultCredentialsProvider` looks at"
-            " the Airflow connection, the environment, profiles, and the machine's role;"
-            " `AwsAssumeRoleCredentialsProvider` assumes a role with what these give.",
+            "Where credentials come from if no keys are set here: `DefaultCredentialsProvider` uses the Airflow"
+            " connection, the environment, profiles, or the machine's role; `AwsAssumeRoleCredentialsProvider` uses"
+            " those credentials to assume a role.",
             None, low, _S3, PluginKind.CREDENTIALS_PROVIDER,
         ),
         ConfigKey(ROLE_ARN, Type.STRING, "", f"{role}its ARN.", None, low, _S3),
         ConfigKey(ROLE_SESSION_NAME, Type.STRING, "", f"{role}name of the session.", None, low, _S3),
         ConfigKey(
-            ROLE_EXTERNAL_ID, Type.STRING, "", f"{role}external id, where its policy wants one.", None, low,
+            ROLE_EXTERNAL_ID, Type.STRING, "", f"{role}external id, if its policy requires one.", None, low,
             _S3,
         ),
         ConfigKey(
@@ -219,7 +219,7 @@ def _tagging_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             ON_TAGGING_ERROR, Type.STRING, "ignore",
-            "Whether a run goes on (`ignore`) when objects cannot be tagged.",
+            "Whether a run continues (`ignore`) if objects cannot be tagged.",
             EnumString("ignore", "fail"), low, _S3,
         ),
     ]  # fmt: skip
@@ -260,7 +260,7 @@ def _content_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             BYTES_SEPARATOR, Type.STRING, None,
-            "Text after every record in files of ByteArrayFormat, blanks included; a newline when it is not"
+            "Text after every record in files of ByteArrayFormat, blanks included; a newline if it is not"
             " set.",
             None, low, _S3,
         ),
@@ -272,13 +272,13 @@ def _null_keys() -> list[ConfigKey]:
     return [
         ConfigKey(
             NULL_BEHAVIOR, Type.STRING, "fail",
-            "Records whose value is null: `fail` fails the run, `ignore` leaves them out, `write` writes"
-            " their keys and headers below tombstone.encoded.partition.",
+            "Records whose value is null: `fail` fails the run, `ignore` skips them, `write` writes their keys and"
+            " headers below tombstone.encoded.partition.",
             EnumString("ignore", "fail", "write"), low, _S3,
         ),
         ConfigKey(
             REPORT_NULLS, Type.BOOLEAN, True,
-            "Whether records left out by `ignore` go to the dead letter queue.",
+            "Whether records skipped by `ignore` go to the dead letter queue.",
             None, low, _S3,
         ),
         ConfigKey(
@@ -293,11 +293,11 @@ def _side_file_keys() -> list[ConfigKey]:
     low = Importance.LOW
     return [
         ConfigKey(
-            STORE_KEYS, Type.BOOLEAN, False, "Whether keys are written, to files of their own.", None, low,
+            STORE_KEYS, Type.BOOLEAN, False, "Whether keys are written, to separate files.", None, low,
             _FILES,
         ),
         ConfigKey(
-            STORE_HEADERS, Type.BOOLEAN, False, "Whether headers are written, to files of their own.", None,
+            STORE_HEADERS, Type.BOOLEAN, False, "Whether headers are written, to separate files.", None,
             low, _FILES,
         ),
         ConfigKey(
@@ -314,30 +314,30 @@ def _side_file_keys() -> list[ConfigKey]:
 
 def _unused_keys() -> list[ConfigKey]:
     low, flag, number = Importance.LOW, Type.BOOLEAN, Type.INT
-    buffers = "Buffers of parts grow with the data in them, and go to disk beyond a budget."
+    buffers = "Part buffers grow with their data, and spill to disk beyond a memory budget."
     return [
         ConfigKey(
             EXPECT_CONTINUE, flag, True, "Whether uploads wait for `100 Continue`.", None, low, _S3,
-            ignored="Parts are sent at once: they can be sent again from memory or disk.",
+            ignored="Parts are sent immediately: they can be sent again from memory or disk.",
         ),
         ConfigKey(
-            MAX_FILES_SCAN, number, 100, "How many names are tried when an object already exists.",
+            MAX_FILES_SCAN, number, 100, "How many names are tried if an object already exists.",
             Range(0), low, _S3,
-            ignored="An object that is already there fails the run: skipping its offsets could lose records.",
+            ignored="An object that already exists fails the run: skipping its offsets could lose records.",
         ),
         ConfigKey(
             ELASTIC_BUFFER, flag, False, "Whether buffers of parts start small.", None, low, _S3,
             ignored=buffers,
         ),
         ConfigKey(
-            ELASTIC_BUFFER_CAPACITY, number, 131072, "First size of such buffers, in bytes.", Range(4096),
+            ELASTIC_BUFFER_CAPACITY, number, 131072, "Initial size of such buffers, in bytes.", Range(4096),
             low, _S3,
             ignored=buffers,
         ),
         ConfigKey(
             MAX_WRITE_DURATION_MS, Type.LONG, _MAX_LONG,
-            "Longest time of one call of a live task, in milliseconds.",
-            Range(0), low, _S3, ignored="A run has no consumer group to stay in, so nothing has to hurry.",
+            "Maximum time for one call of a running task, in milliseconds.",
+            Range(0), low, _S3, ignored="A run does not join a consumer group, so there is no such limit.",
         ),
     ]  # fmt: skip
 
@@ -353,11 +353,13 @@ def _check_tags(name: str, value: Any) -> None:
     """Limits of S3: 10 tags, 3 of them ours; names up to 128 and values up to 256 characters."""
     tags = value or []
     if len(tags) > _MAX_TAGS - 3:
-        raise InvalidValueError(f"Configuration '{name}' has {len(tags)} tags, but S3 leaves room for {_MAX_TAGS - 3}.")
+        raise InvalidValueError(f"Configuration '{name}' has {len(tags)} tags, but S3 allows only {_MAX_TAGS - 3}.")
     for tag in tags:
         tag_name, colon, tag_value = tag.partition(":")
         if not colon or not tag_name or len(tag_name) > 128 or len(tag_value) > 256:
-            raise invalid(name, value, "Tags are written as name:value, with up to 128 and 256 characters")
+            raise invalid(
+                name, value, "Tags are written as name:value; the name has up to 128 characters, the value up to 256"
+            )
 
 
 def _refuse_base_role(name: str, value: Any) -> None:

@@ -1,1 +1,1 @@
-"""What sinks that write files share: keys and configuration of layout, rotation, formats, null values."""
+"""What all sinks that write files share: keys and configuration for layout, rotation, formats and null values."""

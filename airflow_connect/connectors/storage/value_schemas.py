@@ -1,4 +1,4 @@
-"""Schemas of values on their way from tasks to the driver: with a staged file, as text."""
+"""Schemas of values, sent from tasks to the driver as text, along with a staged file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import lru_cache
 
-from airflow_connect.api.run import StagedFile
 from airflow_connect.api.schema import Schema
-from airflow_connect.converters.json_reader import payload_reader
-from airflow_connect.converters.json_schema import schema_from_json, schema_to_json
-from airflow_connect.converters.json_text import parse_exact
-from airflow_connect.converters.json_writer import WriterOptions, value_writer
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.converters.json.reader import payload_reader
+from airflow_connect.converters.json.schema import schema_from_json, schema_to_json
+from airflow_connect.converters.json.text import parse_exact
+from airflow_connect.converters.json.writer import WriterOptions, value_writer
 
 
 @lru_cache(maxsize=1000)
@@ -25,13 +25,13 @@ def schema_of_text(text: str) -> Schema | None:
     """Inverse of `schema_text`.
 
     Raises:
-        DataError: it is no schema.
+        DataError: it is not a schema.
     """
     return schema_from_json(parse_exact(text.encode()), lambda s, default: payload_reader(s, True)(default))
 
 
 def with_schema(staged: Future[StagedFile], text: str) -> Future[StagedFile]:
-    """The staged file with `value_schema`, as soon as it is there."""
+    """The staged file with `value_schema`, as soon as it is staged."""
     told: Future[StagedFile] = Future()
 
     def tell(done: Future[StagedFile]) -> None:
@@ -48,10 +48,10 @@ def with_schema(staged: Future[StagedFile], text: str) -> Future[StagedFile]:
     return told
 
 
-def once_each(files: Iterable[StagedFile]) -> list[StagedFile]:
-    """The files, each schema only with the first file of its topic-partition that has it.
+def gather_unique(files: Iterable[StagedFile]) -> list[StagedFile]:
+    """The files; each schema is kept only on the first file of its topic-partition that has it.
 
-    Whatever a task copies besides, the first file of a partition is the same one when the partition is copied again.
+    When a partition is copied again, its first file is the same, whatever else the task copies.
     """
     seen: set[tuple[str, int, str]] = set()
     found = []

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.converters.avro.names import ANYTHING, MAP_ENTRY, NAMESPACE
+from airflow_connect.errors import DataError
 
 
 def _optional(name: str, avro_type: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def anything_of(value: Any) -> dict[str, Any]:
         if isinstance(value, kind):
             return {name: value}
     raise DataError(
-        f"A schemaless value of the type {type(value).__name__} has no form in Avro.",
+        f"A schemaless value of the type {type(value).__name__} cannot be represented in Avro.",
         code="data.mismatch",
         suggestion="Give the record a schema, or convert the value to text or a number.",
     )
@@ -64,8 +64,8 @@ def anything_of(value: Any) -> dict[str, Any]:
 def read_anything(data: bytes, at: int) -> tuple[Any, int]:
     """A value of `ANYTHING_SCHEMA`, and where it ends.
 
-    This is the one schema that contains itself. fastavro would follow deep nesting on C's stack, and a message of a
-    few kilobytes could end the process; here Python counts.
+    This is the only recursive schema. fastavro would process deep nesting on C's stack, and a message of a few
+    kilobytes could crash the process. Here the depth is limited in Python.
 
     Raises:
         EOFError, IndexError, ValueError, RecursionError: not such a value.
@@ -75,7 +75,7 @@ def read_anything(data: bytes, at: int) -> tuple[Any, int]:
         branch, at = _read_long(data, at)
         if branch == 1:
             value, at = read(data, at)
-            # The first member that is set counts.
+            # The first member that is set is used.
             found = value if found is None else found
         elif branch:
             raise IndexError("a union of two types has no branch of this number")

@@ -1,8 +1,8 @@
-"""Columns of one schema to Avro values, byte for byte what fastavro writes of each, without a Python object per value.
+"""Columns of one schema to Avro values: the same bytes as fastavro, without a Python object per value.
 
 A value is a row of short parts (numbers, branches of unions, lengths) with texts between them. The short parts between
-two texts are a matrix of bytes, a row for each value, of which a mask says which bytes are used: what the mask takes
-out, row by row, is the parts one behind the other. Arrow joins these pieces and the texts.
+two texts are a matrix of bytes with one row per value, and a mask of the used bytes. The bytes that the mask selects,
+row by row, are the concatenation of the parts. Arrow joins these pieces and the texts.
 Source: Avro specification 1.12, "Binary Encoding".
 """
 
@@ -23,9 +23,9 @@ from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_
 from airflow_connect.converters.avro.varints import NotPlainError
 
 ColumnWriter = Callable[[Any], Any]
-"""Arrow array of a schema to binary array of Avro values behind the prefix; None when a value is not plain."""
+"""Arrow array of a schema to binary array of Avro values after the prefix; None if a value is not vectorizable."""
 _Present = NDArray[np.bool_] | None
-"""The rows whose value is written; None: all of them."""
+"""The rows to write; None: all of them."""
 _Writer = Callable[[Any, "_Pieces", _Present], None]
 _KINDS: dict[tuple[str, Type], Any] = {
     ("int", Type.INT8): pa.int8(),
@@ -44,16 +44,16 @@ _SEVEN_BITS, _CONTINUED = np.uint64(0x7F), np.uint8(0x80)
 def column_writer(
     avro_type: AvroType, named: Iterable[AvroType], schema: Schema, prefix: bytes, *, null_is_default: bool
 ) -> ColumnWriter | None:
-    """A writer for values of a Connect schema, or None when it has parts that are only written value by value.
+    """A writer for values of a Connect schema, or None if parts of it can only be written value by value.
 
     Those are arrays, maps, unions of several types, enums, fixed, decimals, and structs without fields.
 
     Args:
-        avro_type: what was made of the schema, as JSON.
+        avro_type: the Avro form of the schema, as JSON.
         named: schemas that it refers to.
         schema: of the values.
         prefix: before each value.
-        null_is_default: a null whose schema has a default is written as that; such columns are not plain.
+        null_is_default: a null is written as the default of its schema; such columns are not vectorizable.
     """
     try:
         write = _Writers(NamedTypes([*named, avro_type]), null_is_default).of(avro_type, "", schema)
@@ -75,7 +75,7 @@ def column_writer(
 
 
 class _Pieces:
-    """What the values consist of so far: binary columns, and the short parts behind the last of them."""
+    """The parts of the values so far: binary columns, and the short parts after the last of them."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -89,14 +89,14 @@ class _Pieces:
         self.add(np.broadcast_to(row, (self.count, len(row))), None)
 
     def add(self, data: NDArray[np.uint8], used: NDArray[np.bool_] | None) -> None:
-        """A part: a row of bytes for each value, and which bytes (or, as one column, which rows) count."""
+        """A part: a row of bytes for each value, and which bytes (or, as one column, which rows) are used."""
         self._bytes.append(data)
         self._used.append(np.broadcast_to(np.True_ if used is None else used, data.shape))
 
     def longs(self, numbers: NDArray[np.int64], present: _Present) -> None:
         """Variable-length, zigzag-coded numbers."""
         coded = ((numbers << 1) ^ (numbers >> 63)).view(np.uint64)
-        width = max(1, (int(coded.max()).bit_length() + 6) // 7)
+        width = max(1, (int(np.max(coded)).bit_length() + 6) // 7)
         data = np.empty((self.count, width), np.uint8)
         used = np.empty((self.count, width), np.bool_)
         used[:, 0] = True
@@ -125,7 +125,7 @@ class _Pieces:
         return joined if isinstance(joined, pa.Array) else joined.combine_chunks()
 
     def _close(self) -> None:
-        """The short parts become a column."""
+        """Turn the short parts into a column."""
         if not self._bytes:
             return
         data, used = np.concatenate(self._bytes, axis=1), np.concatenate(self._used, axis=1)
@@ -141,7 +141,7 @@ class _Pieces:
 
 
 class _Writers:
-    """Makes the writer of one schema."""
+    """Builds the writer of one schema."""
 
     def __init__(self, types: NamedTypes, null_is_default: bool) -> None:
         self._types = types
@@ -161,7 +161,7 @@ class _Writers:
         if node.kind == "record" and schema.type is Type.STRUCT and not is_union(schema):
             return self._record(node, schema)
         kind = _KINDS.get((node.kind, schema.type))
-        # What Decimal asks for, and bytes of other names may, is for `AvroMapping.transform`.
+        # Decimals, and possibly bytes with other names, need `AvroMapping.transform`.
         if kind is None or (schema.type is Type.BYTES and schema.name is not None):
             raise NotPlainError
         write = _SCALARS[node.kind]

@@ -1,10 +1,10 @@
-"""Many Avro values of one schema straight into Arrow columns, field by field, without a Python object per value.
+"""Decodes many Avro values of one schema to Arrow columns, field by field, without a Python object per value.
 
-Every value has its own position in the data; a field is read for all values at once with numpy, and every position
-moves on. Here only the plain is read: what is cut off, out of range or otherwise odd makes the whole batch None, and
-the reference path (`reading`) finds and reports it. Strings and bytes are never copied one by one: starts and ends of
-a field, one value after the other, are the offsets of an Arrow array over the same bytes, of which every second
-element is a value.
+Every value has its own position in the data. A field is read for all values at once with numpy, which advances all
+positions. Only regular values are read here: for anything truncated, out of range or otherwise unusual, the whole
+batch is None, and the reference path (`reading`) finds and reports it. Strings and bytes are never copied one by one:
+the starts and ends of a field in all values are the offsets of an Arrow array over the same bytes; every second
+element of it is a value.
 Source: Avro specification 1.12, "Binary Encoding".
 """
 
@@ -23,9 +23,9 @@ from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_
 from airflow_connect.converters.avro.varints import NotPlainError, Scan
 
 Reader = Callable[[Scan], Any]
-"""Reads one value at each position of a scan and moves the positions behind it: Arrow array of that length.
+"""Reads one value at each position of a scan and moves the positions past it: Arrow array of that length.
 
-It raises NotPlainError when one of the values is not plain.
+It raises NotPlainError if one of the values is not vectorizable.
 """
 
 _INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
@@ -33,14 +33,14 @@ _INT32 = np.iinfo(np.int32)
 
 
 def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
-    """A reader for values of an Avro schema, or None when it has parts that are only read value by value.
+    """A reader for values of an Avro schema, or None if parts of it can only be read value by value.
 
     Those are arrays, maps, unions of several types, and records without fields.
 
     Args:
         avro_type: as JSON.
         named: schemas that it refers to.
-        schema: the Connect schema that was made of it.
+        schema: its Connect schema.
     """
     try:
         return _Readers(NamedTypes([*named, avro_type])).of(avro_type, "", schema)
@@ -49,7 +49,7 @@ def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema
 
 
 def read_column(reader: Reader, scan: Scan) -> Any | None:
-    """All values of a scan, which must end where its rows end; None when one of them is not plain."""
+    """All values of a scan, which must end where its rows end; None if one of them is not vectorizable."""
     try:
         values = reader(scan)
     except NotPlainError:
@@ -58,7 +58,7 @@ def read_column(reader: Reader, scan: Scan) -> Any | None:
 
 
 class _Readers:
-    """Makes the reader of one schema."""
+    """Builds the reader of one schema."""
 
     def __init__(self, types: NamedTypes) -> None:
         self._types = types
@@ -139,7 +139,7 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
 def _integers(kind: Any) -> Reader:
     def read(scan: Scan) -> Any:
         values = scan.longs()
-        if len(values) and (values.min() < _INT32.min or values.max() > _INT32.max):
+        if len(values) and (np.min(values) < _INT32.min or np.max(values) > _INT32.max):
             raise NotPlainError
         # INT8 and INT16 lose their higher bits, as with Java's byteValue and shortValue.
         return pa.array(values.astype(kind))
@@ -149,7 +149,7 @@ def _integers(kind: Any) -> Reader:
 
 def _booleans(scan: Scan) -> Any:
     values = scan.bytes()
-    if len(values) and values.max() > 1:
+    if len(values) and np.max(values) > 1:
         raise NotPlainError
     return pa.array(values.astype(np.bool_))
 
@@ -159,7 +159,7 @@ def _enum(symbols: Sequence[str]) -> Reader:
 
     def read(scan: Scan) -> Any:
         values = scan.longs()
-        if len(values) and (values.min() < 0 or values.max() >= len(symbols)):
+        if len(values) and (np.min(values) < 0 or np.max(values) >= len(symbols)):
             raise NotPlainError
         return names.take(pa.array(values))
 
@@ -186,7 +186,7 @@ def _bytes_of(bounds: Callable[[Scan], tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _slices(scan: Scan, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
-    """The bytes `[start, end)` of each value; values lie one behind the other."""
+    """The bytes `[start, end)` of each value; values are adjacent."""
     count = len(starts)
     if not count:
         return pa.array([], pa.binary())

@@ -20,7 +20,7 @@ _PROMOTIONS = {
 
 
 def find_mismatch(reader: AvroType, reader_named: Iterable[AvroType], writer: AvroType) -> str:
-    """Why `reader` cannot read data of `writer`, a clause that names the place, or "".
+    """Why `reader` cannot read data of `writer`, a clause that names the field, or "".
 
     Raises:
         SchemaError: one of them is not an Avro schema.
@@ -29,25 +29,25 @@ def find_mismatch(reader: AvroType, reader_named: Iterable[AvroType], writer: Av
     return check.mismatch((reader, ""), (writer, ""), "the value")
 
 
-_Place = tuple[AvroType, str]
+_ScopedType = tuple[AvroType, str]
 """A type and the namespace around it."""
 
 
 class _Check:
-    """One comparison; types that contain themselves are compared once."""
+    """One comparison; recursive types are compared once."""
 
     def __init__(self, reader: NamedTypes, writer: NamedTypes) -> None:
         self._reader = reader
         self._writer = writer
         self._compared: set[tuple[str, str]] = set()
 
-    def mismatch(self, reader: _Place, writer: _Place, path: str) -> str:
+    def mismatch(self, reader: _ScopedType, writer: _ScopedType, path: str) -> str:
         if isinstance(writer[0], list):
             return next((m for w in writer[0] if (m := self.mismatch(reader, (w, writer[1]), path))), "")
         if isinstance(reader[0], list):
             found = [self.mismatch((r, reader[1]), writer, path) for r in reader[0]]
             kind = self._writer.node(*writer).kind
-            return "" if "" in found else f"{path} may be of the type {kind}, which the union does not have"
+            return "" if "" in found else f"{path} may have the type {kind}, which the union does not have"
         return self._nodes(self._reader.node(*reader), self._writer.node(*writer), path)
 
     def _nodes(self, reader: AvroNode, writer: AvroNode, path: str) -> str:

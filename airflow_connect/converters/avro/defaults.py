@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, branch_key, is_null, optional_member
+from airflow_connect.errors import SchemaError
 
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -31,13 +31,13 @@ def plain_default(types: NamedTypes, avro_type: AvroType | AvroNode, namespace: 
     """A default.
 
     Args:
-        types: what names mean.
-        avro_type: type of the default.
-        namespace: of the place where the type stands.
+        types: the named types.
+        avro_type: the type of the default.
+        namespace: in which the type is used.
         given: JSON.
 
     Raises:
-        SchemaError: the default is not of the type.
+        SchemaError: the default does not have this type.
     """
     if isinstance(avro_type, list):
         return _of_union(types, avro_type, namespace, given)

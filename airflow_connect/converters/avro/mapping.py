@@ -1,8 +1,8 @@
 """Connect schemas as Avro schemas, and Connect values as values of them.
 
-Names, properties and representations are those of Confluent's AvroData, so that what is written here reads back by
-its converters as the same Connect schema: `connect.*` properties, `ConnectDefault` for records without a name,
-`MapEntry` records for maps whose keys are not strings, precision 64 for decimals.
+Names, properties and representations are those of Confluent's AvroData, so its converters read the same Connect schema
+back: `connect.*` properties, `ConnectDefault` for records without a name, `MapEntry` records for maps with keys that
+are not strings, precision 64 for decimals.
 Source: io.confluent.connect.avro.AvroData (behaviour); Avro specification 1.12, "Names" and "Logical Types".
 """
 
@@ -14,9 +14,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.api import java_numbers
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.api.java_numbers import MAX_DECIMAL_BYTES, MAX_DECIMAL_DIGITS
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.avro.names import (
     AVRO_PROPERTY,
@@ -41,6 +38,9 @@ from airflow_connect.converters.avro.names import (
 )
 from airflow_connect.converters.avro.parsing import AvroType
 from airflow_connect.converters.value_transform import ChangeRules, Transform, has_string_keys, make_transform
+from airflow_connect.errors import SchemaError
+from airflow_connect.java import numbers as java_numbers
+from airflow_connect.java.numbers import MAX_DECIMAL_BYTES, MAX_DECIMAL_DIGITS
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LOGICAL = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
@@ -49,7 +49,7 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 
 @dataclass(frozen=True, slots=True)
 class AvroMapping:
-    """How Connect schemas become Avro."""
+    """Maps Connect schemas to Avro."""
 
     settings: AvroSettings
 
@@ -57,14 +57,14 @@ class AvroMapping:
         """The Avro schema of `schema`.
 
         Raises:
-            SchemaError: a name that Avro does not allow, or two different records of one name.
+            SchemaError: a name that Avro does not allow, or two different records with one name.
         """
         return _SchemaBuilder(self).build(schema, "")
 
     def transform(self, schema: Schema) -> Transform | None:
-        """The function from a Connect value of `schema` to the Avro value, or None where they are equal.
+        """The function from a Connect value of `schema` to the Avro value, or None if they are equal.
 
-        Values of unions of several types become (branch, value), as fastavro takes them.
+        Values of unions of several types become (branch, value), as fastavro expects them.
         """
         rules = ChangeRules(
             stays_map=self.is_avro_map,
@@ -80,7 +80,7 @@ class AvroMapping:
         return has_string_keys(schema, self.settings.allow_optional_map_keys)
 
     def branch(self, schema: Schema) -> str:
-        """What Avro calls the branch of a union: the full name of a named type, else the type."""
+        """Avro's name for the branch of a union: the full name of a named type, else the type."""
         settings = self.settings
         if schema.type is Type.STRUCT or is_fixed(schema):
             return settings.scrubbed_full(schema.name or DEFAULT_NAME)
@@ -140,7 +140,7 @@ def _scale(schema: Schema) -> int:
 
 @dataclass(slots=True)
 class _SchemaBuilder:
-    """Builds one Avro schema; remembers named types, because Avro defines each once and then refers to it."""
+    """Builds one Avro schema; tracks named types, because Avro defines each once and then refers to it."""
 
     mapping: AvroMapping
     anonymous_records: int = 0
@@ -158,7 +158,7 @@ class _SchemaBuilder:
         built = self._without_null(schema, path)
         if not schema.optional:
             return built
-        # Avro wants a default to fit the first branch.
+        # In Avro, a default must fit the first branch.
         return [built, "null"] if schema.default is not None else ["null", built]
 
     def _union(self, schema: Schema, path: str) -> AvroType:
@@ -291,7 +291,7 @@ class _SchemaBuilder:
             scale = _scale(schema)
             built |= {"scale": scale, "precision": precision}
             # Avro forbids scales outside [0, precision], and some readers refuse the file. Confluent writes the
-            # logical type even then; Connect's own properties say the same to its converters.
+            # logical type even then; Connect's own properties give its converters the same information.
             if 0 <= scale <= precision:
                 built["logicalType"] = "decimal"
         elif schema.name in _LOGICAL:
@@ -303,7 +303,7 @@ class _SchemaBuilder:
     def _connect_properties(self, schema: Schema) -> dict[str, Any]:
         keeps_all = self.settings.discard_type_doc_default
         parameters = {k: v for k, v in schema.parameters.items() if keeps_all or k != FIELD_DEFAULT_PARAMETER}
-        # A default that came from an Avro field goes back there only.
+        # A default from an Avro field is only written back to that field.
         is_own_default = keeps_all or FIELD_DEFAULT_PARAMETER not in schema.parameters
         return {
             "connect.doc": schema.doc,
@@ -319,7 +319,7 @@ def _field_doc(record: Schema, name: str) -> str | None:
 
 
 def _plain(schema: Schema) -> Schema:
-    """What defines a named type: not whether one use of it is optional or has a default."""
+    """The definition of a named type, without whether a use of it is optional or has a default."""
     return dataclasses.replace(schema, optional=False, default=None)
 
 

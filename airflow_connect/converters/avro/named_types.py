@@ -1,4 +1,4 @@
-"""Names of Avro types: what a schema defines, and what a name in it means.
+"""Named Avro types: those that a schema defines, and how names in it are resolved.
 
 Source: Avro specification 1.12, "Names": a name without a dot is in the namespace of the definition around it.
 """
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.avro.parsing import AvroType
+from airflow_connect.errors import SchemaError
 
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 NAMED = frozenset(("record", "error", "enum", "fixed"))
 
 
 class AvroNode(NamedTuple):
-    """A type that is no union, with its attributes.
+    """A type other than a union, with its attributes.
 
     Attributes:
         kind: `record`, `int` and so on; `error` is a record.
-        attributes: the JSON object; `{}` for a type that is only named.
-        namespace: in which names without a dot are, inside of it.
+        attributes: the JSON object; `{}` for a reference by name.
+        namespace: of names without a dot inside it.
         full_name: of a named type, else "".
     """
 
@@ -32,7 +32,7 @@ class AvroNode(NamedTuple):
 
 
 class NamedTypes:
-    """All definitions of a schema and of the schemas that it refers to."""
+    """All definitions of a schema and of the schemas it refers to."""
 
     def __init__(self, roots: Iterable[AvroType]) -> None:
         """Collect definitions.
@@ -45,17 +45,17 @@ class NamedTypes:
             self._collect(root, "")
 
     def node(self, avro_type: AvroType, namespace: str) -> AvroNode:
-        """What a type means that stands in `namespace`; not for unions.
+        """Resolve a type inside `namespace`; not for unions.
 
         Raises:
-            SchemaError: an unknown name.
+            SchemaError: the name is unknown.
         """
         if isinstance(avro_type, str):
             if avro_type in PRIMITIVES:
                 return AvroNode(avro_type, {}, namespace, "")
             found = self._nodes.get(_full(avro_type, namespace)) or self._nodes.get(avro_type)
             if found is None:
-                raise SchemaError(f"The Avro schema uses the type {avro_type[:80]}, which nothing defines.")
+                raise SchemaError(f"The Avro schema uses the type {avro_type[:80]}, which is not defined.")
             return found
         return self._of_object(avro_type, namespace)
 

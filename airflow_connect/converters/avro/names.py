@@ -31,7 +31,7 @@ PRECISION_PARAMETER = "connect.decimal.precision"
 FIXED_SIZE_PARAMETER = "connect.fixed.size"
 DEFAULT_PRECISION = 64
 AVRO_PROPERTY = "avro"
-"""Parameters that begin so are properties of the Avro schema, such as `avro.java.string`."""
+"""Parameters with this prefix are properties of the Avro schema, such as `avro.java.string`."""
 
 AVRO_TYPES: dict[Type, str] = {
     Type.INT8: "int",
@@ -51,7 +51,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 
 @dataclass(frozen=True, slots=True)
 class AvroSettings:
-    """How Connect and Avro map onto one another; one attribute for each configuration key.
+    """How Connect and Avro schemas are mapped; one attribute for each configuration key.
 
     Attributes:
         enhanced_schema: `enhanced.avro.schema.support`: enums are Avro enums, branches of a union have full names.
@@ -59,7 +59,8 @@ class AvroSettings:
         allow_optional_map_keys: `allow.optional.map.keys`: maps with optional string keys are Avro maps.
         discard_type_doc_default: `discard.type.doc.default`: only the doc of fields is kept, as the schema's doc.
         scrub_invalid_names: `scrub.invalid.names`: characters that Avro does not allow in names become `_`.
-        generalized_sum_types: `generalized.sum.type.support`: unions and enums as JSON Schema and Protobuf have them.
+        generalized_sum_types: `generalized.sum.type.support`: unions and enums as in the JSON Schema and Protobuf
+            converters.
         flatten_singleton_union: `flatten.singleton.union`: a union of one type is that type.
         ignore_default_for_nullables: `ignore.default.for.nullables`: null stays null where a default exists.
     """
@@ -75,7 +76,7 @@ class AvroSettings:
 
     @property
     def enum_parameter(self) -> str:
-        """The parameter that holds the name of an enum; with a dot and a symbol behind it, the symbols."""
+        """The parameter that holds the name of an enum; followed by a dot and a symbol, the symbols."""
         return GENERALIZED_ENUM if self.generalized_sum_types else ENUM_PARAMETER
 
     def scrubbed(self, name: str) -> str:
@@ -93,7 +94,7 @@ def generalized_branch(index: int) -> str:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a STRUCT stands for an Avro union of several types."""
+    """Whether a STRUCT represents an Avro union of several types."""
     return schema.type is Type.STRUCT and (schema.name == UNION or GENERALIZED_UNION in schema.parameters)
 
 
@@ -103,12 +104,12 @@ def is_enum(schema: Schema) -> bool:
 
 
 def is_fixed(schema: Schema) -> bool:
-    """Whether BYTES were a fixed; one needs a name."""
+    """Whether BYTES were a fixed type, which needs a name."""
     return schema.type is Type.BYTES and schema.name is not None and FIXED_SIZE_PARAMETER in schema.parameters
 
 
 def scrub(name: str) -> str:
-    """A valid Avro name: URL-encoded, what is then still not allowed is `_`, a digit in front gets an `x`."""
+    """A valid Avro name: URL-encoded, remaining invalid characters become `_`, and a leading digit gets an `x`."""
     if not name or (not _NOT_IN_NAMES.search(name) and not name[0].isdigit()):
         return name
     # As java.net.URLEncoder, which leaves `*` and escapes `~`.

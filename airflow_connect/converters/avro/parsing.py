@@ -1,9 +1,9 @@
-"""What fastavro takes of an Avro schema: no logical types, unions whose branches can be told apart.
+"""The form of an Avro schema for fastavro: no logical types, and unions with distinguishable branches.
 
-fastavro turns logical types into Python's dates and decimals, whose range is narrower than Avro's; Connect's values
-are the plain numbers and bytes below. And of a value that was read from a union it does not say which branch it was:
-an int and a long look the same. So for reading each branch of a union of several types is put into a record with one
-field, whose name is the branch: a record is written as its fields and nothing else, so the bytes are the same.
+fastavro converts logical types to Python's dates and decimals, whose range is narrower than Avro's; Connect's values
+are the underlying numbers and bytes. fastavro also does not report from which branch of a union a value was read: an
+int and a long look the same. So for reading, each branch of a union of several types is wrapped in a record with one
+field, named after the branch. The bytes are the same, because a record is encoded as its fields only.
 Source: Avro specification 1.12, "Binary Encoding" and "Logical Types".
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import fastavro
 
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 
 AvroType = Any
 """An Avro schema as JSON: str, list or dict."""
@@ -23,7 +23,7 @@ _KEPT = ("type", "name", "namespace", "aliases", "fields", "items", "values", "s
 
 
 def parsed_for_writing(avro_type: AvroType, named: Iterable[AvroType] = ()) -> Any:
-    """A schema that fastavro writes plain values with.
+    """A schema with which fastavro writes plain values.
 
     Args:
         avro_type: the schema.
@@ -36,7 +36,7 @@ def parsed_for_writing(avro_type: AvroType, named: Iterable[AvroType] = ()) -> A
 
 
 def parsed_for_reading(avro_type: AvroType, named: Iterable[AvroType] = ()) -> Any:
-    """A schema that fastavro reads plain values with; values of unions of several types are `{branch: value}`.
+    """A schema with which fastavro reads plain values; values of unions of several types are `{branch: value}`.
 
     Args:
         avro_type: the schema.
@@ -65,7 +65,7 @@ def optional_member(union: list[AvroType]) -> AvroType | None:
 
 
 def first_kind(avro_type: AvroType) -> str:
-    """The kind of a type, of a union that of its first branch: a default belongs to it."""
+    """The kind of a type; for a union that of its first branch, to which a default belongs."""
     while not isinstance(avro_type, str):
         avro_type = avro_type[0] if isinstance(avro_type, list) else avro_type["type"]
     return avro_type

@@ -1,4 +1,4 @@
-"""Changes from what fastavro decodes to Connect values; composed once for each schema.
+"""Conversions from fastavro's values to Connect values; composed once for each schema.
 
 Source: io.confluent.connect.avro.AvroData.toConnectData.
 """
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import decimal_of_bytes
 from airflow_connect.converters.value_transform import Transform
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import decimal_of_bytes
 
 _INT32_LOW, _INT32_HIGH = -(1 << 31), (1 << 31) - 1
 
@@ -33,7 +33,7 @@ def change_of_decimal(scale: int) -> Transform:
 
 
 def change_of_integer(bits: int) -> Transform:
-    """An Avro int to INT8, INT16 or INT32; of the first two higher bits are cut off, as Java's `byteValue` does."""
+    """An Avro int to INT8, INT16 or INT32; for the first two the higher bits are cut off, as in Java's `byteValue`."""
     half, mask = 1 << (bits - 1), (1 << bits) - 1
 
     def to_integer(value: int) -> int:
@@ -44,7 +44,7 @@ def change_of_integer(bits: int) -> Transform:
             raise DataError(
                 f"An Avro int is {value}, beyond 32 bits: Invalid int encoding.",
                 code="data.avro",
-                suggestion="The message was written with another schema than the one it names.",
+                suggestion="The message was written with a schema other than the one it names.",
             )
         return ((value + half) & mask) - half
 
@@ -56,7 +56,7 @@ def change_of_record(changes: Mapping[str, Transform]) -> Transform:
     pairs = tuple(changes.items())
 
     def change(value: dict[str, Any]) -> dict[str, Any]:
-        # The dict is fastavro's own and nobody else's.
+        # fastavro created the dict, and nothing else refers to it.
         for name, of_field in pairs:
             value[name] = of_field(value[name])
         return value
@@ -85,7 +85,7 @@ def change_of_map_entries(key: Transform | None, item: Transform | None) -> Tran
                 raise DataError(
                     "A map has keys that are themselves structs, arrays or maps.",
                     code="data.map_key",
-                    suggestion="Such maps have no form here; convert the keys to strings before they are written.",
+                    suggestion="Such maps are not supported; convert the keys to strings before they are written.",
                 )
             made[entry_key] = entry["value"] if item is None else item(entry["value"])
         return made

@@ -1,8 +1,8 @@
 """Avro schemas as Connect schemas, and decoded Avro values as Connect values.
 
-The meaning is that of Confluent's AvroData, with these differences: a schema that contains itself is refused, because
-Connect schemas here are finite; a decimal on a `fixed` keeps the name of Connect's Decimal, where Confluent fails
-with "Mismatched names". Defaults that do not fit their type are left out with a warning, as there.
+The meaning is that of Confluent's AvroData, with these differences: a recursive schema is refused, because Connect
+schemas here are finite; a decimal on a `fixed` keeps the name of Connect's Decimal, where Confluent fails with
+"Mismatched names". As in AvroData, defaults that do not fit their type are omitted with a warning.
 Source: io.confluent.connect.avro.AvroData.toConnectSchema and toConnectData.
 """
 
@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.api.java_numbers import parse_integer
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, STRING, TIME, TIMESTAMP, Field, Schema, Type
 from airflow_connect.converters.avro.defaults import plain_default
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
@@ -55,6 +53,8 @@ from airflow_connect.converters.avro.read_changes import (
 )
 from airflow_connect.converters.schema_size import SchemaSize
 from airflow_connect.converters.value_transform import Transform
+from airflow_connect.errors import SchemaError
+from airflow_connect.java.numbers import parse_integer
 
 _LOG = logging.getLogger(__name__)
 _SIMPLE = {
@@ -71,8 +71,8 @@ _INTEGER_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32}
 _ABSENT: Any = object()
 
 
-class Part(NamedTuple):
-    """A Connect schema, and the change from what fastavro decodes to a Connect value; None where they are equal."""
+class ReadPart(NamedTuple):
+    """A Connect schema, and the conversion from fastavro's value to a Connect value; None if they are equal."""
 
     schema: Schema
     change: Transform | None
@@ -94,7 +94,7 @@ def read_schema(
         avro_type: as JSON.
         named: schemas that it refers to.
         settings: of the converter.
-        version: for the schema, where it has no `connect.version`.
+        version: for the schema, if it has no `connect.version`.
 
     Raises:
         SchemaError: Connect has no such type.
@@ -110,7 +110,7 @@ def read_schema(
 
 @dataclass(slots=True)
 class _Draft:
-    """A Connect schema in the making."""
+    """A Connect schema under construction."""
 
     type: Type
     name: str | None = None
@@ -142,7 +142,7 @@ class _Draft:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What the place that uses a type adds to it: default and doc of the field, whether null is allowed beside it."""
+    """What the use of a type adds to it: default and doc of the field, and whether null is also allowed."""
 
     optional: bool = False
     default: Any = _ABSENT
@@ -154,7 +154,7 @@ _PLAIN_USE = _Use()
 
 
 class _SchemaReader:
-    """Reads one schema; knows which named types it is inside of."""
+    """Reads one schema; tracks the enclosing named types."""
 
     def __init__(self, types: NamedTypes, settings: AvroSettings) -> None:
         self._types = types
@@ -163,13 +163,13 @@ class _SchemaReader:
         self._size = SchemaSize()
         self._unions = 0
 
-    def read(self, avro_type: AvroType, namespace: str, use: _Use = _PLAIN_USE, version: int | None = None) -> Part:
+    def read(self, avro_type: AvroType, namespace: str, use: _Use = _PLAIN_USE, version: int | None = None) -> ReadPart:
         if version is not None:
             use = _Use(use.optional, use.default, use.doc, version)
         with self._size.part():
             return self._read(avro_type, namespace, use)
 
-    def _read(self, avro_type: AvroType, namespace: str, use: _Use) -> Part:
+    def _read(self, avro_type: AvroType, namespace: str, use: _Use) -> ReadPart:
         if isinstance(avro_type, list):
             return self._read_union(avro_type, namespace, use)
         node = self._types.node(avro_type, namespace)
@@ -250,15 +250,15 @@ class _SchemaReader:
             return _Draft(Type.MAP, key_schema=key.schema, value_schema=item.schema, change=entries)
         part = self.read(items, node.namespace)
         if _takes_no_bytes(part.schema):
-            # A message of ten bytes can then hold more elements than memory does.
+            # Otherwise a message of ten bytes could hold more elements than fit into memory.
             raise _unsupported("the elements of an array take no bytes")
         change = None if part.change is None else change_of_array(part.change)
         return _Draft(Type.ARRAY, value_schema=part.schema, change=change)
 
-    def _read_union(self, members: list[AvroType], namespace: str, use: _Use) -> Part:
+    def _read_union(self, members: list[AvroType], namespace: str, use: _Use) -> ReadPart:
         if len(members) == 1 and self._settings.flatten_singleton_union:
             part = self.read(members[0], namespace, _Use(doc=use.doc))
-            return Part(part.schema, change_of_single_branch(part.change))
+            return ReadPart(part.schema, change_of_single_branch(part.change))
         member = optional_member(members)
         if member is not None:
             return self.read(member, namespace, _Use(optional=True, doc=use.doc))
@@ -289,7 +289,7 @@ class _SchemaReader:
             return node.full_name if self._settings.enhanced_schema else node.full_name.rpartition(".")[2]
         return node.kind
 
-    def _finish(self, draft: _Draft, node: AvroNode, use: _Use) -> Part:
+    def _finish(self, draft: _Draft, node: AvroNode, use: _Use) -> ReadPart:
         attributes = {} if node.kind == "union" else node.attributes
         self._add_doc(draft, attributes, use)
         _add_version(draft, attributes, use.version)
@@ -304,7 +304,7 @@ class _SchemaReader:
         draft.change = _final_change(draft)
         self._add_default(draft, node, use)
         draft.optional |= use.optional
-        return Part(draft.built(), optional_change(draft.change) if draft.optional else draft.change)
+        return ReadPart(draft.built(), optional_change(draft.change) if draft.optional else draft.change)
 
     def _add_doc(self, draft: _Draft, attributes: dict[str, Any], use: _Use) -> None:
         if not self._settings.discard_type_doc_default:
@@ -329,11 +329,11 @@ class _SchemaReader:
             plain = plain_default(self._types, avro_type, node.namespace, given)
             draft.default = plain if draft.change is None or plain is None else draft.change(plain)
         except (SchemaError, ArithmeticError, ValueError) as error:
-            _LOG.warning("An Avro default is left out, because it does not fit its type: %s", error)
+            _LOG.warning("An Avro default is omitted, because it does not fit its type: %s", error)
 
 
 def _takes_no_bytes(schema: Schema) -> bool:
-    """Whether values are coded in nothing: structs of nothing, and fixed bytes of the size 0."""
+    """Whether values are encoded in zero bytes: structs of such values, and fixed types of size 0."""
     if schema.optional or is_union(schema):
         return False
     if schema.type is Type.STRUCT:

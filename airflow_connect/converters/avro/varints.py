@@ -1,8 +1,8 @@
 """Positions in Avro data, one for each value, and the primitives that are read at all of them at once.
 
-A variable-length number is read as one unaligned word of eight bytes; its end is the lowest byte without the
-continuation bit, and its groups of seven bits are pushed together in three steps. That takes the same few nanoseconds
-for every length up to eight bytes; longer numbers are rare and finished one group after the other.
+A variable-length number is read as one unaligned word of eight bytes. It ends with the lowest byte without a
+continuation bit. Three shifts join its groups of seven bits. Every length up to eight bytes takes the same few
+nanoseconds; longer numbers are rare, and are completed group by group.
 Source: Avro specification 1.12, "Primitive Types" (zigzag, little-endian).
 """
 
@@ -31,11 +31,11 @@ _LONGEST = 10
 
 
 class NotPlainError(ValueError):
-    """A value that is not read here; never leaves this package's columnar form."""
+    """A value that is not read here; never raised outside the columnar path of this package."""
 
 
 class Scan:
-    """Values that are being read: where each one stands and where it must end.
+    """Values that are being read: the position of each one, and where it must end.
 
     Attributes:
         buffer: Arrow buffer with the data of all values.
@@ -44,7 +44,7 @@ class Scan:
     def __init__(
         self, buffer: Any, memory: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> None:
-        """`memory` is a copy of `buffer` with padding behind (`padded`); use it for all scans of a batch."""
+        """`memory` is a copy of `buffer` with padding at the end (`padded`); use it for all scans of a batch."""
         self.buffer = buffer
         self._memory = memory
         self._words: NDArray[np.uint64] = np.ndarray((len(memory) - 7,), "<u8", memory, 0, (1,))
@@ -56,7 +56,7 @@ class Scan:
         return Scan(self.buffer, self._memory, self._at[rows], self._ends[rows])
 
     def take_back(self, rows: NDArray[np.intp], part: Scan) -> None:
-        """Go on where a scan of some of the values has ended."""
+        """Continue where a scan of some of the values has ended."""
         self._at[rows] = part._at
 
     def is_at_end(self) -> bool:
@@ -84,7 +84,7 @@ class Scan:
     def lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of values with a length before them."""
         sizes = self.longs()
-        if len(sizes) and (sizes.min() < 0 or (sizes > self._ends - self._at).any()):
+        if len(sizes) and (np.min(sizes) < 0 or (sizes > self._ends - self._at).any()):
             raise NotPlainError
         starts = self._at
         self._move_to(starts + sizes)
@@ -93,7 +93,7 @@ class Scan:
     def longs(self) -> NDArray[np.int64]:
         """Variable-length, zigzag-coded numbers."""
         first = self._memory[self._at]
-        if not len(first) or first.max() < _CONTINUED:
+        if not len(first) or np.max(first) < _CONTINUED:
             self._move_to(self._at + 1)
             small = first.astype(np.int64)
             return (small >> 1) ^ -(small & 1)
@@ -106,7 +106,7 @@ class Scan:
         words = self._words[self._at]
         stops = ~words & _MORE
         lowest = stops & (np.uint64(0) - stops)
-        # Bits below the stop: all eight bytes where there is none, as 0 - 1 wraps.
+        # Bits below the stop: all eight bytes if there is none, because 0 - 1 wraps around.
         below = lowest - _ONE
         values = words & below & _GROUPS
         for stay, move, bits in _STEPS:
@@ -125,7 +125,7 @@ class Scan:
         """Numbers of nine and ten bytes, of which eight are read."""
         ninth, tenth = (self._memory[at + n].astype(np.uint64) for n in (8, 9))
         is_nine = ninth < _CONTINUED
-        # Ten groups of seven bits are 70: of the last one only one bit is left.
+        # Ten groups of seven bits are 70 bits: only one bit of the last one is used.
         if (~is_nine & (tenth > 1)).any():
             raise NotPlainError
         values = values | ((ninth & np.uint64(0x7F)) << np.uint64(56))
@@ -133,14 +133,14 @@ class Scan:
         return values, np.where(is_nine, 9, _LONGEST)
 
     def _move_to(self, at: NDArray[np.int64]) -> None:
-        """Every position stays within its value, so that whatever is read next lies within the memory."""
+        """Check that every position is within its value, so the next read stays within the memory."""
         if (at > self._ends).any():
             raise NotPlainError
         self._at = at
 
 
 def padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A copy with room behind it: words are read beyond the last byte."""
+    """A copy with padding at the end, because words are read beyond the last byte."""
     memory = np.zeros(len(data) + _PADDING, np.uint8)
     memory[: len(data)] = data
     return memory

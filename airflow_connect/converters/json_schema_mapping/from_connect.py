@@ -1,7 +1,7 @@
 """Connect schemas as JSON Schema documents.
 
-Source: io.confluent.connect.json.JsonSchemaData.fromConnectSchema (8.1). The document says the same; its words may
-stand in another order, which matters to a registry that does not normalize.
+Source: io.confluent.connect.json.JsonSchemaData.fromConnectSchema (8.1). The document has the same meaning; its
+keywords may be in another order, which matters to a registry that does not normalize.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import DECIMAL, Schema, Type
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_schema_mapping.values import value_writer
+from airflow_connect.errors import SchemaError
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
 _NUMBERS = {
@@ -31,7 +31,7 @@ def schema_from_connect(schema: Schema, options: JsonSchemaOptions) -> str:
     """The text of the JSON Schema that describes values of `schema`."""
     document = _document(schema, options, None)
     if "properties" not in document:
-        # Apicurio Registry takes a document for JSON Schema by its properties, or else by this word.
+        # Apicurio Registry recognises JSON Schema by its properties, or else by this keyword.
         document = {"$schema": _DRAFT, **document}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
@@ -109,8 +109,8 @@ def _map(schema: Schema, options: JsonSchemaOptions) -> dict[str, Any]:
 def _inner(schema: Schema | None) -> Schema:
     if schema is None:
         raise SchemaError(
-            "A list or a map without schema for what it holds has no JSON Schema.",
-            suggestion="Give the element, key or value a schema.",
+            "A list or a map without a schema for its members cannot be described in JSON Schema.",
+            suggestion="Add a schema for the elements, keys or values.",
         )
     return schema
 

@@ -1,4 +1,4 @@
-"""Words of the mapping between JSON Schema and Connect schemas, and how its sum types are told.
+"""Keywords of the mapping between JSON Schema and Connect schemas, and how its sum types are recognised.
 
 Source: io.confluent.connect.json.JsonSchemaData and JsonSchemaDataConfig (8.1).
 """
@@ -43,7 +43,7 @@ class JsonSchemaOptions(NamedTuple):
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a STRUCT stands for one value of several types, of which one field is set."""
+    """Whether a STRUCT represents one value of several possible types; one of its fields is set."""
     return schema.type is Type.STRUCT and (schema.name == ONE_OF or GENERAL_UNION in schema.parameters)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin
 
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.converters.json_text import parse_bounded
+from airflow_connect.converters.json.text import parse_bounded
+from airflow_connect.errors import SchemaError
 
 _INDEX = re.compile("[0-9]{1,9}")
 
 
-class Place(NamedTuple):
+class SchemaPart(NamedTuple):
     """A part of a document: `node` is the part, `base` the URI that its own references are relative to."""
 
     node: Any
@@ -36,35 +36,35 @@ class References:
         Raises:
             SchemaError: one of them is not JSON.
         """
-        self._places: dict[str, Place] = {}
+        self._parts: dict[str, SchemaPart] = {}
         self.root = self._add("", text)
         for name, other in others.items():
             self._add(name, other)
 
-    def _add(self, name: str, text: str) -> Place:
+    def _add(self, name: str, text: str) -> SchemaPart:
         node = parse_bounded(text.encode("utf-8", "surrogatepass"))
         own_id = _id_of(node)
-        root = Place(node, urljoin(name, own_id) if own_id else name)
-        self._places.setdefault(name, root)
-        for place in _identified(node, name):
-            self._places.setdefault(place.base.rstrip("#"), place)
+        root = SchemaPart(node, urljoin(name, own_id) if own_id else name)
+        self._parts.setdefault(name, root)
+        for part in _identified(node, name):
+            self._parts.setdefault(part.base.rstrip("#"), part)
         return root
 
-    def find(self, reference: str, base: str) -> Place:
+    def find(self, reference: str, base: str) -> SchemaPart:
         """The part that `reference`, written in a part with the base URI `base`, means.
 
         Raises:
-            SchemaError: it leads nowhere.
+            SchemaError: it cannot be resolved.
         """
         absolute = urljoin(base, reference)
         # Registrations list references by the text of the $ref as well as by its absolute form.
         for candidate in (absolute, reference):
-            if candidate in self._places:
-                return self._places[candidate]
+            if candidate in self._parts:
+                return self._parts[candidate]
             document, fragment = urldefrag(candidate)
-            place = self._places.get(document)
-            if place is not None:
-                found = _pointed_at(place, unquote(fragment))
+            part = self._parts.get(document)
+            if part is not None:
+                found = _pointed_at(part, unquote(fragment))
                 if found is not None:
                     return found
         raise SchemaError(
@@ -79,7 +79,7 @@ def _id_of(node: Any) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _identified(node: Any, base: str) -> Iterator[Place]:
+def _identified(node: Any, base: str) -> Iterator[SchemaPart]:
     """All parts that have a name of their own, with the absolute name as base."""
     if isinstance(node, list):
         for item in node:
@@ -90,24 +90,24 @@ def _identified(node: Any, base: str) -> Iterator[Place]:
     own_id = node.get("$id")
     if isinstance(own_id, str):
         absolute = urljoin(base, own_id)
-        yield Place(node, absolute)
+        yield SchemaPart(node, absolute)
         base = base if own_id.startswith("#") else absolute
     anchor = node.get("$anchor")
     if isinstance(anchor, str):
-        yield Place(node, f"{urldefrag(base)[0]}#{anchor}")
+        yield SchemaPart(node, f"{urldefrag(base)[0]}#{anchor}")
     for item in node.values():
         yield from _identified(item, base)
 
 
-def _pointed_at(place: Place, pointer: str) -> Place | None:
+def _pointed_at(part: SchemaPart, pointer: str) -> SchemaPart | None:
     """What a JSON Pointer finds in a document; bases change at each `$id` on the way."""
     if pointer in ("", "/"):
-        return place
-    node, base = place
+        return part
+    node, base = part
     if not pointer.startswith("/"):
         return None
-    for part in pointer[1:].split("/"):
-        key = part.replace("~1", "/").replace("~0", "~")
+    for token in pointer[1:].split("/"):
+        key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict) and key in node:
             node = node[key]
         elif isinstance(node, list) and _INDEX.fullmatch(key) and int(key) < len(node):
@@ -117,4 +117,4 @@ def _pointed_at(place: Place, pointer: str) -> Place | None:
         own_id = node.get("$id") if isinstance(node, dict) else None
         if isinstance(own_id, str) and not own_id.startswith("#"):
             base = urljoin(base, own_id)
-    return Place(node, base)
+    return SchemaPart(node, base)

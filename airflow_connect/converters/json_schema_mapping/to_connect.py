@@ -1,8 +1,8 @@
 """JSON Schema documents as Connect schemas.
 
 Source: io.confluent.connect.json.JsonSchemaData.toConnectSchema (8.1). Two intended differences: the properties of an
-object keep the order of the document (there they come out of a hash map), and a document that refers to itself is
-refused, because Connect schemas here are trees.
+object keep the order of the document (there they have the order of a hash map), and a recursive document is refused,
+because Connect schemas here are trees.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import STRING, Field, Schema, Type
+from airflow_connect.converters.json.text import MISSING
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
-from airflow_connect.converters.json_schema_mapping.references import Place, References
+from airflow_connect.converters.json_schema_mapping.references import References, SchemaPart
 from airflow_connect.converters.json_schema_mapping.values import value_reader
-from airflow_connect.converters.json_text import MISSING
 from airflow_connect.converters.schema_size import SchemaSize
+from airflow_connect.errors import SchemaError
 
 _NUMBER_TYPES = {
     "int8": Type.INT8,
@@ -31,7 +31,7 @@ _NUMBER_TYPES = {
 }
 _OWN_WORDS = {"title", "description", "default", "$id", "id", "$schema", names.CONNECT_INDEX, names.CONNECT_TYPE}
 _OWN_WORDS |= {names.CONNECT_VERSION, names.CONNECT_PARAMETERS}
-# Words that belong to one type, for schemas that leave the type out.
+# Keywords that belong to one type, for schemas that omit the type.
 _TELLING_WORDS = (
     ("object", {"properties", "required", "minProperties", "maxProperties", "additionalProperties", "dependencies"}),
     ("array", {"items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"}),
@@ -50,13 +50,13 @@ def schema_to_connect(references: References, options: JsonSchemaOptions, versio
         version: of the document in its subject; `connect.version` goes before it.
 
     Raises:
-        SchemaError: the document uses what has no Connect schema.
+        SchemaError: a part of the document cannot be represented as a Connect schema.
     """
     try:
         return _Reading(references, options).schema(references.root, version, False)
     except (TypeError, AttributeError) as error:
         raise SchemaError(
-            f"The JSON Schema has a word with a value of the wrong type: {error}.",
+            f"The JSON Schema has a keyword with a value of the wrong type: {error}.",
             code="data.schema",
             suggestion="Compare it with the rules of JSON Schema.",
         ) from error
@@ -76,28 +76,28 @@ class _Reading:
     unions: int = 0
     entered: tuple[int, ...] = ()
 
-    def schema(self, place: Place, version: int | None, optional: bool) -> Schema:
+    def schema(self, part: SchemaPart, version: int | None, optional: bool) -> Schema:
         with self.size.part():
-            return self._of_any(place, version, optional)
+            return self._of_any(part, version, optional)
 
-    def _of_any(self, place: Place, version: int | None, optional: bool) -> Schema:
-        node = place.node
+    def _of_any(self, part: SchemaPart, version: int | None, optional: bool) -> Schema:
+        node = part.node
         if not isinstance(node, dict):
             raise _unsupported(node)
         if isinstance(node.get("$ref"), str):
-            return self._within(self._referred(place), version, optional)
-        pieces = self._pieces(place)
+            return self._within(self._referred(part), version, optional)
+        pieces = self._pieces(part)
         if len(pieces) == 1:
-            return self._one(place, pieces[0], version, optional)
-        return self._all_of(place, [Place(piece, place.base) for piece in pieces], version, optional)
+            return self._one(part, pieces[0], version, optional)
+        return self._all_of(part, [SchemaPart(piece, part.base) for piece in pieces], version, optional)
 
-    def _referred(self, place: Place) -> Place:
-        return self.references.find(place.node["$ref"], place.base)
+    def _referred(self, part: SchemaPart) -> SchemaPart:
+        return self.references.find(part.node["$ref"], part.base)
 
-    def _within(self, target: Place, version: int | None, optional: bool) -> Schema:
+    def _within(self, target: SchemaPart, version: int | None, optional: bool) -> Schema:
         if id(target.node) in self.entered:
             raise SchemaError(
-                "The JSON Schema refers to itself, which Connect schemas here cannot.",
+                "The JSON Schema is recursive, which is not supported.",
                 code="data.schema_recursive",
                 suggestion="Pass the topic through with ByteArrayConverter.",
             )
@@ -108,9 +108,9 @@ class _Reading:
         finally:
             self.entered = before
 
-    def _pieces(self, place: Place) -> list[dict[str, Any]]:
-        """The node itself, or what it combines: words of several kinds side by side must all hold."""
-        node = place.node
+    def _pieces(self, part: SchemaPart) -> list[dict[str, Any]]:
+        """The node itself, or the combination of its keywords, which must all apply."""
+        node = part.node
         kinds = [word for word in ("enum", "const", *_COMBINED) if word in node]
         types = _types(node)
         if len(kinds) + len(types) == 1 and not isinstance(node.get("type"), list):
@@ -123,14 +123,14 @@ class _Reading:
             return [*pieces, plain] if pieces else [{**node, **plain, "type": None}]
         return [*pieces, *({**plain, "type": kind} for kind in types)]
 
-    def _one(self, place: Place, node: dict[str, Any], version: int | None, optional: bool) -> Schema:
+    def _one(self, part: SchemaPart, node: dict[str, Any], version: int | None, optional: bool) -> Schema:
         """A node of one kind, with its own title, description and default."""
-        place = Place(node, place.base)
+        part = SchemaPart(node, part.base)
         if "allOf" in node:
-            return self._all_of(place, [Place(part, place.base) for part in node["allOf"]], version, optional)
+            return self._all_of(part, [SchemaPart(member, part.base) for member in node["allOf"]], version, optional)
         sum_word = "oneOf" if "oneOf" in node else "anyOf" if "anyOf" in node else ""
         if sum_word:
-            parts = [Place(part, place.base) for part in node[sum_word]]
+            parts = [SchemaPart(member, part.base) for member in node[sum_word]]
             others = [part for part in parts if not _is_null(part.node)]
             if len(parts) == 2 and len(others) == 1:
                 return self.schema(others[0], version, True)
@@ -138,11 +138,11 @@ class _Reading:
         elif "enum" in node:
             made = self._enum(node["enum"])
         else:
-            made = self._plain(place)
+            made = self._plain(part)
         return self._described(made, node, version, optional)
 
-    def _plain(self, place: Place) -> Schema:
-        node = place.node
+    def _plain(self, part: SchemaPart) -> Schema:
+        node = part.node
         kind = next(iter(_types(node)), "")
         connect_type = node.get(names.CONNECT_TYPE)
         if kind == "boolean":
@@ -156,44 +156,44 @@ class _Reading:
                 return Schema(_NUMBER_TYPES[connect_type])
             raise SchemaError(f"The JSON Schema has the unsupported {names.CONNECT_TYPE} {connect_type}.")
         if kind == "array":
-            return self._array(place)
+            return self._array(part)
         if kind == "object":
-            return self._object(place)
+            return self._object(part)
         raise _unsupported(node)
 
-    def _array(self, place: Place) -> Schema:
-        items = place.node.get("items")
+    def _array(self, part: SchemaPart) -> Schema:
+        items = part.node.get("items")
         if not isinstance(items, dict):
             raise SchemaError(
                 "Array schema did not specify the items type.",
                 code="data.schema",
                 suggestion='Add "items" with one schema for all items.',
             )
-        if place.node.get(names.CONNECT_TYPE) == "map" and isinstance(items.get("properties"), dict):
+        if part.node.get(names.CONNECT_TYPE) == "map" and isinstance(items.get("properties"), dict):
             key, value = (
-                self.schema(Place(items["properties"].get(word), place.base), None, False)
+                self.schema(SchemaPart(items["properties"].get(word), part.base), None, False)
                 for word in (names.KEY, names.VALUE)
             )
             return Schema(Type.MAP, key_schema=key, value_schema=value)
-        return Schema(Type.ARRAY, value_schema=self.schema(Place(items, place.base), None, False))
+        return Schema(Type.ARRAY, value_schema=self.schema(SchemaPart(items, part.base), None, False))
 
-    def _object(self, place: Place) -> Schema:
-        node = place.node
+    def _object(self, part: SchemaPart) -> Schema:
+        node = part.node
         if node.get(names.CONNECT_TYPE) == "map":
-            value = self.schema(Place(node.get("additionalProperties"), place.base), None, False)
+            value = self.schema(SchemaPart(node.get("additionalProperties"), part.base), None, False)
             return Schema(Type.MAP, key_schema=STRING, value_schema=value)
         properties = list((node.get("properties") or {}).items())
         positions = {name: _index(part, position) for position, (name, part) in enumerate(properties)}
         properties.sort(key=lambda item: positions[item[0]])
         required = node.get("required") or ()
-        return self._struct([(name, Place(part, place.base), name in required) for name, part in properties])
+        return self._struct([(name, SchemaPart(member, part.base), name in required) for name, member in properties])
 
-    def _struct(self, members: list[tuple[str, Place, bool]]) -> Schema:
+    def _struct(self, members: list[tuple[str, SchemaPart, bool]]) -> Schema:
         """Members are (name, schema, whether it is required)."""
         fields = []
-        for index, (name, place, required) in enumerate(members):
+        for index, (name, part, required) in enumerate(members):
             optional = self.options.optional_for_nonrequired and not required
-            fields.append(Field(name, index, self.schema(place, None, optional)))
+            fields.append(Field(name, index, self.schema(part, None, optional)))
         return Schema(Type.STRUCT, fields=tuple(fields))
 
     def _enum(self, symbols: list[Any]) -> Schema:
@@ -206,7 +206,7 @@ class _Reading:
             parameters[f"{word}.{text}"] = str(index) if general else text
         return Schema(Type.STRING, parameters=parameters)
 
-    def _union(self, parts: list[Place], optional: bool) -> Schema:
+    def _union(self, parts: list[SchemaPart], optional: bool) -> Schema:
         if self.options.generalized_sum_types:
             name, field = f"{names.GENERAL_UNION_NAME}{self.unions}", names.GENERAL_UNION_FIELD
             parameters = {names.GENERAL_UNION: name}
@@ -232,9 +232,9 @@ class _Reading:
             made = replace(made, default=value_reader(made)(default))
         return replace(made, optional=True) if optional else made
 
-    def _all_of(self, place: Place, parts: list[Place], version: int | None, optional: bool) -> Schema:
-        """What must hold together: the properties of all, else the part that says most about the type."""
-        members: dict[str, tuple[str, Place, bool]] = {}
+    def _all_of(self, whole: SchemaPart, parts: list[SchemaPart], version: int | None, optional: bool) -> Schema:
+        """The combination of all parts: the properties of all, or else the part that determines the type."""
+        members: dict[str, tuple[str, SchemaPart, bool]] = {}
         for part in parts:
             self._collect(part, members, ())
         if members:
@@ -244,9 +244,11 @@ class _Reading:
             for part in parts:
                 if isinstance(part.node, dict) and is_wanted(part.node) and _gives_type(part.node, parts):
                     return self.schema(part, version, optional)
-        raise _unsupported(place.node)
+        raise _unsupported(whole.node)
 
-    def _collect(self, part: Place, members: dict[str, tuple[str, Place, bool]], entered: tuple[int, ...]) -> None:
+    def _collect(
+        self, part: SchemaPart, members: dict[str, tuple[str, SchemaPart, bool]], entered: tuple[int, ...]
+    ) -> None:
         node = part.node
         if not isinstance(node, dict) or id(node) in entered:
             return
@@ -254,17 +256,17 @@ class _Reading:
             self._collect_parts(part, members, (*entered, id(node)))
 
     def _collect_parts(
-        self, part: Place, members: dict[str, tuple[str, Place, bool]], entered: tuple[int, ...]
+        self, part: SchemaPart, members: dict[str, tuple[str, SchemaPart, bool]], entered: tuple[int, ...]
     ) -> None:
         node = part.node
         if isinstance(node.get("$ref"), str):
             self._collect(self._referred(part), members, entered)
             return
         for inner in node.get("allOf") or ():
-            self._collect(Place(inner, part.base), members, entered)
+            self._collect(SchemaPart(inner, part.base), members, entered)
         required = node.get("required") or ()
         for name, schema in (node.get("properties") or {}).items():
-            members[name] = (name, Place(schema, part.base), name in required)
+            members[name] = (name, SchemaPart(schema, part.base), name in required)
 
 
 def _has(*words: str) -> Callable[[dict[str, Any]], bool]:
@@ -287,8 +289,8 @@ _PRECEDENCE: tuple[Callable[[dict[str, Any]], bool], ...] = (
 )
 
 
-def _gives_type(node: dict[str, Any], parts: list[Place]) -> bool:
-    """Whether a part decides: an enum does not beside numbers or a const, whose plain type counts."""
+def _gives_type(node: dict[str, Any], parts: list[SchemaPart]) -> bool:
+    """Whether a part determines the type: an enum does not if there are numbers or a const, whose type counts."""
     others = [part.node for part in parts if isinstance(part.node, dict)]
     if "enum" in node:
         return not any(map(_is_of("number", "integer", "boolean", "array", "object"), others)) and not any(
@@ -298,7 +300,7 @@ def _gives_type(node: dict[str, Any], parts: list[Place]) -> bool:
 
 
 def _types(node: dict[str, Any]) -> list[str]:
-    """The JSON types that a node names, or that its other words tell."""
+    """The JSON types that a node names, or that its other keywords imply."""
     kind = node.get("type")
     if isinstance(kind, str):
         return [kind]

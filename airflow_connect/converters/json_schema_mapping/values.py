@@ -11,13 +11,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Field, Schema, Type
-from airflow_connect.converters.json_reader import Reader, scalar_reader, taken_as_is
+from airflow_connect.converters.json.reader import Reader, identity_type, scalar_reader
+from airflow_connect.converters.json.text import MISSING, NUMBERS, string_text
+from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
-from airflow_connect.converters.json_text import MISSING, NUMBERS, string_text
-from airflow_connect.converters.json_writer import WriterOptions, scalar_writer
+from airflow_connect.errors import DataError
 
 Writer = Callable[[Any], str | None]
 """A value to JSON text, or None where the property is to be left out."""
@@ -111,7 +111,7 @@ def _checked_entry(entry: Any) -> dict[str, Any]:
 def _struct_reader(schema: Schema) -> Reader:
     if names.is_union(schema):
         return _union_reader(schema)
-    members = [(f.name, taken_as_is(f.schema), value_reader(f.schema)) for f in schema.fields]
+    members = [(f.name, identity_type(f.schema), value_reader(f.schema)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:

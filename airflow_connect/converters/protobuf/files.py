@@ -16,8 +16,8 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.message import DecodeError
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.protobuf.text_parser import parse_proto
+from airflow_connect.errors import SchemaError
 
 MAIN_FILE = "schema.proto"
 DECIMAL_FILE, DATE_FILE = "confluent/type/decimal.proto", "google/type/date.proto"
@@ -87,7 +87,7 @@ def known_file(name: str) -> descriptor_pb2.FileDescriptorProto:
         try:
             module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
         except ImportError:
-            pass  # Said below: neither referenced nor installed.
+            pass  # Reported below: neither referenced nor installed.
         else:
             return descriptor_pb2.FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
     raise SchemaError(
@@ -107,7 +107,7 @@ def _descriptor(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
                 base64.b64decode("".join(text.split()), validate=True)
             )
         except (binascii.Error, DecodeError):
-            pass  # Then it is text, and the parser says what is wrong with it.
+            pass  # Otherwise it is text, and the parser reports what is wrong with it.
         else:
             found.name = name
             return found

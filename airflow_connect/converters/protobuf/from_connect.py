@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2
 
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.api.java_numbers import integer_parameter
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.protobuf import files, meta, names
 from airflow_connect.converters.protobuf.names import ProtobufOptions
 from airflow_connect.converters.protobuf.text_parser import SCALARS
+from airflow_connect.errors import SchemaError
+from airflow_connect.java.numbers import integer_parameter
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
@@ -64,7 +64,8 @@ def schema_from_connect(schema: Schema, options: ProtobufOptions) -> ProtobufFil
     """The file for values of `schema`.
 
     Raises:
-        SchemaError: lists of lists, lists of maps, and lists and maps at the root, which Protobuf does not have.
+        SchemaError: the schema has lists of lists, lists of maps, or a list or map at the root, which Protobuf does
+            not support.
     """
     if schema.type is not Type.STRUCT:
         scalar = _SCALARS.get(schema.type)
@@ -90,7 +91,7 @@ def _new_file() -> Any:
 
 @dataclass
 class _Writing:
-    """One file on its way; `unnamed` counts the types that got a name here."""
+    """One file under construction; `unnamed` counts the types that got a name here."""
 
     options: ProtobufOptions
     file: Any = field(default_factory=_new_file)
@@ -210,7 +211,7 @@ class _Writing:
             for key, text in schema.parameters.items():
                 if key.startswith(f"{word}."):
                     enum.value.add(name=key.removeprefix(f"{word}."), number=integer_parameter(text, key))
-            # proto3 wants the zero first, and says so where two symbols are one number.
+            # proto3 requires the zero first, and an option if two symbols have one number.
             ordered = sorted(enum.value, key=lambda value: value.number != 0)
             numbers = [value.number for value in ordered]
             enum.options.allow_alias = len(set(numbers)) < len(numbers)
@@ -259,7 +260,7 @@ def _decimal_notes(schema: Schema) -> dict[str, str]:
 
 def _unsupported(what: str) -> SchemaError:
     return SchemaError(
-        f"Protobuf cannot hold {what}.",
+        f"Protobuf cannot represent {what}.",
         code="data.schema",
         suggestion="Put it into a struct, or use JsonSchemaConverter or AvroConverter.",
     )

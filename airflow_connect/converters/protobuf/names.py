@@ -71,7 +71,7 @@ class ProtobufOptions(NamedTuple):
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a STRUCT stands for a oneof."""
+    """Whether a STRUCT represents a oneof."""
     return schema.type is Type.STRUCT and ((schema.name or "").startswith(UNION) or GENERAL_UNION in schema.parameters)
 
 

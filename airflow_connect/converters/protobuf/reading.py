@@ -14,8 +14,6 @@ from typing import Any
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import decimal_of_bytes
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import epoch_day
 from airflow_connect.converters.protobuf.names import ProtobufOptions
@@ -26,6 +24,8 @@ from airflow_connect.converters.protobuf.to_connect import (
     real_oneofs,
     union_name,
 )
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import decimal_of_bytes
 
 ValueReader = Callable[[Any], Any]
 MemberReader = Callable[[Any, dict[str, Any]], None]
@@ -42,7 +42,7 @@ def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> Va
     if schema.type is not Type.STRUCT:
         wrapped = _single(message.fields_by_name["value"], schema, options)
         return lambda read: wrapped(read.value)
-    as_they_are = [f.name for f in plain_fields(message) if _is_taken_as_it_is(f, schema, options)]
+    as_they_are = [f.name for f in plain_fields(message) if _needs_no_conversion(f, schema, options)]
     members = [
         *(_union_member(oneof, schema, options) for oneof in real_oneofs(message)),
         *(_member(f, schema, options) for f in plain_fields(message) if f.name not in as_they_are),
@@ -61,8 +61,8 @@ def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> Va
     return read
 
 
-def _is_taken_as_it_is(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
-    """Whether the field is always there, and Protobuf's value is Connect's."""
+def _needs_no_conversion(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
+    """Whether the field always has a value, and Protobuf's value is Connect's."""
     own = schema.fields_by_name[field.name].schema
     if field.is_repeated or field.message_type is not None:
         return False
@@ -118,7 +118,7 @@ def _member(field: Any, schema: Schema, options: ProtobufOptions) -> MemberReade
 
 
 def _may_be_missing(field: Any, schema: Schema, options: ProtobufOptions) -> bool:
-    """Whether a field that is not there is None; scalars of proto3 have their zero then."""
+    """Whether a missing field is None; scalars of proto3 are zero instead."""
     if field.message_type is not None:
         return not (options.struct_for_nulls and schema.type is Type.STRUCT)
     if not has_optional_keyword(field):
@@ -136,13 +136,13 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
 
         def read_map(found: Any) -> dict[Any, Any]:
             try:
-                # The order of a map is by chance; a file written again must not differ.
+                # The order of a map is arbitrary, but a file that is written again must not differ.
                 return {key(k): value(v) for k, v in sorted(found.items(), key=itemgetter(0))}
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"A key of the map {name} is text that is not valid UTF-8 ({error.reason}).",
+                    f"A key of the map {name} is not valid UTF-8 ({error.reason}).",
                     code="data.utf8",
-                    suggestion="Mend the producer, or set errors.tolerance.",
+                    suggestion="Fix the producer, or set errors.tolerance.",
                 ) from error
 
         return read_map
@@ -235,10 +235,10 @@ def _timestamp(message: Any) -> int:
 
 
 def no_such_time(message: str, found: str) -> DataError:
-    """The error for a date or time that no calendar has."""
+    """The error for a date or time that does not exist."""
     return DataError(
-        f"The message holds a {message} that does not exist: {found}.",
-        suggestion="Mend the producer, or set errors.tolerance.",
+        f"The message contains a {message} that does not exist: {found}.",
+        suggestion="Fix the producer, or set errors.tolerance.",
     )
 
 

@@ -1,7 +1,7 @@
 """A .proto text as a FileDescriptorProto, as protoc's parser makes it: names are resolved when it enters a pool.
 
-proto2, proto3 and editions. Options of one's own, extensions and services have no meaning for values and are left
-out, but for Confluent's `(confluent.field_meta)`, which names Connect types. Source: Protocol Buffers language
+Supports proto2, proto3 and editions. Custom options, extensions and services have no meaning for values and are
+omitted, except Confluent's `(confluent.field_meta)`, which names Connect types. Source: Protocol Buffers language
 specification.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, text_format
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.protobuf import meta
 from airflow_connect.converters.protobuf.tokens import Tokens
+from airflow_connect.errors import SchemaError
 
 _Field = descriptor_pb2.FieldDescriptorProto
 SCALARS = {
@@ -48,7 +48,7 @@ def parse_proto(text: str, name: str) -> descriptor_pb2.FileDescriptorProto:
 
 
 class _Parser:
-    """Goes through one text from the front to the end."""
+    """Parses one text from start to end."""
 
     def __init__(self, text: str, name: str) -> None:
         self._tokens = Tokens(text)
@@ -60,15 +60,13 @@ class _Parser:
 
     def file(self) -> descriptor_pb2.FileDescriptorProto:
         tokens, file = self._tokens, self._file
+        if tokens.accept("syntax"):
+            self._syntax()
+        elif tokens.accept("edition"):
+            self._edition()
         while tokens.peek.kind != "end":
             statement = tokens.take().text
-            if statement == "syntax":
-                tokens.expect("=")
-                file.syntax = tokens.string()
-                tokens.expect(";")
-            elif statement == "edition":
-                self._edition()
-            elif statement == "package":
+            if statement == "package" and not file.package:
                 file.package = tokens.dotted()
                 tokens.expect(";")
             elif statement == "import":
@@ -79,12 +77,19 @@ class _Parser:
                 self._enum(file.enum_type.add())
             elif statement == "option":
                 self._option_statement(file.options)
-            elif statement in ("service", "extend"):
+            elif statement == "service":
                 tokens.dotted()
                 tokens.skip_block("{", "}")
+            elif statement == "extend":
+                self._extend(file.message_type)
             elif statement not in (";", *_VISIBILITIES):
-                tokens.fail(f"{statement!r} is no statement")
+                tokens.fail(f"{statement!r} is not a statement here")
         return file
+
+    def _syntax(self) -> None:
+        self._tokens.expect("=")
+        self._file.syntax = self._tokens.string()
+        self._tokens.expect(";")
 
     def _edition(self) -> None:
         self._tokens.expect("=")
@@ -98,7 +103,7 @@ class _Parser:
     def _import(self) -> None:
         kind = self._tokens.accept("public", "weak", "option")
         if kind == "option":
-            # Such a file only defines options of one's own.
+            # Such a file only defines custom options.
             self._tokens.skip_statement()
             return
         if kind == "public":
@@ -115,12 +120,19 @@ class _Parser:
         tokens.expect("{")
         while not tokens.accept("}"):
             following = tokens.peek.text
-            if following in _MEMBERS:
+            if following in _MEMBERS and self._is_member(following):
                 tokens.take()
                 self._member(message, following)
             else:
                 self._field(message, None)
         self._add_synthetic_oneofs(message)
+
+    def _is_member(self, word: str) -> bool:
+        """Whether a word begins a member; some are also names of types (`map x = 1;`)."""
+        after = self._tokens.peek_after.text
+        if word in _VISIBILITIES:
+            return after in ("message", "enum")
+        return word != "map" or after == "<"
 
     def _member(self, message: Any, kind: str) -> None:
         tokens = self._tokens
@@ -131,14 +143,24 @@ class _Parser:
         elif kind == "oneof":
             self._oneof(message)
         elif kind == "extend":
-            tokens.dotted()
-            tokens.skip_block("{", "}")
+            self._extend(message.nested_type)
         elif kind == "option":
             self._option_statement(message.options)
         elif kind == "map":
             self._map(message)
         elif kind in ("reserved", "extensions"):
             tokens.skip_statement()
+
+    def _extend(self, types: Any) -> None:
+        """Extensions are left out, but their groups are message types, which count where messages are numbered."""
+        tokens = self._tokens
+        tokens.dotted()
+        tokens.expect("{")
+        left_out = descriptor_pb2.DescriptorProto()
+        while not tokens.accept("}"):
+            if not tokens.accept(";"):
+                self._field(left_out, None)
+        types.extend(left_out.nested_type)
 
     def _field(self, message: Any, oneof_index: int | None) -> None:
         tokens = self._tokens
@@ -205,7 +227,7 @@ class _Parser:
                 self._field(message, index)
 
     def _add_synthetic_oneofs(self, message: Any) -> None:
-        """An `optional` of proto3 is a oneof with one member; these stand behind the real ones."""
+        """An `optional` of proto3 is a oneof with one member; these follow the real ones."""
         for field in message.field:
             if field.proto3_optional:
                 field.oneof_index = len(message.oneof_decl)
@@ -233,29 +255,29 @@ class _Parser:
         self._tokens.expect(";")
 
     def _option(self, options: Any) -> None:
-        """`name = value` for the options that Protocol Buffers itself defines; others are passed over."""
+        """`name = value` for the options that Protocol Buffers itself defines; others are skipped."""
         path = self._option_name()
         self._tokens.expect("=")
-        start = self._tokens.peek
-        if start.text == "{":
-            self._tokens.skip_block("{", "}")
-            return
-        value = self._constant()
+        value = self._option_value()
         for part in path[:-1]:
             field = options.DESCRIPTOR.fields_by_name.get(part)
             if field is None or field.message_type is None:
                 return
             options = getattr(options, part)
-        field = options.DESCRIPTOR.fields_by_name.get(path[-1])
-        if field is None:
+        if path[-1] not in options.DESCRIPTOR.fields_by_name:
             return
         # Text format knows every type of value, and its names of enum values.
-        text = text_format.text_encoding.CEscape(value, False) if isinstance(value, bytes) else value
-        quoted = f'"{text}"' if isinstance(value, bytes) else text
         try:
-            text_format.Merge(f"{path[-1]}: {quoted}", options)
+            text_format.Parse(f"{path[-1]}: {value}", options, allow_unknown_extension=True)
         except text_format.ParseError as error:
             self._tokens.fail(f"the option {path[-1]} has a wrong value ({error})")
+
+    def _option_value(self) -> str:
+        """The value of an option in text format; text in braces already has it."""
+        if self._tokens.peek.text == "{":
+            return f"{{ {self._tokens.skip_block('{', '}')} }}"
+        value = self._constant()
+        return f'"{text_format.text_encoding.CEscape(value, False)}"' if isinstance(value, bytes) else value
 
     def _option_name(self) -> list[str]:
         """Parts of a name such as `features.field_presence` or `(my.option).part`."""
@@ -270,7 +292,7 @@ class _Parser:
                 return parts
 
     def _constant(self) -> str | bytes:
-        """A value: bytes for what stands in quotes, else its text."""
+        """A value: bytes if it is quoted, otherwise its text."""
         if self._tokens.peek.kind == "text":
             return self._tokens.string_bytes()
         sign = self._tokens.accept("-", "+").replace("+", "")

@@ -1,7 +1,7 @@
 """Protobuf message types as Connect schemas.
 
 Source: io.confluent.connect.protobuf.ProtobufData.toConnectSchema (8.1). One intended difference: a message type that
-contains itself is refused, because Connect schemas here are trees.
+is recursive is refused, because Connect schemas here are trees.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.api.java_numbers import parse_integer
 from airflow_connect.api.schema import Field, Schema, Type, date, decimal, time, timestamp
 from airflow_connect.converters.protobuf import meta, names
 from airflow_connect.converters.protobuf.names import ProtobufOptions
 from airflow_connect.converters.schema_size import SchemaSize
+from airflow_connect.errors import SchemaError
+from airflow_connect.java.numbers import parse_integer
 
 _FD = FieldDescriptor
 _PLAIN = {
@@ -57,7 +57,7 @@ def schema_to_connect(message: Any, options: ProtobufOptions, version: int | Non
         version: of the schema in its subject.
 
     Raises:
-        SchemaError: the type contains itself, or is too large.
+        SchemaError: the type is recursive, or too large.
     """
     wrapped = names.WRAPPERS.get(message.full_name)
     if wrapped is not None and options.wrapper_for_raw_primitives:
@@ -71,7 +71,7 @@ def real_oneofs(message: Any) -> list[Any]:
 
 
 def is_synthetic(oneof: Any) -> bool:
-    """Whether a oneof stands for one `optional` field of proto3."""
+    """Whether a oneof represents one `optional` field of proto3."""
     if len(oneof.fields) != 1 or not oneof.name.startswith(("_", "X")):
         return False
     described = descriptor_pb2.DescriptorProto()
@@ -108,7 +108,7 @@ def is_map(field: Any) -> bool:
 def _message(message: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     if message.full_name in outer.types:
         raise SchemaError(
-            f"The Protobuf message type {message.full_name} contains itself, which Connect schemas here cannot.",
+            f"The Protobuf message type {message.full_name} is recursive, which is not supported.",
             code="data.schema_recursive",
             suggestion="Pass the topic through with ByteArrayConverter.",
         )

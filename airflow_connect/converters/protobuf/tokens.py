@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from airflow_connect.api.errors import SchemaError
-from airflow_connect.api.java_numbers import shown_number, wrapped
+from airflow_connect.errors import SchemaError
+from airflow_connect.java.numbers import shown_number, wrapped
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)
@@ -55,8 +55,13 @@ class Tokens:
         """The next word."""
         return self._all[self._next]
 
+    @property
+    def peek_after(self) -> Token:
+        """The word after the next one."""
+        return self._all[min(self._next + 1, len(self._all) - 1)]
+
     def take(self) -> Token:
-        """The next word, which then is behind."""
+        """Consume and return the next word."""
         token = self._all[self._next]
         if token.kind == "end":
             self.fail("a word is missing")

@@ -11,8 +11,6 @@ from typing import Any
 
 from google.protobuf import message_factory
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.java_numbers import parse_integer, unscaled, unscaled_bytes
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import MS_PER_DAY, calendar_fields
 from airflow_connect.converters.protobuf import names
@@ -25,6 +23,8 @@ from airflow_connect.converters.protobuf.reading import (
     no_such_time,
 )
 from airflow_connect.converters.protobuf.to_connect import is_map
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import parse_integer, unscaled, unscaled_bytes
 
 
 def fill_message(target: Any, schema: Schema, value: Any, options: ProtobufOptions) -> None:
@@ -35,7 +35,7 @@ def fill_message(target: Any, schema: Schema, value: Any, options: ProtobufOptio
     """
     if schema.name in _LOGICAL_WRITERS:
         _LOGICAL_WRITERS[schema.name](target, schema, value)
-        # An empty message inside another one is there only if it is said so.
+        # An empty message inside another one is written only if it is explicitly set.
         target.SetInParent()
     elif schema.type is not Type.STRUCT:
         _set(target, "value", schema, value)
@@ -68,7 +68,7 @@ def _fill_field(target: Any, name: str, schema: Schema, value: Any, options: Pro
         held = [f for f in schema.fields if value.get(f.name) is not None]
         if not held:
             raise DataError(
-                f"Cannot find non-null field: the union {name} holds no value.",
+                f"Cannot find non-null field: the union {name} has no value.",
                 suggestion="Set one of its fields, or make the union itself null.",
             )
         _fill_field(target, held[0].name, held[0].schema, value[held[0].name], options)
@@ -101,7 +101,8 @@ def _fill_list(target: Any, field: Any, schema: Schema, value: Any, options: Pro
     for item in value:
         if item is None:
             raise DataError(
-                f"The list {field.name} holds a null, which Protobuf cannot.", suggestion="Leave nulls out of lists."
+                f"The list {field.name} contains a null, which Protobuf does not support.",
+                suggestion="Remove nulls from lists.",
             )
         if field.message_type is not None:
             fill_message(repeated.add(), element, item, options)
@@ -166,14 +167,14 @@ def _enum_number(enum: Any, schema: Schema, value: Any) -> int:
         return int(enum.values_by_name[value].number)
     if number is None:
         raise DataError(
-            f"The text is none of the symbols of the enum {enum.full_name}.",
+            f"The text is not a symbol of the enum {enum.full_name}.",
             suggestion="Send one of the symbols that the schema lists.",
         )
     return parse_integer(number, 32)
 
 
 class _Checked:
-    """Turns what protobuf says about a wrong value into an error of ours."""
+    """Translates protobuf's errors about wrong values to ours."""
 
     def __init__(self, schema: Schema, value: Any) -> None:
         self._schema, self._value = schema, value

@@ -3,12 +3,11 @@
 Exit code: 0 done or nothing to do, 1 the run failed, 2 the configuration is wrong, 143 ended by SIGTERM.
 
 1. The end of stdin means that the parent is gone: every process of the run is killed at once, this one last.
-   Nothing needs to be tidied up, because a run can be cut anywhere (exactly_once) and the next run sweeps its
+   No cleanup is needed, because a run can be killed at any point (exactly_once) and the next run sweeps its
    leftovers.
-2. Only events reach the real stdout. File descriptor 1 is pointed at stderr before anything else is imported,
-   because the JVM, pyspark and libraries in C write to it.
-3. The run works in a thread of its own: the main thread stays free for signals, even while C code blocks the
-   run.
+2. Only events reach the real stdout. File descriptor 1 is redirected to stderr before anything else is imported,
+   because the JVM, pyspark and C libraries write to it.
+3. The run has its own thread: the main thread stays free for signals, even while C code blocks the run.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.api.run import RunReport
-from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes, told_unended
+from airflow_connect.documents.run import RunReport
+from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, end_processes, still_running
 from airflow_connect.runtime.spec import RunSpec
 
 PARENT_CHECK_S = 0.5
@@ -40,7 +39,7 @@ class EventPipe:
     """The real stdout as an observer: one event, one line; safe from several threads.
 
     Attributes:
-        is_ended: whether the event `end`, with the report, is written.
+        is_ended: whether the event `end`, which contains the report, was written.
     """
 
     def __init__(self, fd: int) -> None:
@@ -50,7 +49,7 @@ class EventPipe:
         self.is_ended = False
 
     def __call__(self, event: Mapping[str, Any]) -> None:
-        """Write one event. A closed pipe is not an error here: the watch over the parent ends the process."""
+        """Write one event. A closed pipe is not an error here: the thread that watches the parent ends the process."""
         self.is_ended = self.is_ended or event["event"] == "end"
         rest = memoryview(json.dumps(event, default=str).encode() + b"\n")
         with self._lock:
@@ -79,25 +78,25 @@ def main() -> int:
 
 
 def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
-    # Imported here so that the parent is watched and signals are obeyed from the first millisecond.
+    # Imported here, so that the parent is watched and signals are handled from the first millisecond.
     started_ms = time.time_ns() // 1_000_000
-    from airflow_connect.runtime.driver.run import run_connector
+    from airflow_connect.runtime.driver.entry import run_connector
 
     try:
         outcome.append(run_connector(spec, observer))
-    except BaseException as error:  # noqa: BLE001 (nobody above: this thread would die without a word of use)
-        # run_connector reports failures; what arrives here is a defect, or something that overtook the whole process.
+    except BaseException as error:  # noqa: BLE001 (no caller: the thread would end without a useful message)
+        # run_connector reports failures; what arrives here is a defect, or concerns the whole process (out of memory).
         _report_unexpected(spec, observer, outcome, error, started_ms)
 
 
 def _report_unexpected(
     spec: RunSpec, observer: EventPipe, outcome: list[RunReport], error: BaseException, started_ms: int
 ) -> None:
-    """Log the traceback without secrets; report a defect, so that nobody repeats it.
+    """Log the traceback without secrets; report a defect, so that it is not retried.
 
-    Of anything else the parent learns by the exit code, and shows the end of this log: a retry may help.
+    For anything else, the parent sees the exit code and shows the end of this log: a retry may help.
     """
-    from airflow_connect.api.config_references import ResolvedReferences
+    from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.runtime.driver.reporting import failed
     from airflow_connect.runtime.internal_errors import internal_error, is_defect, traceback_of
     from airflow_connect.runtime.redaction import Redactor, secret_values
@@ -113,16 +112,16 @@ def _report_unexpected(
 
 
 def _stop(worker: threading.Thread) -> int:
-    """Ask the run to end before its next irrevocable step, wait a little, end its children."""
+    """Request that the run ends before its next irrevocable step, wait briefly, end its children."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    from airflow_connect.runtime.driver.run import request_stop
+    from airflow_connect.runtime.driver.entry import request_stop
 
     request_stop()
     worker.join(STOP_GRACE_S)
     _end_children()
     sys.stderr.flush()
-    # The run's thread may still be inside C code: nothing may follow, not even a commit.
+    # The run's thread may still be inside C code: it must do nothing more, not even commit.
     os._exit(EXIT_TERMINATED)
 
 
@@ -155,8 +154,8 @@ def _read_line(fd: int) -> bytes:
 def _watch_parent(life_line: int, parent: int) -> None:
     """Kill the whole run when the parent is gone.
 
-    The end of the pipe is the usual sign. The parent's pid is looked at beside it, because a child that the
-    parent forked without exec holds the pipe open too.
+    Usually the end of the pipe shows this. The parent's pid is checked as well, because a child that the parent
+    forked without exec also holds the pipe open.
     """
     while os.getppid() == parent:
         ready, _, _ = select.select([life_line], [], [], PARENT_CHECK_S)
@@ -169,7 +168,7 @@ def _watch_parent(life_line: int, parent: int) -> None:
 def _end_children() -> None:
     left = end_processes(os.environ[TOKEN_ENV], grace_s=0, spare=[os.getpid()])
     if left:
-        print(told_unended(left), file=sys.stderr, flush=True)
+        print(still_running(left), file=sys.stderr, flush=True)
 
 
 def _raise_terminated(number: int, frame: object) -> None:

@@ -1,4 +1,4 @@
-"""What the driver does with the two configurations of any run, of a sink or a source: references, checks, findings."""
+"""Both configurations of a run, for sinks and sources: resolves references, checks them, lists findings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_connect.api.config_references import ResolvedReferences
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.resolved_config import ResolvedConfig
-from airflow_connect.api.source_config import ResolvedSourceConfig
+from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.config.resolved.loading import ResolvedConfig
+from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up, resolve_references
-from airflow_connect.kafka import client_config
-from airflow_connect.runtime.driver import findings as found
+from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.clients import settings as client_config
+from airflow_connect.runtime.driver.checks import findings as found
 from airflow_connect.runtime.engine.spark_settings import refuse_unusable
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from airflow_connect.api.config import ConfigDef
-    from airflow_connect.kafka.client_config import ClientConfig
+    from airflow_connect.config.definition.config_def import ConfigDef
+    from airflow_connect.kafka.clients.settings import ClientConfig
     from airflow_connect.runtime.spec import RunSpec
 
 Resolved = TypeVar("Resolved", ResolvedConfig, ResolvedSourceConfig)
@@ -32,11 +32,11 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
     """A run's configuration, checked.
 
     Attributes:
-        spec: what was asked for; references to config providers are in it as they were written.
-        resolved: connector and worker together; holds what the references stand for.
+        spec: the request; it holds references to config providers as they were written.
+        resolved: connector and worker together, with references resolved.
         definition: every key of this kind of connector.
         worker: the worker's configuration with references resolved.
-        references: what they stand for.
+        references: the values of the references.
     """
 
     spec: RunSpec
@@ -83,12 +83,14 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
             return [found.of_error(error)]
 
     def check_converters(self) -> None:
-        """Open the converters as every task will: a mistake in their keys is found before Spark is started.
+        """Open the converters as every task does, to find mistakes in their keys before Spark is started.
 
         Raises:
             ConfigError: the first mistake.
         """
-        from airflow_connect.runtime.driver import offline_checks  # loads converters: not for an empty run
+        from airflow_connect.runtime.driver.checks import (
+            offline as offline_checks,  # loads converters: not for an empty run
+        )
 
         for problem in offline_checks.offline_problems(self.resolved, self.worker):
             self.references.hide_in_error(problem)
@@ -101,7 +103,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
     @property
     def run_id(self) -> str:
-        """Identity of the run."""
+        """Identifier of the run."""
         return self.spec.run_id
 
     @property
@@ -111,7 +113,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
     @cached_property
     def consumer(self) -> ClientConfig:
-        """What consumers of the run are built with; the plan rests on the same values.
+        """Settings of the run's consumers; the plan is based on the same values.
 
         Raises:
             ConfigError: a client setting is wrong.
@@ -120,7 +122,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
     @cached_property
     def producer(self) -> ClientConfig:
-        """What producers of the run are built with.
+        """Settings of the run's producers.
 
         Raises:
             ConfigError: a client setting is wrong.
@@ -129,7 +131,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
     @cached_property
     def admin(self) -> ClientConfig:
-        """What admin clients of the run are built with.
+        """Settings of the run's admin clients.
 
         Raises:
             ConfigError: a client setting is wrong.
@@ -138,6 +140,6 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
 
     @property
     def ignored_keys(self) -> list[str]:
-        """Names of given keys that have no meaning here."""
+        """Names of configured keys that have no effect here."""
         own = [k.name for config in (self.resolved.connector, self.resolved.worker) for k in config.ignored]
         return own + [key.name for key in client_config.keys_without_prefix(self.worker)]

@@ -1,29 +1,29 @@
-"""What a run of any kind has of Kafka: an admin client from its beginning, and what it opened to its end."""
+"""The Kafka clients of a run: an admin client, opened at the start, and clients that are closed at the end."""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from airflow_connect.api.client_layers import CONSUMER, PRODUCER
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.kafka.clients import API_TIMEOUT_S, admin_client
-from airflow_connect.kafka.topic_upkeep import Upkeep
+from airflow_connect.config.resolved.client_layers import CONSUMER, PRODUCER
+from airflow_connect.errors import ConfigError
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, admin_client
+from airflow_connect.kafka.state.topic_upkeep import Upkeep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_connect.exactly_once.kafka_journal import KafkaJournal
-    from airflow_connect.kafka.clients import Admin
-    from airflow_connect.kafka.consumer_group import GroupMetadata
+    from airflow_connect.kafka.admin.consumer_group import GroupMetadata
+    from airflow_connect.kafka.clients.short_lived import Admin
     from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 
 
 class ClusterSession:
-    """Clients of one run; a context manager. Those that write are opened by the sessions of sinks and of sources.
+    """Clients of one run; a context manager. The subclasses for sinks and sources open the clients that write.
 
     Attributes:
-        notes: sentences for the report, about topics of state.
+        notes: sentences for the report, about state topics.
     """
 
     def __init__(self, configuration: CheckedConfiguration[Any]) -> None:
@@ -46,7 +46,7 @@ class ClusterSession:
         return self
 
     def _ensure_same_cluster(self, kind: str) -> None:
-        """A plan of one cluster's offsets cannot be copied from another; records and state share a transaction."""
+        """Offsets of one cluster mean nothing in another one; records and state share a transaction."""
         own: Mapping[str, Any] = getattr(self._clients, kind).settings
         servers, known = own.get("bootstrap.servers"), self.admin.settings.get("bootstrap.servers")
         if servers in (None, known):
@@ -56,8 +56,8 @@ class ClusterSession:
         if there.cluster_id(API_TIMEOUT_S) != self.admin.cluster_id(API_TIMEOUT_S):
             raise ConfigError(
                 f"The {kind} and the admin client reach different Kafka clusters: {servers} and {known}.",
-                suggestion="A run has its plan, its records and its state in one cluster. Set bootstrap.servers alike"
-                f" for all clients, e.g. admin.override.bootstrap.servers={servers} beside"
+                suggestion="The plan, the records and the state of a run must be in one cluster. Set the same"
+                f" bootstrap.servers for all clients, e.g. admin.override.bootstrap.servers={servers} along with"
                 f" {kind}.override.bootstrap.servers.",
                 config_path=f"{kind}.override.bootstrap.servers",
             )

@@ -1,13 +1,13 @@
 """The driver as a child process, seen from its parent.
 
     parent                                   driver (`python -m airflow_connect.runtime.driver`, own session)
-      stdin   -- the RunSpec, one JSON line, then silence: while the pipe is open, the parent lives ------->
+      stdin   -- the RunSpec, one JSON line, then nothing: while the pipe is open, the parent is alive ---->
       stdout  <------------------------------------------------------------- events, one JSON object a line
       stderr  <------------------------------------------ logs of Python, Spark and the JVM, passed to
       `on_log`
 
-The driver ends itself and all its children when stdin reaches its end, so that a parent that was killed (by
-SIGKILL too) leaves nothing behind. Secrets travel through the pipe only, never in argv or in the environment.
+The driver ends itself and all its children when stdin reaches its end, so a parent that was killed, even by
+SIGKILL, leaves no process running. Secrets are sent through the pipe only, never in argv or in the environment.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from collections.abc import Callable, Iterator, Mapping
 from queue import SimpleQueue
 from typing import Any
 
-from airflow_connect.api.run import RunReport
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.process_tree import (
     POLL_S,
     TOKEN_ENV,
     end_processes,
     new_token,
-    told_unended,
+    still_running,
 )
 from airflow_connect.runtime.spec import RunSpec
 
 TAIL_LINES = 40
 # Airflow follows its SIGTERM by SIGKILL after five seconds: everything must be over by then.
 STOP_GRACE_S = 2.5
-# A JVM removes its temporary folders while it ends. After a driver that was killed nobody waits that long.
+# A JVM removes its temporary folders while it ends. After a driver was killed, the wait is shorter.
 EXIT_GRACE_S, KILLED_GRACE_S = 5.0, 1.0
 LAST_LINES_S = 1.0
-"""For what the driver had written, where a process that cannot be ended keeps its output open."""
+"""How long to read the driver's last output if a process that cannot be ended keeps the pipe open."""
 
 
 class DriverProcess:
-    """One driver, running from construction on. Leaving it as a context manager kills what still runs.
+    """One driver, running from construction on. Leaving the context manager kills what still runs.
 
     `kill()` may be called from a signal handler and from any thread, at any time; everything else from one
     thread.
@@ -63,8 +63,8 @@ class DriverProcess:
         Args:
             spec: what to do.
             env: environment variables added to this process's own.
-            on_log: receives each line of the driver's standard error, without its line end, in a thread of
-                its own.
+            on_log: receives each line of the driver's standard error, without its line end, in a
+                separate thread.
         """
         self.token = new_token()
         self._on_log = on_log
@@ -115,7 +115,7 @@ class DriverProcess:
             yield event
 
     def wait(self) -> RunReport | int:
-        """Wait until every process of the run is gone. What cannot be ended is told in the log and not waited for.
+        """Wait until every process of the run is gone. One that cannot be ended is logged and not waited for.
 
         Returns:
             The report of the `end` event, or the exit code (negative: the signal) of a driver that ended
@@ -189,20 +189,20 @@ class DriverProcess:
         exit_code = self._exit_code = self._process.wait()
         left = end_processes(self.token, EXIT_GRACE_S if exit_code >= 0 else KILLED_GRACE_S)
         if left:
-            self._threads[0].join(LAST_LINES_S)  # Its pipe may stay open; the driver's own events are all in it.
+            self._threads[0].join(LAST_LINES_S)  # The pipe may stay open; all events of the driver are in it.
             self._give_up(left)
 
     def _give_up(self, pids: list[int]) -> None:
-        """Say which processes stay, and let nobody wait for what they hold open."""
+        """Log which processes remain, and stop waiting for the pipes that they hold open."""
         self._unended = pids
-        self._take_line(told_unended(pids))
+        self._take_line(still_running(pids))
         self._events.put(None)
 
 
 def _environment(token: str, extra: Mapping[str, str]) -> dict[str, str]:
     """This process's environment with what every driver needs.
 
-    PYSPARK_PYTHON: Spark would take `python3` of the PATH for its workers, which need this interpreter's
+    PYSPARK_PYTHON: otherwise Spark uses `python3` of the PATH for its workers, which need this interpreter's
         packages.
     """
     python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}

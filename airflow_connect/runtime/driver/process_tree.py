@@ -1,13 +1,13 @@
 """Find and end every process of a run on this machine, whatever process group it moved to.
 
 A driver has children that leave its process group (pyspark's Python daemon calls setpgid) and children that
-lose their parent (a worker whose daemon was killed). What they all keep is the environment that they
-inherited, so the driver's environment carries a token, and whoever has the token belongs to the run. A run that
-is started inside another one has `<token of the outer one>/<its own>`: the outer one ends it, and it never ends
-what is beside it.
+lose their parent (a worker whose daemon was killed). They all keep the environment that they inherited. So the
+driver's environment holds a token, and every process with that token belongs to the run. A run that is started
+inside another one has the token `<token of the outer run>/<its own>`: the outer run can end it, but it cannot end
+other processes of the outer run.
 
-Where there is no /proc (macOS), only the process group of the driver is known; the Python workers there end
-by themselves when the JVM closes their sockets.
+Without /proc (macOS), only the process group of the driver is known; the Python workers there end by themselves
+when the JVM closes their sockets.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pathlib import Path
 TOKEN_ENV = "AIRFLOW_CONNECT_RUN_TOKEN"
 POLL_S = 0.02
 UNENDED_S = 1.5
-"""How long after SIGKILL a process is waited for. One that runs is gone in milliseconds. Airflow follows its SIGTERM
-by SIGKILL after five seconds."""
+"""How long to wait for a process after SIGKILL. A running one ends within milliseconds. Airflow sends SIGKILL five
+seconds after its SIGTERM."""
 
 
 def new_token() -> str:
-    """A token that nobody has, below the one that this process has itself."""
+    """A new token, below the token of this process if it has one."""
     own = secrets.token_hex(16)
     outer = os.environ.get(TOKEN_ENV)
     return f"{outer}/{own}" if outer else own
@@ -37,7 +37,7 @@ def new_token() -> str:
 
 @contextmanager
 def own_token() -> Iterator[str]:
-    """Give children that are started meanwhile a token of their own, and this process back what it had."""
+    """Give children that are started meanwhile their own token; restores the token of this process afterwards."""
     before = os.environ.get(TOKEN_ENV)
     token = os.environ[TOKEN_ENV] = new_token()
     try:
@@ -50,22 +50,22 @@ def own_token() -> Iterator[str]:
 
 
 def processes_of(token: str) -> list[int]:
-    """Pids of the living processes whose environment carries `token`, or one below it; [] where there is no /proc."""
+    """Pids of the living processes whose environment carries `token`, or one below it; [] without /proc."""
     wanted = f"{TOKEN_ENV}={token}".encode()
     below = wanted + b"/"
     return [pid for pid in _pids() if any(e == wanted or e.startswith(below) for e in _environment(pid))]
 
 
 def end_processes(token: str, grace_s: float, spare: Iterable[int] = ()) -> list[int]:
-    """SIGKILL the processes of a run that did not end by themselves in time, until none is left.
+    """SIGKILL the processes of a run that do not end by themselves in time, until none is left.
 
-    A process that the kernel does not let go (state D, waiting for a disk or a network file system) is given up after
-    `UNENDED_S`. It has its signal by then and runs no further instruction of its program.
+    A process that the kernel cannot end yet (state D, waiting for a disk or a network file system) is given up after
+    `UNENDED_S`. It has received its signal by then and executes no further instruction of its program.
 
     Args:
         token: the run's token.
         grace_s: seconds; 0 kills at once.
-        spare: pids that are left alone.
+        spare: pids that are not killed.
 
     Returns:
         Pids that are still there.
@@ -84,17 +84,17 @@ def end_processes(token: str, grace_s: float, spare: Iterable[int] = ()) -> list
 
 
 def _end(pid: int) -> None:
-    # Gone since the scan: that is what was wanted. One of another user is told of as not ended.
+    # It may be gone since the scan. A process of another user is reported as not ended.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
-def told_unended(pids: Iterable[int]) -> str:
+def still_running(pids: Iterable[int]) -> str:
     """A sentence about processes that `end_processes` could not end: pid, name and state of each."""
     named = ", ".join(f"{pid} ({_name_and_state(pid)})" for pid in pids)
     return (
         f"Processes of this run could not be ended: {named}. They were sent SIGKILL and can commit nothing; the kernel "
-        "removes them when the disk or network file system that they wait for answers."
+        "removes them when the disk or network file system that they wait for responds."
     )
 
 

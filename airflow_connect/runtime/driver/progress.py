@@ -1,4 +1,4 @@
-"""The driver's ear for its tasks: adds up the datagrams of runtime/executor/progress.py."""
+"""Receives the progress of the tasks in the driver: adds up the datagrams of runtime/executor/progress.py."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from airflow_connect.runtime.spec import Observer
 
 SHOW_INTERVAL_S = 0.5
 MAX_DATAGRAM_BYTES = 1024
-"""More than a report takes; whatever is longer is cut and then no JSON any more."""
+"""More than a report needs; a longer datagram is cut and is then no longer valid JSON."""
 DATAGRAMS_AT_ONCE = 10_000
-"""Nobody may keep the end of a job waiting by sending without a pause."""
+"""A limit, so that a sender without pauses cannot delay the end of a job."""
 
 
 class ProgressListener:
     """Receives counters of tasks while a job runs and passes the sums to the observer, at most twice a second."""
 
     def __init__(self, observer: Observer, host: str, total: int) -> None:
-        """`host`: address of this driver that executors can reach. `total`: offsets to copy; 0: not known."""
+        """`host`: address of this driver that executors can reach. `total`: offsets to copy; 0: unknown."""
         self._observer = observer
         self._total = total
         self._token = secrets.token_hex(16)
@@ -36,7 +36,7 @@ class ProgressListener:
         self._is_news = False
         self._shown_at = 0.0
         self._first_news_at = 0.0
-        # Closing one end wakes the thread: the end of a job does not wait for a time-out.
+        # Closing one end wakes the thread, so the end of a job does not wait for a timeout.
         self._wakeup, self._woken = socket.socketpair()
         self._thread = threading.Thread(target=self._listen, name="progress", daemon=True)
 
@@ -53,7 +53,7 @@ class ProgressListener:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Show what came last, stop listening."""
+        """Show the last counters, stop listening."""
         self._wakeup.close()
         self._thread.join()
         self._woken.close()
@@ -67,7 +67,7 @@ class ProgressListener:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while True:
-                # With news at hand, wake up when they may be shown, even if no further datagram comes.
+                # With new counters, wake up when they may be shown, even if no further datagram arrives.
                 pause = self._shown_at + SHOW_INTERVAL_S - time.monotonic()
                 ready = selector.select(max(0.0, pause) if self._is_news else None)
                 if any(key.fileobj is self._woken for key, _ in ready):
@@ -87,15 +87,15 @@ class ProgressListener:
     def _receive(self, datagram: bytes) -> None:
         token, _, counters = datagram.partition(b"\n")
         if not hmac.compare_digest(token, self._token.encode()):
-            return  # Somebody else's datagram: the port is open to the network.
+            return  # A datagram of another sender: the port is open to the network.
         try:
             report = json.loads(counters)
             task, attempt = int(report["task"]), int(report["attempt"])
             counted = (attempt, int(report["records"]), int(report["bytes"]))
         except (ValueError, KeyError, TypeError):
-            return  # An executor with another version of this package: no bar is better than no run.
+            return  # An executor with another version of this package. Only the progress bar suffers.
         if attempt >= self._done.get(task, (0, 0, 0))[0]:
-            # The rate of the copy does not count the start of Spark.
+            # The rate excludes the start of Spark.
             self._first_news_at = self._first_news_at or time.monotonic()
             self._done[task] = counted
             self._is_news = True
@@ -117,7 +117,7 @@ class ProgressListener:
 
 
 def _bound(host: str) -> socket.socket:
-    """A socket on `host`, or on every address of this machine where `host` is an address in front of it.
+    """A socket on `host`, or on all addresses of this machine if `host` is not one of its own.
 
     In a container, and with `spark.driver.bindAddress`, executors know the driver by an address that it does not have.
     """

@@ -1,4 +1,4 @@
-"""What a run says of itself: its report, its entry in the history, its progress while it publishes."""
+"""What a run reports: its report, warnings, its progress while it publishes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
+from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
+from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.planning.limits import MAX_DEAD_LETTER_BYTES, RunLimits
 from airflow_connect.runtime import crash_points
@@ -15,7 +15,7 @@ from airflow_connect.runtime.crash_points import reached
 
 
 class PublishProgress:
-    """Passes a growing number on at most twice a second, and the crash point of a half-done publish."""
+    """Passes a growing number on at most twice a second; also has the crash point of an unfinished publish."""
 
     def __init__(self, show: Callable[[int], None]) -> None:
         self._show = show
@@ -44,26 +44,26 @@ def bytes_per_record(manifest: Manifest) -> dict[str, float]:
     return {topic: size[topic] / count for topic, count in written.items() if count}
 
 
-def standstill(reports: Sequence[TaskReport], limits: RunLimits) -> str:
-    """What to say of a run that read records and commits nothing, because all of them are left for the next run; or "".
+def no_progress_warning(reports: Sequence[TaskReport], limits: RunLimits) -> str:
+    """The warning for a run that read records and commits nothing, because all are left for the next run; or "".
 
-    With a limit on what a run reads, the next run reads the same records, and so on for ever.
+    If the run has a limit, the next run would read the same records, and so on forever.
     """
     partitions = [p for r in reports for p in r.partitions]
     left = sum(p.left for p in partitions)
     if not left or any(p.commit_offset > p.range.start for p in partitions):
         return ""
-    told = f"This run commits nothing: flush.on.end=false leaves all {left} records it read for the next run"
+    told = f"This run commits nothing: flush.on.end=false leaves all {left} records that it read for the next run"
     if limits == RunLimits():
-        return f"{told}, because they fill no file."
+        return f"{told}, because they do not fill a file."
     return (
-        f"{told}, which will stop at the same limit and do the same again. Raise run.max.records, run.max.bytes or "
+        f"{told}, which will stop at the same limit and commit nothing again. Raise run.max.records, run.max.bytes or "
         "run.max.seconds until a run can fill a file, lower flush.size, or set flush.on.end=true."
     )
 
 
 def stopped_by_dead_letters(plan: Plan, reports: Sequence[TaskReport]) -> str:
-    """What to say of a run that ends early because of the size of its dead letters; or ""."""
+    """The warning for a run that ends early because of the size of its dead letters; or ""."""
     stopped = [p.range for r in reports for p in r.partitions if p.stopped_early == STOPPED_BY_DEAD_LETTERS]
     if not stopped:
         return ""
@@ -71,9 +71,9 @@ def stopped_by_dead_letters(plan: Plan, reports: Sequence[TaskReport]) -> str:
     left = sum(ends[r.topic_partition] - r.end for r in stopped)
     first, bound_mib = stopped[0], MAX_DEAD_LETTER_BYTES >> 20
     return (
-        f"The run ended early in {len(stopped)} partition(s): its dead letters reached the {bound_mib} MiB that one "
-        f"run commits. {left} offsets of its plan are left for the next run, which goes on at "
-        f"{first.topic_partition}@{first.end}. Look at the dead letter queue and fix the producer."
+        f"The run ended early in {len(stopped)} partition(s): its dead letters reached {bound_mib} MiB, the limit of "
+        f"one run. {left} offsets of its plan are left for the next run, which continues at "
+        f"{first.topic_partition}@{first.end}. Check the dead letter queue and fix the producer."
     )
 
 

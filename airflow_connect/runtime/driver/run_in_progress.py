@@ -1,4 +1,4 @@
-"""What runs of sinks and of sources have in common while they go through their protocols: timed phases, an engine."""
+"""What runs of sinks and of sources have in common: timed phases, an engine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from airflow_connect.api.errors import TaskFailedError
+from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.reporting import now_ms
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 
 if TYPE_CHECKING:
-    from airflow_connect.api.config_references import ResolvedReferences
-    from airflow_connect.api.run import Plan, TaskPlan, TaskReport
+    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.documents.run import Plan, TaskPlan, TaskReport
     from airflow_connect.runtime.settings import TaskSettings
     from airflow_connect.runtime.spec import Observer
 
@@ -37,14 +37,14 @@ class Engine(Protocol):
 
     @property
     def may_leave_duplicates(self) -> bool:
-        """Whether attempts that lost may have staged something although every winner was a first attempt."""
+        """Whether lost attempts may have staged something although every successful attempt was the first one."""
 
 
 class RunInProgress:
-    """The frame of a run; the protocols are in run.py and source_run.py.
+    """The frame of a run; the protocols are in sink/run.py and source/run.py.
 
     Attributes:
-        references: what references of the configurations stand for; no text leaves the run with it.
+        references: the values of references in the configurations; every text of the run hides them.
         phases_ms: how long each phase took, in milliseconds.
     """
 
@@ -55,8 +55,8 @@ class RunInProgress:
 
         Args:
             references: see above.
-            spark: `spark.*` of the worker, for an engine of its own.
-            observer: hears what happens.
+            spark: `spark.*` of the worker, for the run's own engine.
+            observer: receives events.
             engine: a shared one, or None.
         """
         self.references = references
@@ -85,8 +85,8 @@ class RunInProgress:
 
         Args:
             plan: with the tasks to run.
-            settings: what they get; where to tell their progress is added.
-            total: offsets to copy, for the progress; 0 where that is not known.
+            settings: what the tasks get; the address for progress reports is added.
+            total: offsets to copy, for the progress; 0 if unknown.
 
         Raises:
             ConnectError: a task failed, or Spark lost one.

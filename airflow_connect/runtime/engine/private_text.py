@@ -1,4 +1,4 @@
-"""Text for a program that is being started, where nobody else can read it: not its command line, not a file."""
+"""Private text for a program that is being started: neither on its command line nor in a readable file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a Spark session that starts fast and dies with its driver."""
+"""Opens a Spark session that starts fast and ends with its driver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import TaskFailedError, missing_package
+from airflow_connect.errors import TaskFailedError, missing_package
 from airflow_connect.runtime.engine.gateway import Gateway, spark_home, start_gateway, start_submitted
 from airflow_connect.runtime.engine.java import java_home
 from airflow_connect.runtime.engine.spark_settings import (
@@ -31,7 +31,7 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.python.worker.reuse": "true",
-    # What Spark shows in its log, its UI and its event log; its own expression misses some of these names.
+    # Settings that Spark hides in its log, UI and event log; its own expression misses some of these names.
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|access.?key|api.?key|credential|jaas|private.?key",
     # One row is one task: a batch must never hold two.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
@@ -62,11 +62,11 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
     No setting appears on a command line or in an environment, whatever the master is.
 
     Args:
-        settings: `spark.*`; they win over the defaults here.
+        settings: `spark.*`; they take precedence over the defaults here.
 
     Raises:
         MissingPackageError: pyspark is not installed.
-        ConfigError: a setting that cannot be applied.
+        ConfigError: a setting cannot be applied.
         AccessError: no Java 17 or newer.
         TaskFailedError: Spark did not start.
     """
@@ -88,12 +88,12 @@ def open_session(settings: Mapping[str, str]) -> OpenSession:
     os.environ["JAVA_HOME"] = java_home()
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # pyspark sets it for Spark Connect, and leaves it there.
     if needs_spark_submit(settings, spark_home()):
-        # spark-submit has prepared the settings of the JVM; giving them once more would undo that.
+        # spark-submit has prepared the settings of the JVM; setting them again would undo that.
         gateway, own = start_submitted(merged), {}
     else:
         options = shlex.split(merged.pop("spark.driver.extraJavaOptions", ""))
         gateway, own = start_gateway(merged.pop("spark.driver.memory", DRIVER_MEMORY), options), merged
-    builder = SparkSession.builder.config("spark.api.mode", "classic")  # The environment may say otherwise.
+    builder = SparkSession.builder.config("spark.api.mode", "classic")  # The environment may have another value.
     for key, value in own.items():
         builder = builder.config(key, value)
     try:

@@ -3,7 +3,7 @@
 DataFrame API only, so that classic Spark (local, standalone, YARN, Kubernetes) and Spark Connect run the same code. A
 row of the job is a task's number; `mapInArrow` hands it to one Python process that does the whole copy and returns one
 row with the report. Bytes of records never pass through the JVM. Spark keeps the rows of the first successful attempt
-of each task and there is no commit coordinator: what losing attempts did is invisible by design (exactly_once/).
+of each task, and there is no commit coordinator: the output of losing attempts is invisible by design (exactly_once/).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.errors import ConnectError, TaskFailedError
-from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.documents.run import TaskPlan, TaskReport
+from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
 from airflow_connect.runtime.redaction import Redactor, secret_values
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 MAX_REASON_CHARS = 1000
 ATTEMPTS_END_WITHIN_S = 15.0
-"""Spark asks a task to end, and kills its Python process when it has not ended after two seconds."""
+"""Spark requests a task to end, and kills its Python process if it has not ended after two seconds."""
 _ATTEMPTS_POLL_S = 0.1
 _LOOPBACK = "127.0.0.1"
 _ANY_PORT = 9  # Connecting a datagram socket sends nothing; it only chooses an interface.
@@ -62,14 +62,14 @@ class SparkEngine:
 
     @property
     def may_leave_duplicates(self) -> bool:
-        """True when Spark may run second copies of slow tasks (`spark.speculation`), as the session itself says."""
+        """Whether Spark may run second copies of slow tasks (`spark.speculation`), according to the session."""
         return self._speculates
 
     def progress_host(self) -> str:
         """Address under which executors reach this process.
 
-        Spark's own for the driver where it is configured, loopback for `local`, else that of the interface from which
-        the master (or the Spark Connect server) is reached.
+        Spark's address for the driver if it is configured, loopback for `local`, else that of the interface through
+        which the master (or the Spark Connect server) is reached.
         """
         configured = self._settings.get("spark.driver.host") or os.environ.get("SPARK_LOCAL_IP")
         return configured or _own_address_towards(self._settings)
@@ -79,7 +79,7 @@ class SparkEngine:
 
         Raises:
             TaskFailedError: Spark failed, or gave up on a task for a reason that is not ours.
-            ConnectError: the error with which a task failed for the last time.
+            ConnectError: the error of the last attempt of a task.
         """
         session = self._get_session()
         function = task_function(settings, tasks)
@@ -96,7 +96,7 @@ class SparkEngine:
             self.stop()
             raise TaskFailedError(
                 f"The Spark job failed: {self._redact(_reason(text))}.",
-                suggestion="The Spark log says more; nothing was committed and running again is safe.",
+                suggestion="See the Spark log for details. Nothing was committed, and running again is safe.",
             ) from None
         return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
 
@@ -110,13 +110,13 @@ class SparkEngine:
         try:
             opened.stop()
         except Exception as error:  # noqa: BLE001 (as above; what is gone needs no stop)
-            log.warning("The Spark session did not end in order: %s", self._redact(_reason(_text(error))))
+            log.warning("The Spark session did not end cleanly: %s", self._redact(_reason(_text(error))))
             _forget(opened)
 
     def _wait_for_attempts(self, session: SparkSession) -> None:
         """Wait for the other tasks of a failed job, which Spark ends within some seconds: they may still stage.
 
-        A server of Spark Connect does not tell; there, what they stage late is left to the sweep of the next run.
+        A Spark Connect server does not report this; files that they stage late are left to the sweep of the next run.
         """
         if self._is_remote:
             return
@@ -131,14 +131,14 @@ class SparkEngine:
     def _get_session(self) -> SparkSession:
         if self._open is None:
             # Without it executors would start whatever `python3` is first in PATH, without this package. pyspark
-            # itself looks at the environment only; spark-submit would have translated the setting.
+            # itself uses only the environment; spark-submit would have translated the setting.
             python = self._settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
             os.environ["PYSPARK_PYTHON"] = python or sys.executable
             try:
                 self._open = open_session(self._settings)
                 if self._is_remote:
-                    _retry_for_a_minute(self._open.session)
-                # Asked now, because the session may be gone when the answer is needed. Defaults files set it too.
+                    _limit_connect_retries(self._open.session)
+                # Read now, because the session may be gone when the value is needed. Defaults files set it too.
                 self._speculates = self._open.session.conf.get("spark.speculation", "false") == "true"
             except ConnectError:
                 raise
@@ -150,15 +150,15 @@ class SparkEngine:
         return self._open.session
 
 
-def _retry_for_a_minute(session: SparkSession) -> None:
-    """Let the client of Spark Connect give up after a minute: by itself it would try for more than ten."""
+def _limit_connect_retries(session: SparkSession) -> None:
+    """Make the client of Spark Connect give up after a minute; by default it would try for more than ten."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     session.client.set_retry_policies([DefaultPolicy(max_retries=8, max_backoff=15_000)])
 
 
 def _forget(opened: OpenSession) -> None:
-    """Clear what pyspark keeps of a session whose JVM died: class attributes that would be the next session."""
+    """Clear pyspark's class attributes of a session whose JVM died, which would otherwise be reused."""
     if opened.gateway is None:
         return  # Spark Connect, whose client forgets by itself.
     from pyspark import SparkContext
@@ -188,7 +188,7 @@ def _own_address_towards(settings: Mapping[str, str]) -> str:
         try:
             probe.connect((found[1], _ANY_PORT))
         except OSError:
-            return _LOOPBACK  # No way there: there will be no bar, and Spark says what is wrong.
+            return _LOOPBACK  # The host is unreachable: there will be no progress bar, and Spark reports the problem.
         return str(probe.getsockname()[0])
 
 
@@ -197,11 +197,11 @@ def _text(error: Exception) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 (the answer is to another question)
-        return f"{type(error).__name__}; the log above says why"
+        return f"{type(error).__name__}; see the log above"
 
 
 def _reason(text: str) -> str:
-    """What matters in the text of an error of Spark: the end of a Python traceback, else the lines before Java's."""
+    """The relevant part of a Spark error: the end of a Python traceback, or else the lines before Java's."""
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Interrupt|Exit)\b.*$", text, re.MULTILINE)
     if "Traceback (most recent call last):" in text and raised:
         return str(raised[-1])[:MAX_REASON_CHARS].strip(" .")

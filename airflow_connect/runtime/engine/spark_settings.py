@@ -1,4 +1,4 @@
-"""Which `spark.*` settings a run can be given, and which of them only `spark-submit` knows how to apply."""
+"""Which `spark.*` settings a run accepts, and which of them only `spark-submit` can apply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 
 MASTER, REMOTE = "spark.master", "spark.remote"
 DEFAULT_MASTER = "local[*]"
@@ -30,7 +30,7 @@ _CONFIGURATION_FILES = ("spark-defaults.conf", "spark-env.sh")
 
 
 def refuse_unusable(settings: Mapping[str, str]) -> None:
-    """Refuse what Spark would not start, or would start with its settings on a command line.
+    """Refuse settings with which Spark would not start, or would start with its settings on a command line.
 
     Raises:
         ConfigError: names the setting. Values that may hold a token are not shown.
@@ -48,7 +48,7 @@ def refuse_unusable(settings: Mapping[str, str]) -> None:
     if master != "yarn" and not master.startswith((*_DIRECT, "k8s://")):
         scheme = master.partition("://")[0]
         raise ConfigError(
-            f"{scheme!r} is no master that Spark knows.",
+            f"Spark has no master {scheme!r}.",
             code="spark.master_unknown",
             config_path=MASTER,
             suggestion=f"Set {MASTER} to local[N], spark://host:7077, yarn or k8s://https://host:443, or use {REMOTE}.",
@@ -58,7 +58,7 @@ def refuse_unusable(settings: Mapping[str, str]) -> None:
             f"{_DEPLOY_MODE} is {settings[_DEPLOY_MODE]!r}.",
             code="spark.deploy_mode",
             config_path=_DEPLOY_MODE,
-            suggestion="Set it to client or remove it: the driver runs beside the Airflow task.",
+            suggestion="Set it to client or remove it: the driver runs next to the Airflow task.",
         )
     if settings.get(_API_MODE, "classic") != "classic":
         raise ConfigError(
@@ -72,7 +72,7 @@ def refuse_unusable(settings: Mapping[str, str]) -> None:
 def needs_spark_submit(settings: Mapping[str, str], spark_home: Path) -> bool:
     """Whether `spark-submit` must start the JVM, because of the master, a setting, or Spark's own configuration files.
 
-    Without it the JVM is there in half the time.
+    Without it, the JVM starts in half the time.
     """
     if settings.get(MASTER, DEFAULT_MASTER).startswith(_SUBMITTED):
         return True

@@ -17,8 +17,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError, TaskFailedError
-from airflow_connect.api.run import TaskPlan, TaskReport
+from airflow_connect.documents.run import TaskPlan, TaskReport
+from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.internal_errors import internal_error, is_own_defect, traceback_of
 from airflow_connect.runtime.other_tasks import OtherTasksError
 from airflow_connect.runtime.redaction import Redactor, secret_values

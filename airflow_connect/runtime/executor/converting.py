@@ -1,4 +1,4 @@
-"""Raw messages to sink records: the converters of the connector or else of the worker, then the transformations."""
+"""Converts raw messages to sink records: the converters of the connector or the worker, then the transformations."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from airflow_connect.runtime.executor.error_policy import (
     Failure,
 )
 from airflow_connect.runtime.executor.transforming import TransformChain
-from airflow_connect.runtime.roles import open_converter, open_header_converter
+from airflow_connect.runtime.plugin_objects import open_converter, open_header_converter
 
 if TYPE_CHECKING:
-    from airflow_connect.api.resolved_config import ResolvedConfig
-    from airflow_connect.api.source_config import ResolvedSourceConfig
+    from airflow_connect.config.resolved.loading import ResolvedConfig
+    from airflow_connect.config.resolved.source import ResolvedSourceConfig
     from airflow_connect.runtime.executor.transforming import Stage
 
 _NEVER_FAIL = (ByteArrayConverter, StringConverter, SimpleHeaderConverter)
 
 
 class ConversionError(Exception):
-    """Carries a `Failure` to the error policy."""
+    """Passes a `Failure` to the error policy."""
 
     def __init__(self, failure: Failure) -> None:
         """`failure`: stage and reason."""
@@ -48,7 +48,7 @@ class OpenConverters:
         """Build and configure them.
 
         Raises:
-            ConfigError: one of them refuses its settings.
+            ConfigError: the settings of one of them are wrong.
         """
         self.key = open_converter(config.key_converter, is_key=True)
         self.value = open_converter(config.value_converter, is_key=False)
@@ -74,8 +74,8 @@ class RecordConverter(OpenConverters):
         return self.chain.stages
 
     @property
-    def has_plain_headers(self) -> bool:
-        """Whether no header can fail to be converted, so that headers that nobody stores need not be looked at."""
+    def headers_never_fail(self) -> bool:
+        """Whether the conversion of headers cannot fail, so headers that are not stored need not be converted."""
         return type(self.headers) in _NEVER_FAIL
 
     def accepts_keys(self, topic: str, keys: Any) -> bool:
@@ -93,7 +93,7 @@ class RecordConverter(OpenConverters):
         return True
 
     def convert(self, record: KafkaRecord) -> SinkRecord | None:
-        """One message to one record, or None when a transformation drops it.
+        """Convert a message to a record; None if a transformation drops it.
 
         Raises:
             ConversionError: a converter or a transformation refused it.
@@ -138,7 +138,7 @@ class RecordConverter(OpenConverters):
                 raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
         if transformed is None or transformed.consumed is record.consumed:
             return transformed
-        # A transformation of somebody else made a new record instead of a changed one: it is still the same message.
+        # A third-party transformation created a new record instead of a changed one; it is still the same message.
         return transformed.changed(consumed=record.consumed)
 
     def _header(self, topic: str, name: str, data: bytes | None) -> Header:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.errors import ConnectError, DataError, FatalDataError, TaskFailedError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import (
     TIMESTAMP_CREATE_TIME,
@@ -20,15 +19,16 @@ from airflow_connect.api.record import (
     KafkaRecord,
     SourceRecord,
 )
+from airflow_connect.errors import ConnectError, DataError, FatalDataError, TaskFailedError
 from airflow_connect.runtime.dead_letter_codec import to_text
+from airflow_connect.runtime.exception_text import describe_exception
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
 from airflow_connect.runtime.internal_errors import is_own_defect
-from airflow_connect.runtime.raised import words_for
 
 if TYPE_CHECKING:
-    from airflow_connect.api.connector_config import ErrorConfig
-    from airflow_connect.api.run import PartitionReport
+    from airflow_connect.config.resolved.sink import ErrorConfig
+    from airflow_connect.documents.run import PartitionReport
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ PREFIX = "__connect.errors."
 KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 TRANSFORMATION, TASK_PUT = "TRANSFORMATION", "TASK_PUT"
 SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
-"""What Connect writes as the class of every record that a sink could not write, whichever sink it was."""
+"""The class that Connect writes for every record that a sink could not write, whatever the sink is."""
 STACK_TRACE_CHARACTERS = 16_000
 MESSAGE_CHARACTERS = 4_000
 """Longest `exception.stacktrace` and `exception.message`: a dead letter must still fit into a Kafka record."""
 _LETTER_BYTES = 100
-"""What a dead letter takes beside its key, value and headers."""
+"""Size of a dead letter in addition to its key, value and headers."""
 _TIMESTAMP_TYPES = {TIMESTAMP_CREATE_TIME: "CreateTime", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
 
 
@@ -74,27 +74,27 @@ class ErrorPolicy:
         self._max_letter_bytes = max_dead_letter_bytes
         self._letter_bytes = 0
         self.failed = 0
-        """Records that were tolerated so far."""
+        """Number of failed records that were tolerated so far."""
         self.places: list[str] = []
-        """The first of them, for messages."""
+        """The first failed records, for messages."""
 
     def handle(self, record: KafkaRecord | SourceRecord, failure: Failure) -> bool:
-        """Take note of a failed record.
+        """Process a failed record.
 
         Returns:
-            True when it goes to the dead letter queue, False when it is skipped.
+            True if it goes to the dead letter queue, False if it is skipped.
 
         Raises:
             DataError: errors are not tolerated, or too many records failed; names the record.
-            ConnectError: the reason is not the record: a server is away, access is refused. Leaving such records out
-                would empty a topic into the dead letter queue; names the record at which it happened.
+            ConnectError: the record is not the reason: a server is unavailable, or access is refused. Skipping such
+                records would move the whole topic into the dead letter queue. The message names the record.
         """
         error = _as_connect_error(failure)
         if not self._is_tolerable(failure.stage, error):
             raise self._ended(_located(record, failure, error))
         self._count(record, failure, error)
         if self._errors.log:
-            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, self._told(record, failure))
+            log.error("Error encountered in task %s-%d. %s", self._connector, self._task, self._text(record, failure))
         if not self._errors.dead_letter_topic or isinstance(record, SourceRecord):
             return False
         self.dead_letters.append(self._dead_letter(record, failure))
@@ -106,22 +106,24 @@ class ErrorPolicy:
 
     @property
     def is_full(self) -> bool:
-        """Whether the dead letters have the size that one run may commit."""
+        """Whether the dead letters have reached the size that one run may commit."""
         return 0 < self._max_letter_bytes <= self._letter_bytes
 
     def committed_letters(self, partitions: Sequence[PartitionReport]) -> list[dict[str, Any]]:
         """Dead letters of records that this run commits.
 
-        A record that is left for the next run (`flush.on.end=false`) fails there again, and gets its letter then.
+        A record that is left for the next run (`flush.on.end=false`) fails again there, and gets its dead letter then.
         """
         ends = {p.range.topic_partition: p.commit_offset for p in partitions}
-        return [d for d in self.dead_letters if d["origin"][2] < ends[TopicPartition(*d["origin"][:2])]]
+        letters = [d for d in self.dead_letters if d["origin"][2] < ends[TopicPartition(*d["origin"][:2])]]
+        # Records that cannot be converted are found before those that the sink refuses; restore the order of the log.
+        return sorted(letters, key=lambda letter: letter["origin"])
 
-    def refuse_to_go_on(self) -> None:
-        """Raise again what `handle` raised, for a sink of somebody else that swallowed it.
+    def raise_pending_error(self) -> None:
+        """Raise the error of `handle` again if a third-party sink has swallowed it.
 
         Raises:
-            ConnectError: the task had to end, and did not.
+            ConnectError: the task should have ended, but has not.
         """
         if self._final is not None:
             raise self._final
@@ -129,7 +131,7 @@ class ErrorPolicy:
     def _is_tolerable(self, stage: str, error: ConnectError) -> bool:
         if not self._errors.tolerate or isinstance(error, FatalDataError):
             return False
-        # A sink that reports a record says itself that the record is to blame, whatever the error is.
+        # A sink that reports a record declares that the record is the cause, whatever the error is.
         return isinstance(error, DataError) or stage == TASK_PUT
 
     def _count(self, record: KafkaRecord | SourceRecord, failure: Failure, error: ConnectError) -> None:
@@ -144,8 +146,8 @@ class ErrorPolicy:
         self._final = error
         return error
 
-    def _told(self, record: KafkaRecord | SourceRecord, failure: Failure) -> str:
-        """Connect's own wording (ProcessingContext.toString), so that searches of logs go on working."""
+    def _text(self, record: KafkaRecord | SourceRecord, failure: Failure) -> str:
+        """Connect's own wording (ProcessingContext.toString), so existing log searches keep working."""
         text = f"Executing stage '{failure.stage}' with class '{failure.stage_class}'"
         if self._errors.log_records and isinstance(record, SourceRecord):
             text += f", where source record is {{sourcePartition={dict(record.source_partition)}"
@@ -195,32 +197,33 @@ class ErrorPolicy:
 
 
 def put_failed(where: str, error: Exception) -> Exception:
-    """The error for a sink, or a class of somebody else inside it, that raised what is not an error of ours.
+    """The error if a sink, or a third-party class in it, raised an exception that is not one of our errors.
 
-    A defect in which no class of somebody else had a part stays as it is: it is reported as an internal error.
+    A bug without any third-party class involved is not translated; it is reported as an internal error.
 
-    Not tolerable, as in Connect: nobody knows whether the record was written. Another attempt starts from scratch.
+    As in Connect, it is not tolerable, because it is unknown whether the record was written. Another attempt starts
+    from the beginning.
 
     Args:
         where: topic-partition@offset of the record.
-        error: what was raised.
+        error: the exception.
     """
     if is_own_defect(error):
         error.add_note(f"while the record at {where} was written")
         return error
     return TaskFailedError(
-        f"Writing the record at {where} failed with {words_for(error)}.",
+        f"Writing the record at {where} failed with {describe_exception(error)}.",
         code="task.put_failed",
         suggestion="Nothing became visible. If it happens again, the class that writes, partitions or finds "
-        "timestamps has a defect.",
+        "timestamps has a bug.",
     )
 
 
 def _as_connect_error(failure: Failure) -> ConnectError:
-    """The reason as an error of ours.
+    """The reason as one of our errors.
 
-    A class of somebody else may raise anything; as in Connect, every exception of a converter or transformation says
-    that the record is bad. Only lack of memory says nothing about the record.
+    A third-party class may raise anything. As in Connect, every exception of a converter or transformation means that
+    the record is bad, except a lack of memory, which is not related to the record.
     """
     error = failure.error
     if isinstance(error, ConnectError):
@@ -228,24 +231,24 @@ def _as_connect_error(failure: Failure) -> ConnectError:
     if isinstance(error, MemoryError):
         raise error
     return DataError(
-        f"{failure.stage_class} failed with {words_for(error)}.",
+        f"{failure.stage_class} failed with {describe_exception(error)}.",
         code="data.plugin_failed",
-        suggestion="The class does not expect such a record: correct the record or the class, "
+        suggestion="The class does not support such a record: correct the record or the class, "
         "or set errors.tolerance=all with a dead letter queue.",
     )
 
 
 def _located(record: KafkaRecord | SourceRecord, failure: Failure, error: ConnectError) -> ConnectError:
-    """The error with the record's place in its sentence; what was raised stays its cause."""
+    """The error with the record's position in its message; the original exception stays its cause."""
     if record.where in error.message:
         return error
     suggestion = error.suggestion
     if not suggestion and isinstance(error, DataError):
         is_source = isinstance(record, SourceRecord)
-        way_out = " to leave such records out" if is_source else " with a dead letter queue"
+        way_out = " to skip such records" if is_source else " with a dead letter queue"
         who = "source" if is_source else "producer"
         suggestion = f"Correct the {who} or the converter, or set errors.tolerance=all{way_out}."
-    # A subclass of somebody else may have a constructor of its own: what it is derived from says the same.
+    # A third-party subclass may have a different constructor, so the class that it is derived from is used.
     kind: type[ConnectError] = next(c for c in type(error).__mro__ if c.__module__ == ConnectError.__module__)
     located = kind(
         f"The record at {record.where} failed in {failure.stage}: {error.message}",
@@ -263,8 +266,8 @@ def _stack_trace(error: Exception) -> str:
 
 
 def _shortened(text: str, characters: int) -> str:
-    """The beginning and the end of a text that is longer."""
+    """The beginning and the end of a text that is too long."""
     if len(text) <= characters:
         return text
     half = characters // 2
-    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters omitted ...\n{text[-half:]}"

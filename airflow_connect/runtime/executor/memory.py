@@ -1,4 +1,4 @@
-"""How much memory the process of a task has needed."""
+"""Peak memory of a task's process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def peak_memory_bytes() -> int:
-    """Highest resident set size of this process; `ru_maxrss` would begin with that of the process that forked it."""
+    """Highest resident set size of this process; `ru_maxrss` would include that of the process that forked it."""
     status = Path("/proc/self/status")
     found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.exists() else None
     return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -1,7 +1,7 @@
-"""How far a task is, told to the driver in datagrams. Losing one harms nothing; the result rows are the truth.
+"""Sends the progress of a task to the driver in datagrams. A lost one does no harm; the result rows are authoritative.
 
-A datagram is the token of the run, a line end, and a JSON object: the driver compares the token before it parses what
-anybody on its network may have sent.
+A datagram is the token of the run, a line end, and a JSON object. The driver compares the token before it parses the
+rest, because anyone on its network could send a datagram.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INTERVAL_S = 0.5
 
 
 class ProgressSender:
-    """Sends the task's counters at most twice a second; silent when the driver cannot be reached."""
+    """Sends the task's counters at most twice a second; does nothing if the driver cannot be reached."""
 
     def __init__(self, target: Mapping[str, Any], task: int, attempt: int) -> None:
         """`target`: `host`, `port`, `token` of the driver's listener, or {} for no progress."""
@@ -39,7 +39,7 @@ class ProgressSender:
         except BlockingIOError:
             return
         except OSError:
-            # A driver behind a firewall shows no bar; the copy goes on.
+            # A driver behind a firewall shows no progress bar; the copy continues.
             self.close()
 
     def close(self) -> None:
@@ -50,14 +50,14 @@ class ProgressSender:
 
 
 def _connected(host: str, port: int) -> socket.socket | None:
-    """A socket to the driver, its name looked up once; None when this machine does not know the way."""
+    """A socket to the driver, whose name is resolved once; None if it cannot be resolved or reached."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         sender = socket.socket(family, kind, protocol)
     except OSError:
         return None
     try:
-        sender.setblocking(False)  # A full buffer drops a datagram; it must never hold up the copy.
+        sender.setblocking(False)  # A full buffer drops a datagram; it must never delay the copy.
         sender.connect(address)
     except OSError:
         sender.close()

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.api.record import SinkRecord
-from airflow_connect.runtime.roles import open_predicate, open_transformation
+from airflow_connect.runtime.plugin_objects import open_predicate, open_transformation
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import ConnectRecord
     from airflow_connect.api.transform import Predicate, Transformation
-    from airflow_connect.api.transform_config import TransformConfig
+    from airflow_connect.config.resolved.transforms import TransformConfig
 
 log = logging.getLogger(__name__)
 R = TypeVar("R", bound="ConnectRecord")
@@ -24,14 +24,14 @@ R = TypeVar("R", bound="ConnectRecord")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One transformation and the records that it is for.
+    """One transformation and the records that it applies to.
 
     Attributes:
         alias: its name in `transforms`.
-        class_name: class as configured, for reports.
+        class_name: the class as configured, for reports.
         transformation: configured.
         predicate: configured; None: all records.
-        negate: the records for which the predicate does not hold.
+        negate: it applies to records for which the predicate is false.
     """
 
     alias: str
@@ -41,11 +41,11 @@ class Stage:
     negate: bool = False
 
     def apply(self, record: R) -> R | None:
-        """The transformed record, the same one where the predicate says so, None to drop it.
+        """The transformed record; the unchanged record if the predicate excludes it; None to drop it.
 
         Raises:
             Exception: the class refused the record.
-            TypeError: the class gave something else than a record of the same place in Kafka.
+            TypeError: the class did not return a record with the same position in Kafka.
         """
         if self.predicate is not None and bool(self.predicate.test(record)) is self.negate:
             return record
@@ -55,22 +55,22 @@ class Stage:
         return transformed
 
     def close(self) -> None:
-        """Release both; what goes wrong is only logged, as in Connect: the records have been copied."""
+        """Release both; errors are only logged, as in Connect, because the records have been copied."""
         for plugin in (self.transformation, self.predicate):
             if plugin is None:
                 continue
             try:
                 plugin.close()
-            except Exception as error:  # noqa: BLE001 (code of somebody else)
+            except Exception as error:  # noqa: BLE001 (third-party code)
                 log.warning("Closing transformation %s (%s) failed: %r", self.alias, self.class_name, error)
 
 
 def _check_same_place(record: ConnectRecord, transformed: ConnectRecord) -> None:
-    """All book-keeping goes by Kafka's own coordinates (KIP-793), so a class must not touch them."""
+    """All accounting uses Kafka's own coordinates (KIP-793), so a class must not change them."""
     if type(transformed) is not type(record):
-        raise TypeError(f"it returned {type(transformed).__name__} in place of a record")
+        raise TypeError(f"it returned {type(transformed).__name__} instead of a record")
     if not isinstance(record, SinkRecord) or not isinstance(transformed, SinkRecord):
-        return  # Offsets of a source are taken from the record as it was read.
+        return  # Offsets of a source come from the original record.
     if (
         transformed.offset != record.offset
         or transformed.original_topic != record.original_topic
@@ -88,10 +88,10 @@ class TransformChain:
 
     @classmethod
     def open(cls, config: Sequence[TransformConfig]) -> TransformChain:
-        """Make and configure every class.
+        """Create and configure every class.
 
         Raises:
-            ConfigError: a class refuses its settings; nothing stays open.
+            ConfigError: the settings of a class are wrong; nothing stays open.
         """
         opened: list[Stage] = []
         try:
@@ -105,6 +105,6 @@ class TransformChain:
         return cls(opened)
 
     def close(self) -> None:
-        """Close every stage; idempotent as far as the classes are."""
+        """Close every stage; idempotent if the classes are."""
         for stage in self.stages:
             stage.close()

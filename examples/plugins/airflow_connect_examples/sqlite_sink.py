@@ -1,12 +1,12 @@
-"""A sink: values as JSON in a SQLite file. A record that comes again replaces itself, so nothing is there twice."""
+"""A sink: values as JSON in a SQLite file. A repeated record replaces itself, so there are no duplicates."""
 
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
+from airflow_connect import api
 from airflow_connect.api import ConfigDef, ConfigKey, ConfigType, Delivery, SinkConnector, SinkRecord, SinkTask
-from airflow_connect.api.errors import RetriableError
 
 TABLE = "CREATE TABLE IF NOT EXISTS records (topic, partition, offset, value, PRIMARY KEY (topic, partition, offset))"
 
@@ -22,7 +22,7 @@ class SqliteSinkTask(SinkTask):
                 database.execute(TABLE)
                 database.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", rows)
         except sqlite3.OperationalError as error:  # another task writes just now: the same records come again
-            raise RetriableError(f"{self.file} cannot be written: {error}.") from error
+            raise api.RetriableError(f"{self.file} cannot be written: {error}.") from error
 
     def stop(self) -> None:
         """Nothing is open between two calls of put."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.integration.broken_records.cases import SETUPS
-from tests.integration.runs.test_errors import read_all
-from tests.integration.s3_sink.objects import records
+from tests.integration.connectors.s3.objects import records
+from tests.integration.runtime.sink.test_errors import read_all
 from tests.support.runs import InProcessEngine
 
 pytestmark = pytest.mark.integration

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver import run as driver_run
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.sink import run as driver_run
 from tests.integration.complete_directories.conftest import HOUR_MS, T13, files_below, hour, markers, minutes_below
 from tests.support.steps import Crashed
 from tests.support.waiting import wait_until

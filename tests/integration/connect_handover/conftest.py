@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.run import RunReport
 from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
@@ -118,26 +118,28 @@ def worker(kafka: KafkaBroker, state_topics: dict[str, str]) -> Iterator[Connect
 
 
 @pytest.fixture
-def shared_source(
+def make_shared(
     kafka: KafkaBroker, worker: ConnectWorker, state_topics: dict[str, str], unique_name: str, tmp_path: Path
-) -> Iterator[Shared]:
-    """A FileStreamSource of a file that does not exist yet."""
+) -> Iterator[Callable[..., Shared]]:
+    """Describe a connector of a file that does not exist yet: `make_shared("FileStreamSource", topic_key="topic")`."""
     create_topic(kafka.bootstrap, unique_name)
-    file = tmp_path / "lines.log"
-    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(file), "topic": unique_name}
-    ours = {**our_worker(kafka), **state_topics}
-    yield Shared(worker, ours, f"source-{unique_name}", unique_name, file, config)
-    worker.rest.delete(f"source-{unique_name}")
+    name, file = f"shared-{unique_name}", tmp_path / "lines.txt"
+
+    def make(connector_class: str, topic_key: str) -> Shared:
+        config = {"connector.class": connector_class, "tasks.max": "1", "file": str(file), topic_key: unique_name}
+        return Shared(worker, {**our_worker(kafka), **state_topics}, name, unique_name, file, config)
+
+    yield make
+    worker.rest.delete(name)
 
 
 @pytest.fixture
-def shared_sink(
-    kafka: KafkaBroker, worker: ConnectWorker, state_topics: dict[str, str], unique_name: str, tmp_path: Path
-) -> Iterator[Shared]:
+def shared_source(make_shared: Callable[..., Shared]) -> Shared:
+    """A FileStreamSource of a file that does not exist yet."""
+    return make_shared("FileStreamSource", topic_key="topic")
+
+
+@pytest.fixture
+def shared_sink(make_shared: Callable[..., Shared]) -> Shared:
     """A FileStreamSink to a file that does not exist yet."""
-    create_topic(kafka.bootstrap, unique_name)
-    file = tmp_path / "lines.txt"
-    config = {"connector.class": "FileStreamSink", "tasks.max": "1", "file": str(file), "topics": unique_name}
-    ours = {**our_worker(kafka), **state_topics}
-    yield Shared(worker, ours, f"sink-{unique_name}", unique_name, file, config)
-    worker.rest.delete(f"sink-{unique_name}")
+    return make_shared("FileStreamSink", topic_key="topics")

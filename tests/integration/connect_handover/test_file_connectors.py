@@ -11,8 +11,8 @@ import random
 import pytest
 
 from airflow_connect.devstack.connect_worker import ConnectWorker
-from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.runtime import crash_points
 from tests.conftest import TopicProducer
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.hdfs import HdfsCluster
+from airflow_connect.devstack.launching.errors import DevStackError
 from tests.support import hdfs_files
 
 pytestmark = pytest.mark.integration
@@ -17,7 +17,7 @@ def test_cluster_keeps_address_and_files_over_a_restart_and_over_a_kill():
         hdfs_files.put(f"{url}/a/f", b"abc")
         cluster.namenode.kill()
         assert not cluster.is_running
-        with pytest.raises(DevStackError, match="does not run"):
+        with pytest.raises(DevStackError, match="is not running"):
             assert cluster.namenode.pid
         with pytest.raises(OSError, match="refused"):
             cluster.metrics()

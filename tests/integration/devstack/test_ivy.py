@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.jars import fetch_jars
+from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.jars import fetch_jars
 
 pytestmark = pytest.mark.integration
 

@@ -11,8 +11,8 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.s3 import S3Server
 from tests.support.kafka_data import create_topic, partition_count, produce, produce_transaction
 from tests.support.waiting import wait_until
@@ -51,7 +51,7 @@ def test_broker_after_kill_and_restart_has_its_data_and_transactions(broker):
     produce_transaction(broker.bootstrap, "kill", [(0, None, b"x")])
     broker.kill()
     assert not broker.is_running
-    with pytest.raises(DevStackError, match="does not run"):
+    with pytest.raises(DevStackError, match="is not running"):
         assert broker.pid
     broker.restart()
     wait_until(lambda: partition_count(broker.bootstrap, "kill") == 1, "the topic is back")

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_connect.api.run import RunReport
 from airflow_connect.devstack.hive_metastore import HiveMetastore
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.documents.run import RunReport
 from airflow_connect.hive.client import MetastoreClient
 from airflow_connect.hive.settings import MetastoreSettings
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.runs import InProcessEngine
-
-
-@pytest.fixture(scope="session")
-def metastore() -> Iterator[HiveMetastore]:
-    """A real metastore for all tests of this folder. One that is killed or restarted must be a test's own."""
-    with HiveMetastore.start() as server:
-        yield server
 
 
 @dataclass

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from airflow_connect.devstack.hive_metastore import HiveMetastore
-from airflow_connect.devstack.process import free_ports
+from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.runtime.crash_points import VARIABLE
 from tests.integration.hive.conftest import enveloped, member
 from tests.support.drivers import PROJECT

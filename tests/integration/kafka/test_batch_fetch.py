@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import batch_fetch, batch_reader
-from airflow_connect.kafka.batch_reader import RangeReader
-from airflow_connect.kafka.client_config import consumer_config
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.column_batch import ColumnBatch
-from airflow_connect.kafka.librdkafka import NotDirectError
-from airflow_connect.kafka.message_memory import Event
-from airflow_connect.kafka.watermarks import READ_COMMITTED, latest_offsets
+from airflow_connect.errors import OffsetError
+from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, latest_offsets
+from airflow_connect.kafka.clients.librdkafka import NotDirectError
+from airflow_connect.kafka.clients.settings import consumer_config
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.reading import batch_fetch, batch_reader
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.message_memory import Event
 from tests.support.kafka_data import TopicProducer
 from tests.support.waiting import wait_until
 

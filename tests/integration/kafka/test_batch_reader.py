@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import AccessError, OffsetError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import batch_reader
-from airflow_connect.kafka.batch_reader import RangeReader
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
+from airflow_connect.errors import AccessError, OffsetError, UnavailableError
+from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.reading import batch_reader
+from airflow_connect.kafka.reading.batch_reader import RangeReader
 from tests.support.kafka_data import TopicProducer, delete_records, wait_until
 
 pytestmark = pytest.mark.integration

@@ -8,34 +8,55 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_connect.api.errors import UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import transaction_steps, transactions
-from airflow_connect.kafka.batch_reader import RangeReader
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.consumer_group import group_metadata, read_committed_offsets
-from airflow_connect.kafka.transactions import CommitUnknownError, TransactionalWriter
-from airflow_connect.kafka.watermarks import READ_COMMITTED, latest_offsets
+from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.admin.consumer_group import group_metadata, read_committed_offsets
+from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, latest_offsets
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.writing import transaction_steps, transactions
+from airflow_connect.kafka.writing.transactions import CommitUnknownError, TransactionalWriter
 from tests.support.kafka_data import create_topic
 from tests.support.processes import freeze as freeze_process
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def broker(unique_name: str) -> Iterator[KafkaBroker]:
-    """A broker that may be frozen, with a topic."""
+@pytest.fixture(scope="module")
+def own_broker() -> Iterator[KafkaBroker]:
+    """A broker that may be frozen."""
     with KafkaBroker.start() as own:
-        create_topic(own.bootstrap, unique_name)
         yield own
-        os.kill(own.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def broker(own_broker: KafkaBroker, unique_name: str) -> Iterator[KafkaBroker]:
+    """The same, with a topic; it goes on when the test is over."""
+    create_topic(own_broker.bootstrap, unique_name)
+    yield own_broker
+    wake(own_broker)
 
 
 def fenced_writer(broker: KafkaBroker, name: str) -> TransactionalWriter:
     writer = TransactionalWriter({"bootstrap.servers": broker.bootstrap}, name, transaction_timeout_ms=5000)
     writer.fence()
     return writer
+
+
+def wake(broker: KafkaBroker) -> None:
+    """Let it go on. After so long its own controller has to let it in again, which takes some seconds."""
+
+    def answers() -> bool:
+        try:
+            admin_client({"bootstrap.servers": broker.bootstrap})
+        except UnavailableError:
+            return False
+        return True
+
+    os.kill(broker.pid, signal.SIGCONT)
+    wait_until(answers, "the broker answers again", 60)
 
 
 def freeze_before(broker: KafkaBroker, writer: TransactionalWriter, step: str, patch: pytest.MonkeyPatch) -> None:
@@ -58,7 +79,7 @@ def test_commit_that_is_not_answered_is_unknown_until_the_state_is_read(
     with pytest.raises(CommitUnknownError, match="did not confirm a transaction of") as raised:
         writer.commit([(unique_name, 0, b"k", b"v")], {tp: 17}, group)
     writer.close()
-    os.kill(broker.pid, signal.SIGCONT)
+    wake(broker)
 
     successor = fenced_writer(broker, unique_name)
     successor.commit([(unique_name, 0, b"k", b"after")])

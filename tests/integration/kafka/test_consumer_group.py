@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer
 
-from airflow_connect.api.errors import AccessError, ConfigError, NotStoppedError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.clients import Admin, admin_client
-from airflow_connect.kafka.consumer_group import (
+from airflow_connect.errors import AccessError, ConfigError, NotStoppedError
+from airflow_connect.kafka.admin.consumer_group import (
     alter_offsets,
     ensure_no_live_members,
     group_metadata,
     group_state,
     read_committed_offsets,
 )
-from airflow_connect.kafka.topics import resolve_topics
-from airflow_connect.kafka.transactions import TransactionalWriter
-from airflow_connect.kafka.watermarks import (
+from airflow_connect.kafka.admin.topics import resolve_topics
+from airflow_connect.kafka.admin.watermarks import (
     READ_COMMITTED,
     READ_UNCOMMITTED,
     earliest_offsets,
     latest_offsets,
     offsets_for_timestamp,
 )
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from tests.support.kafka_data import (
     TopicProducer,
     add_partitions,

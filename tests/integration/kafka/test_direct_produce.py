@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.task_producer import TaskProducer
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.testing.topics import Topics
 
 pytestmark = pytest.mark.integration

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 
-from airflow_connect.api.errors import AccessError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.consumer_group import alter_offsets, read_committed_offsets
+from airflow_connect.errors import AccessError
+from airflow_connect.kafka.admin.consumer_group import alter_offsets, read_committed_offsets
+from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.support.kafka_data import create_topic
 
 pytestmark = pytest.mark.integration
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.integration
 READER = """
 import sys
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.consumer_group import read_committed_offsets
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
 admin = admin_client({"bootstrap.servers": sys.argv[1]})
 print(read_committed_offsets(admin, "connect-first", [TopicPartition("orders", 0)]))
 """

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, UnavailableError
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import compacted_topics
-from airflow_connect.kafka.clients import Admin, admin_client
-from airflow_connect.kafka.runs_topic import RunsTopic, decode_document, encode_document, ensure, read
-from airflow_connect.kafka.transactions import TransactionalWriter
+from airflow_connect.errors import ConfigError, UnavailableError
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.state import compacted_topics
+from airflow_connect.kafka.state.runs_topic import RunsTopic, decode_document, encode_document, ensure, read
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from tests.support.kafka_data import TopicProducer, add_partitions
 
 pytestmark = pytest.mark.integration
@@ -145,7 +145,7 @@ def test_read_behind_a_transaction_that_never_ends_gives_up_with_the_place(
     unique_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compacted_topics, "STRANGER_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(compacted_topics, "OPEN_TRANSACTION_TIMEOUT_S", 0.3)
     shared = ensure(admin, unique_name, 1, 1)
     produce.transaction(unique_name, [(0, b"k", b"v")], "open")
     with pytest.raises(UnavailableError, match=f"{unique_name}-0 to offset 1 could not be read within"):

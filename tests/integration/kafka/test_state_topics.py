@@ -7,10 +7,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource, ResourceType
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import compacted_topics, topic_upkeep
-from airflow_connect.kafka.clients import Admin, admin_client
-from airflow_connect.kafka.compacted_topics import CompactedTopic
-from airflow_connect.kafka.topic_upkeep import SMALL, Upkeep
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.state import compacted_topics, topic_upkeep
+from airflow_connect.kafka.state.compacted_topics import CompactedTopic
+from airflow_connect.kafka.state.topic_upkeep import SMALL, Upkeep
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
 
@@ -71,7 +71,7 @@ def test_topic_is_made_without_settings_that_the_cluster_refuses(
     ensure(admin, unique_name, Upkeep({"segment.ms": "7200000"}, tell=notes.append))
     found = settings_of(admin, unique_name)
     assert (found["cleanup.policy"], found["segment.ms"]) == ("compact", "7200000")
-    assert "was made without" in notes[0] and "no.such.setting" in notes[0]
+    assert "was created without" in notes[0] and "no.such.setting" in notes[0]
 
 
 def test_cleaner_compacts_a_topic_with_the_lag_and_leaves_one_with_defaults(

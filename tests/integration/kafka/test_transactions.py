@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from airflow_connect.api.errors import ConfigError, FencedError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import consumer_group
-from airflow_connect.kafka.batch_reader import RangeReader
-from airflow_connect.kafka.clients import Admin, admin_client
-from airflow_connect.kafka.consumer_group import group_metadata, read_committed_offsets
-from airflow_connect.kafka.transactions import TransactionalWriter
-from airflow_connect.kafka.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
+from airflow_connect.errors import ConfigError, FencedError, UnavailableError
+from airflow_connect.kafka.admin import consumer_group
+from airflow_connect.kafka.admin.consumer_group import group_metadata, read_committed_offsets
+from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from tests.support.kafka_data import wait_until
 
 pytestmark = pytest.mark.integration
@@ -122,7 +122,7 @@ def test_commit_of_a_record_that_is_too_large_aborts_and_the_writer_goes_on(
     tp = TopicPartition(make_topic(config={"max.message.bytes": "20000"}), 0)
     one = writer()
     for size in (19_999_999, 50_000):  # refused by the client, refused by the broker
-        with pytest.raises(ConfigError, match="larger than Kafka takes"):
+        with pytest.raises(ConfigError, match="larger than Kafka accepts"):
             one.commit([(*tp, b"k", b"small"), (*tp, b"k", b"x" * size)])
     one.commit([(*tp, b"k", b"fits")])
     assert committed_values(settings, admin, tp) == [b"fits"]
@@ -161,7 +161,7 @@ def test_fence_with_a_timeout_beyond_the_brokers_limit_is_a_configuration_error(
 def test_fence_without_a_broker_fails_within_the_bootstrap_bound(
     unique_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_connect.kafka.clients.ensure_reachable.__defaults__", (0.4,))
+    monkeypatch.setattr("airflow_connect.kafka.clients.short_lived.ensure_reachable.__defaults__", (0.4,))
     lonely = TransactionalWriter({"bootstrap.servers": "127.0.0.1:1"}, unique_name)
     with pytest.raises(UnavailableError, match="No Kafka broker"):
         lonely.fence()

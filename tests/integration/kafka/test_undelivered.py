@@ -8,17 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from airflow_connect.api.errors import ConnectError, DataError
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.errors import ConfigError, ConnectError, DataError
+from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
-from airflow_connect.kafka import task_producer
-from airflow_connect.kafka.clients import admin_client
-from airflow_connect.kafka.offsets_topic import OffsetRecord
-from airflow_connect.kafka.task_producer import ProducedRecord, TaskProducer
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.state.offsets_topic import OffsetRecord
+from airflow_connect.kafka.writing import task_producer
+from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter
 from airflow_connect.testing.topics import Topics
+from tests.support.kafka_data import create_topic
 from tests.support.mock_kafka import MockKafka
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -48,21 +52,113 @@ def mock() -> Iterator[MockKafka]:
 def send(producer: TaskProducer, guarantee: str, way: str, topic: str, values: list[str] = VALUES) -> None:
     """One unit: records, then their offset."""
     producer.fence()
-    send_unit(delivery_of(guarantee, producer, [f"{topic}-offsets"]), way, topic, values)
+    send_unit(delivery_of(Guarantee.of(guarantee), producer, [f"{topic}-offsets"]), way, topic, values)
 
 
 def send_unit(delivery: TaskDelivery, way: str, topic: str, values: list[str]) -> None:
+    send_records(delivery, way, topic, values)
+    delivery.store([OffsetRecord(b"key", b"offset")])
+
+
+def send_records(delivery: TaskDelivery, way: str, topic: str, values: list[str]) -> None:
     if way == "columns":
         delivery.send_columns(topic, None, pa.array(values))
     else:
         for value in values:
             delivery.send(ProducedRecord(topic, None, None, value.encode()))
-    delivery.store([OffsetRecord(b"key", b"offset")])
 
 
-def opened(bootstrap: str, guarantee: str, topic: str, **more: Any) -> TaskProducer:
+def opened(bootstrap: str, guarantee: str, topic: str, timeout_ms: int = 60_000, **more: Any) -> TaskProducer:
     settings = {"bootstrap.servers": bootstrap, "retry.backoff.ms": 1, "retry.backoff.max.ms": 5, **more}
-    return TaskProducer(settings, topic if guarantee == "exactly_once" else "", 60_000)
+    return TaskProducer(settings, topic if guarantee == "exactly_once" else "", timeout_ms)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_record_after_a_refused_one_reports_why_that_was_refused(mock: MockKafka, way: str):
+    """The client accepts no more records of a failed transaction, even before it has reported the refused one."""
+    mock.create("records")
+    mock.create("records-offsets")
+    producer = opened(mock.bootstrap, "exactly_once", "records", 3_000)
+    try:
+        producer.fence()
+        delivery = delivery_of(Guarantee.of("exactly_once"), producer, ["records-offsets"])
+        mock.answer_produce(KafkaError.MSG_SIZE_TOO_LARGE)
+        send_records(delivery, way, "records", VALUES)
+        wait_until(lambda: refuses_records(producer), "the transaction has failed")
+        with pytest.raises(ConfigError, match="larger than Kafka accepts") as refused:
+            send_records(delivery, way, "records", VALUES)
+    finally:
+        producer.close()
+    assert refused.value.code == "kafka.too_large"
+
+
+def test_transaction_of_the_journal_reports_why_its_record_was_refused(mock: MockKafka):
+    """As above: a manifest has many records, and the answer to the first may come before the last is queued."""
+    mock.create("records")
+    writer = TransactionalWriter({"bootstrap.servers": mock.bootstrap}, "journal")
+
+    def paced() -> Iterator[OutgoingRecord]:
+        yield ("records", 0, b"key", b"1")
+        wait_until(lambda: refuses_records(writer), "the transaction has failed")
+        yield ("records", 0, b"key", b"2")
+
+    try:
+        writer.fence()
+        mock.answer_produce(KafkaError.MSG_SIZE_TOO_LARGE)
+        with pytest.raises(ConfigError, match="too large") as refused:
+            writer.commit(paced())  # type: ignore[arg-type]
+    finally:
+        writer.close()
+    assert refused.value.code == "kafka.too_large"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_too_large_batch_is_named_whatever_is_reported_first(kafka: KafkaBroker, unique_name: str, way: str):
+    """What is queued behind the batch is removed, and in one of four cases that is reported first."""
+    create_topic(kafka.bootstrap, unique_name, config={"max.message.bytes": "4000"})
+    refused = [refusal_of_a_batch(kafka.bootstrap, unique_name, way, wait_ms=n % 4) for n in range(40)]
+    assert {error.code for error in refused} == {"kafka.too_large"}
+
+
+def refusal_of_a_batch(bootstrap: str, topic: str, way: str, wait_ms: int) -> ConnectError:
+    values = [f"line {n} {'y' * 100}" for n in range(2_000)]
+    producer = opened(bootstrap, "exactly_once", topic, **{"linger.ms": wait_ms, "batch.num.messages": 200})
+    try:
+        producer.fence()
+        delivery = delivery_of(Guarantee.of("exactly_once"), producer, [f"{topic}-offsets"])
+        for start in range(0, len(values), 20):
+            send_records(delivery, way, topic, values[start : start + 20])
+        producer.commit()
+    except ConnectError as error:
+        return error
+    finally:
+        producer.close()
+    raise AssertionError("Kafka accepted a batch that is too large.")
+
+
+def test_too_large_transaction_of_the_journal_is_named(kafka: KafkaBroker, unique_name: str):
+    create_topic(kafka.bootstrap, unique_name, config={"max.message.bytes": "4000"})
+    records = [(unique_name, 0, b"key", b"y" * 100) for _ in range(500)]
+    codes = set()
+    for n in range(20):
+        writer = TransactionalWriter({"bootstrap.servers": kafka.bootstrap}, f"{unique_name}-{n}")
+        try:
+            writer.fence()
+            with pytest.raises(ConnectError) as refused:
+                writer.commit(records)
+        finally:
+            writer.close()
+        codes.add(refused.value.code)
+    assert codes == {"kafka.too_large"}
+
+
+def refuses_records(writer: TaskProducer | TransactionalWriter) -> bool:
+    """Whether librdkafka accepts no record; it is asked without reading the reports that it has."""
+    try:
+        writer._producer.produce("records", b"one more")
+    except KafkaException as error:
+        return bool(error.args[0].code() == KafkaError._STATE)
+    return False
 
 
 def problem_with(answer: str, guarantee: str, way: str) -> tuple[bool, str]:
@@ -131,14 +227,16 @@ def test_topic_that_is_deleted_meanwhile_loses_nothing_unheard(
     topic = make_topic()
     make_topic(name=f"{topic}-offsets")
     hasty = {"topic.metadata.propagation.max.ms": 1000, "topic.metadata.refresh.fast.interval.ms": 50}
-    producer = opened(kafka.bootstrap, guarantee, topic, **hasty)
+    producer = opened(kafka.bootstrap, guarantee, topic, timeout_ms=5_000, **hasty)
     admin = admin_client({"bootstrap.servers": kafka.bootstrap})
     try:
         send(producer, guarantee, way, topic)
         for done in admin.delete_topics([topic]).values():
             done.result(30)
+        # The controller answers before the broker refuses records.
+        wait_until(lambda: topic not in admin.list_topics(timeout=10).topics, "the broker knows of the deletion")
         try:
-            delivery = delivery_of(guarantee, producer, [f"{topic}-offsets"])
+            delivery = delivery_of(Guarantee.of(guarantee), producer, [f"{topic}-offsets"])
             send_unit(delivery, way, topic, ["later"])
         except ConnectError:
             return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer
 
-from airflow_connect.api.errors import UnavailableError
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka import worker_group
-from airflow_connect.kafka.clients import admin_client
+from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.admin import worker_group
+from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.conftest import MakeTopic
 from tests.support.waiting import wait_until
 

@@ -42,8 +42,9 @@ class FolderSinkTask(SinkTask):
             lines = self.lines[TopicPartition(record.original_topic, record.original_partition)]
             lines[record.offset] = json.dumps(record.value)
 
-    def put_columns(self, batch: RecordColumns) -> bool:
-        if batch.value.schema is not None:
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        (batch, *others) = batches
+        if others or batch.value.schema is not None:
             return False
         lines = self.lines[TopicPartition(batch.original_topic, batch.original_partition)]
         texts = [bytes(text).strip() for text in batch.value.values.to_pylist()]  # a line each

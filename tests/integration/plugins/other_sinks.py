@@ -70,8 +70,8 @@ class OffsetsTask(SinkTask):
 
 
 class OffsetsConnector(SinkConnector):
-    """Exactly once, because it skips what it has."""
+    """Exactly once: the target says where to resume."""
 
     task_class = OffsetsTask
-    delivery = Delivery.IDEMPOTENT
+    delivery = Delivery.TRANSACTIONAL
     config_def = PATH

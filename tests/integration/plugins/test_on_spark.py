@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.api import RecordColumns, SinkRecord, UnavailableError
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from airflow_connect.testing.sink_case import SinkCase
 from tests.integration.plugins.folder_sink import FolderSinkConnector, FolderSinkTask
@@ -32,7 +32,7 @@ class FailsOnce(FolderSinkTask):
             super().flush()
             raise UnavailableError("The store is away.", code="test.away")
 
-    def put_columns(self, batch: RecordColumns) -> bool:
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
         return False
 
     def start(self, config: Mapping[str, str]) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.driver.run import plan_connector
+from airflow_connect.runtime.driver.entry import plan_connector
 from airflow_connect.testing import SinkConformance
 from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.sink_case import SinkCase
+from tests.integration.plugins.other_sinks import AppendConnector
 
 pytestmark = pytest.mark.integration
 
@@ -38,6 +39,23 @@ class TestAppendSink(SinkConformance):
 
         assert len(case.found()) == 18
         case.check_everything_arrived()
+
+    def test_run_with_nothing_to_copy_does_not_start_the_connector(
+        self, case: SinkCase, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started: list[str] = []
+        start = AppendConnector.start
+
+        def counted(connector: AppendConnector, config: Mapping[str, str]) -> None:
+            started.append(connector.context.run_id)
+            start(connector, config)
+
+        monkeypatch.setattr(AppendConnector, "start", counted)
+        case.add(3)
+        done, empty = case.run(), case.run()
+
+        assert (done.status, empty.status) == ("done", "empty")
+        assert started == [done.run_id]
 
     def test_plan_warnings_and_report_say_aloud_that_it_delivers_at_least_once(self, case: SinkCase) -> None:
         case.add(3)
@@ -63,20 +81,11 @@ class TestOffsetsSink(SinkConformance):
         with closing(sqlite3.connect(target / "records.sqlite")) as database:
             return [json.loads(value) for (value,) in database.execute("SELECT value FROM records ORDER BY rowid")]
 
-    def test_records_that_the_sink_has_are_counted_as_filtered(self, case: SinkCase) -> None:
+    def test_records_that_the_target_has_are_not_read_again(self, case: SinkCase) -> None:
         case.add(9)
         assert case.start(crash_at=crash_points.COPIED).wait() is None
         report = case.run()
 
-        assert (report.records, report.filtered) == (0, 9)
+        assert (report.status, report.records, report.filtered) == ("done", 0, 0)
         case.check_everything_arrived()
-
-    def test_records_that_come_again_are_there_as_promised(self, case: SinkCase) -> None:
-        case.add(30)
-        case.run()
-        case.reset(0)
-
-        report = case.run()
-
-        assert (report.records, report.filtered) == (0, 30)
-        case.check_everything_arrived()
+        assert case.committed() == {0: 3, 1: 3, 2: 3}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing import SinkConformance
 from tests.docs.pages import blocks

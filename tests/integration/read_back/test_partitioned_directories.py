@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from airflow_connect.runtime.driver.run import run_connector
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.runs import InProcessEngine
 from tests.support.spark_sql import spark_sql
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # Spark reads what was written
 
 HOUR = 3_600_000
 START = datetime(2023, 12, 31, 22, tzinfo=UTC)

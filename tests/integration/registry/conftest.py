@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,7 +48,19 @@ class Registry:
 
 
 @pytest.fixture(scope="session")
-def schema_registry() -> Iterator[Registry]:
-    """A real registry, shared by the session; every test has subjects of its own."""
-    with SchemaRegistry.start() as server:
-        yield Registry(server)
+def schema_registry(registry_server: SchemaRegistry) -> Registry:
+    """Requests to the registry; every test has subjects of its own."""
+    return Registry(registry_server)
+
+
+@pytest.fixture
+def make_converter(request: pytest.FixtureRequest, schema_registry: Registry) -> Callable[..., Any]:
+    """Make a configured `CONVERTER` of the module: `make_converter(is_key=False, **config)`; `_` stands for `.`."""
+
+    def make(is_key: bool = False, **config: str) -> Any:
+        converter = request.module.CONVERTER()
+        given = {key.replace("_", "."): value for key, value in config.items()}
+        converter.configure({"schema.registry.url": schema_registry.url, **given}, is_key)
+        return converter
+
+    return make

@@ -11,33 +11,21 @@ import pytest
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError, SchemaError
-from airflow_connect.converters.registry.avro_converter import AvroConverter
+from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.registry.avro_converter import AvroConverter
 from tests.integration.registry.avro_messages import message
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry
 
 pytestmark = pytest.mark.integration
+CONVERTER = AvroConverter
 MakeConverter = Callable[..., AvroConverter]
 
 ORDER = s.struct(("id", s.INT64), ("note", s.OPTIONAL_STRING), name="shop.Order")
 RECORD = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "long"}]}
 JSON_SCHEMA = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}
 WIDER = {**RECORD, "fields": [*RECORD["fields"], {"name": "city", "type": "string", "default": "?"}]}
-
-
-@pytest.fixture
-def make_converter(schema_registry: Registry) -> MakeConverter:
-    """Make a configured converter; `_` in a key stands for `.`."""
-
-    def make(is_key: bool = False, **config: str) -> AvroConverter:
-        converter = AvroConverter()
-        given = {key.replace("_", "."): value for key, value in config.items()}
-        converter.configure({"schema.registry.url": schema_registry.url, **given}, is_key)
-        return converter
-
-    return make
 
 
 def test_value_written_is_registered_and_read_back(
@@ -166,7 +154,7 @@ def test_schemaless_message_of_deep_nesting_is_a_sentence(
     converter, depth = make_converter(), 20_000
     start = converter.from_connect(unique_name, None, 1)[:5]
     deep = start + (b"\0" * 7 + b"\x02\x02") * depth + b"\0" * 9 + b"\0\0" * depth
-    with pytest.raises(DataError, match=r"is not Avro data of the schema .*RecursionError"):
+    with pytest.raises(DataError, match=r"is not Avro data with the schema .*RecursionError"):
         converter.to_connect(unique_name, deep)
     with pytest.raises(DataError, match="it ends too early"):
         converter.to_connect(unique_name, start + b"\0\0\x02")
@@ -195,9 +183,9 @@ def test_damaged_message_is_a_sentence(
 ) -> None:
     schema_id = schema_registry.register(f"{unique_name}-value", WIDER)
     good, converter = message(schema_id, WIDER, {"id": 1, "city": "Ulm"}), make_converter()
-    with pytest.raises(DataError, match=f"not Avro data of the schema {schema_id}: it ends too early"):
+    with pytest.raises(DataError, match=f"not Avro data with the schema {schema_id}: it ends too early"):
         converter.to_connect(unique_name, good[:-2])
-    with pytest.raises(DataError, match="ends 3 bytes behind the value"):
+    with pytest.raises(DataError, match="has 3 more bytes after the value"):
         converter.to_connect(unique_name, good + b"abc")
 
 

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.errors import DataError
+from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.protobuf_converter import ProtobufConverter
 from tests.support.searching import examples
 
 if TYPE_CHECKING:
@@ -72,6 +72,9 @@ def test_any_bytes_as_protobuf_are_a_value_or_a_data_error(
     converter = _converter(ProtobufConverter, schema_registry)
     outcomes = set()
 
+    @example(b"")
+    @example(b"\x08")
+    @example(b"\x42\x02\x08\x63")  # TimeOfDay: 99 o'clock
     @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(PIECES, max_size=6).map(b"".join))
     def check(data: bytes) -> None:
@@ -91,6 +94,9 @@ def test_any_json_is_a_value_or_a_data_error(schema_registry: Registry, unique_n
     converters[1].configure({"schema.registry.url": schema_registry.url, "json.fail.invalid.schema": "true"})
     outcomes = set()
 
+    @example(b"{}")
+    @example(b"{")
+    @example(b'{"a":"x"}')
     @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
     @given(VALUES.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=12))
     def check(data: bytes) -> None:

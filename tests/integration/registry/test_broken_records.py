@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.integration.connectors.s3.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, records
 from tests.integration.registry.avro_messages import message
-from tests.integration.runs.test_errors import TOLERANT, read_all
-from tests.integration.s3_sink.objects import AVRO_FORMAT, JSON_FORMAT, PARQUET_FORMAT, records
+from tests.integration.runtime.sink.test_errors import TOLERANT, read_all
 from tests.support.runs import InProcessEngine
 
 pytestmark = pytest.mark.integration

@@ -12,13 +12,14 @@ import pytest
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError, SchemaError
-from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry
 
 pytestmark = pytest.mark.integration
+CONVERTER = JsonSchemaConverter
 MakeConverter = Callable[..., JsonSchemaConverter]
 
 ORDER = s.struct(
@@ -35,19 +36,6 @@ PERSON = {"type": "object", "title": "Person", "properties": {"id": {"type": "in
 
 def message(schema_id: int, value: Any) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + orjson.dumps(value)
-
-
-@pytest.fixture
-def make_converter(schema_registry: Registry) -> MakeConverter:
-    """Make a configured converter; `_` in a key stands for `.`."""
-
-    def make(is_key: bool = False, **config: str) -> JsonSchemaConverter:
-        converter = JsonSchemaConverter()
-        given = {key.replace("_", "."): value for key, value in config.items()}
-        converter.configure({"schema.registry.url": schema_registry.url, **given}, is_key)
-        return converter
-
-    return make
 
 
 @pytest.mark.parametrize("config", [{}, {"decimal_format": "NUMERIC"}, {"json_fail_invalid_schema": "true"}], ids=str)
@@ -96,7 +84,7 @@ def test_validation_names_the_place_and_not_the_value(
     reference = {"name": "person.json", "subject": f"{unique_name}-person", "version": 1}
     schema_id = schema_registry.register(f"{unique_name}-value", order, [reference], schemaType="JSON")
     data = message(schema_id, {"buyer": {"id": "secret"}})
-    with pytest.raises(DataError, match=r"The JSON at \$\.buyer\.id breaks the rule type") as caught:
+    with pytest.raises(DataError, match=r"The JSON at \$\.buyer\.id violates the rule type") as caught:
         make_converter(json_fail_invalid_schema="true").to_connect(unique_name, data)
     assert "secret" not in str(caught.value)
     # Without it the value is read as Jackson reads it.
@@ -170,8 +158,8 @@ def test_incompatible_schema_is_refused_by_the_registry(
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"", "it holds no JSON"),
-        (b" ", "it holds no JSON"),
+        (b"", "it contains no JSON"),
+        (b" ", "it contains no JSON"),
         (b'{"id":1', "serialization error"),
         (b"[1]", "Structs should be encoded as JSON objects, but found ARRAY"),
         (b"[" * 100_000, "nested too deeply"),

@@ -12,15 +12,16 @@ from google.protobuf import message_factory
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.converters.protobuf import names
 from airflow_connect.converters.protobuf.files import open_schema
-from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.registry.protobuf_converter import ProtobufConverter
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry
 
 pytestmark = pytest.mark.integration
+CONVERTER = ProtobufConverter
 MakeConverter = Callable[..., ProtobufConverter]
 
 ORDER = s.struct(
@@ -61,19 +62,6 @@ def payload(text: str, name: str, content: dict[str, Any], **others: str) -> byt
 
 def prefixed(schema_id: int, indexes: bytes, data: bytes) -> bytes:
     return b"\0" + schema_id.to_bytes(4, "big") + indexes + data
-
-
-@pytest.fixture
-def make_converter(schema_registry: Registry) -> MakeConverter:
-    """Make a configured converter; `_` in a key stands for `.`."""
-
-    def make(is_key: bool = False, **config: str) -> ProtobufConverter:
-        converter = ProtobufConverter()
-        given = {key.replace("_", "."): value for key, value in config.items()}
-        converter.configure({"schema.registry.url": schema_registry.url, **given}, is_key)
-        return converter
-
-    return make
 
 
 def test_value_written_is_registered_and_read_back(
@@ -139,10 +127,10 @@ def test_indexes_choose_the_message_type(
         (b"\x04\0", "ends within the list of message indexes", "data.truncated"),
         (b"\xff\xff\xff\xff\xff\xff", "ends within the list of message indexes", "data.truncated"),
         (b"\x03\0\0", "ends within the list of message indexes", "data.truncated"),
-        (b"\x02\x04", r"The message indexes \[2\] lead to no message type", "data.message_indexes"),
-        (b"\x04\0\x08", r"The message indexes \[0, 4\] lead to no message type", "data.message_indexes"),
-        (b"\x02\x02\x08\x01\x12\x7fx", r"no shop\.Person of the Protobuf schema", "data.truncated"),
-        (b"\x02\x02\x12\x01\xff", r"no shop\.Person of the Protobuf schema", "data.truncated"),
+        (b"\x02\x04", r"The message indexes \[2\] do not lead to a message type", "data.message_indexes"),
+        (b"\x04\0\x08", r"The message indexes \[0, 4\] do not lead to a message type", "data.message_indexes"),
+        (b"\x02\x02\x08\x01\x12\x7fx", r"not a valid shop\.Person of the Protobuf schema", "data.truncated"),
+        (b"\x02\x02\x12\x01\xff", r"not a valid shop\.Person of the Protobuf schema", "data.truncated"),
     ],
 )
 def test_broken_message_is_a_sentence(

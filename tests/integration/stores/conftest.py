@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.s3_faults import S3FaultProxy
-from airflow_connect.stores.s3_publish import S3Publisher
-from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
-from airflow_connect.stores.s3_staging import S3Stager
+from airflow_connect.stores.s3.publish import S3Publisher
+from airflow_connect.stores.s3.settings import S3Credentials, S3Settings
+from airflow_connect.stores.s3.staging import S3Stager
 from airflow_connect.stores.store import FileIdentity
 
 if TYPE_CHECKING:

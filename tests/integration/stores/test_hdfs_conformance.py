@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_connect.devstack.hdfs import HdfsCluster
-from airflow_connect.devstack.process import free_ports
-from airflow_connect.stores.hdfs_settings import HdfsSettings
-from airflow_connect.stores.hdfs_store import HdfsStore
+from airflow_connect.devstack.launching.process import free_ports
+from airflow_connect.stores.hdfs.settings import HdfsSettings
+from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 from tests.support.hdfs_files import put, visible_files

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import AccessError, ConfigError, DataError, PublishConflictError, UnavailableError
-from airflow_connect.api.run import StagedFile
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.connectors.hdfs import file_trees
 from airflow_connect.devstack.hdfs import HdfsCluster
-from airflow_connect.devstack.process import free_ports
-from airflow_connect.stores.hdfs_publish import HdfsPublisher
-from airflow_connect.stores.hdfs_settings import HdfsSettings
-from airflow_connect.stores.hdfs_staging import HdfsStager
-from airflow_connect.stores.hdfs_store import HdfsStore
+from airflow_connect.devstack.launching.process import free_ports
+from airflow_connect.errors import AccessError, ConfigError, DataError, PublishConflictError, UnavailableError
+from airflow_connect.stores.hdfs import files as file_requests
+from airflow_connect.stores.hdfs.publish import HdfsPublisher
+from airflow_connect.stores.hdfs.settings import HdfsSettings
+from airflow_connect.stores.hdfs.staging import HdfsStager
+from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import FileIdentity, Outcome
 from tests.support import hdfs_files
 
@@ -195,7 +196,7 @@ def test_unknown_name_service_and_missing_folder_name_their_keys(tmp_path: Path)
 def test_nobody_at_the_address_of_a_first_run_is_told_as_soon_as_in_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look for what Confluent's sink left comes before the preflight."""
     (nobody,) = free_ports(1)
-    monkeypatch.setattr(file_trees, "FIRST_RETRY_S", 0.5)
+    monkeypatch.setattr(file_requests, "FIRST_RETRY_S", 0.5)
     started = monotonic()
     with pytest.raises(UnavailableError) as caught:
         file_trees.open_tree(HdfsStore(HdfsSettings(f"hdfs://127.0.0.1:{nobody}")))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.stores.local_store import LocalStore
+from airflow_connect.stores.local.store import LocalStore
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 

@@ -16,8 +16,8 @@ import pytest
 
 PROGRAM = """
 import json, os, sys
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.stores.local_store import LocalStore
+from airflow_connect.errors import ConnectError
+from airflow_connect.stores.local.store import LocalStore
 from airflow_connect.stores.store import FileIdentity
 
 store, step, size = LocalStore(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.devstack.process import free_ports
+from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.devstack.s3 import S3Server
-from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
-from airflow_connect.stores.s3_store import S3Store
+from airflow_connect.stores.s3.settings import S3Credentials, S3Settings
+from airflow_connect.stores.s3.store import S3Store
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
 

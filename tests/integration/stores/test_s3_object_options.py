@@ -9,9 +9,9 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from airflow_connect.stores.s3_publish import S3Publisher
-from airflow_connect.stores.s3_settings import S3Credentials, S3Settings
-from airflow_connect.stores.s3_staging import S3Stager
+from airflow_connect.stores.s3.publish import S3Publisher
+from airflow_connect.stores.s3.settings import S3Credentials, S3Settings
+from airflow_connect.stores.s3.staging import S3Stager
 from tests.integration.stores.conftest import PART_BYTES, identity
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import AccessError, PublishConflictError, UnavailableError
 from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
-from airflow_connect.stores.s3_settings import S3Credentials
+from airflow_connect.errors import AccessError, PublishConflictError, UnavailableError
+from airflow_connect.stores.s3.settings import S3Credentials
 from airflow_connect.stores.store import LeftOver, Outcome
 from tests.integration.stores.conftest import PART_BYTES, Store
 from tests.support.s3_interceptor import S3Interceptor, error, times

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import UnavailableError
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy, SeenRequest
+from airflow_connect.errors import UnavailableError
 from tests.integration.stores.conftest import PART_BYTES, Store, identity, store_at
 from tests.support.certificates import self_signed, server_context
 
@@ -176,7 +176,7 @@ def test_write_after_a_failed_part_raises_it(faulty_store: Store, faults: S3Faul
         for _ in range(5):
             file.write(bytes(PART_BYTES))
 
-    with pytest.raises(UnavailableError, match=r"UploadPart of s3://.*/t/k failed 4 times.*500 InternalError"):
+    with pytest.raises(UnavailableError, match=r"UploadPart of s3://.*/t/k at .* failed 4 times.*500 InternalError"):
         write_on()
     assert failing.hits == 4
     file.abort()
@@ -256,6 +256,6 @@ def test_part_damaged_every_time_fails_with_what_happened(damaging_store: Damagi
         store.stage("t/k", send_digest=send_digest)
     assert caught.value.code == "s3.damaged"
     assert "UploadPart of s3://" in caught.value.message
-    assert "failed 4 times, because other bytes arrived at 127.0.0.1" in caught.value.message
+    assert "failed 4 times, because the data was changed on its way to 127.0.0.1" in caught.value.message
     assert caught.value.retriable
     assert store.objects() == {}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +45,11 @@ class Installation:
 
     def run(self, *command: Any, **environment: str | None) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment; a variable that is None is removed."""
-        merged = {**os.environ, "JAVA_HOME": java_home(), "AIRFLOW_HOME": str(self.folder / "airflow"), **environment}
+        own = {"JAVA_HOME": java_home(), "AIRFLOW_HOME": str(self.folder / "airflow")}
+        # With a configuration folder Spark's JVM keeps no archive of its classes, which would take longer to write than
+        # the run, and 150 MB of the cache for jars that are gone after the test.
+        own["SPARK_CONF_DIR"] = str(self.folder)
+        merged = {**os.environ, **own, **environment}
         kept = {key: value for key, value in merged.items() if value is not None and key not in NOT_INHERITED}
         argv = [str(self.bin / command[0]), *map(str, command[1:])]
         return subprocess.run(argv, capture_output=True, text=True, cwd=self.folder, env=kept, check=False)
@@ -92,10 +98,44 @@ def install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
             # The locked versions are in uv's cache once they were installed; only the first time needs the network.
             if _uv(*install, "--offline", check=False).returncode:
                 _uv(*install)
+            _link_bytecode(target)
             made[extras] = Installation(target / "bin", tmp_path_factory.mktemp("work"))
         return made[extras]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def resolve(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, str]]:
+    """`resolve("airflow,spark", ["apache-airflow>=3"], "-c", lock)`: what uv would install, name to version."""
+
+    def pins(extras: str, others: list[str], *options: str) -> dict[str, str]:
+        wanted = tmp_path_factory.mktemp("resolved") / "wanted.in"
+        wanted.write_text("\n".join([f"airflow-connect{f'[{extras}]' if extras else ''} @ {wheel.as_uri()}", *others]))
+        command = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", *options, str(wanted))
+        found = _uv(*command).stdout.splitlines()
+        pairs = (line.partition("==") for line in found if "==" in line)
+        return {name: version.partition(" ")[0] for name, _, version in pairs}
+
+    return pins
+
+
+def _link_bytecode(environment: Path) -> None:
+    """Give an environment the bytecode of this one, which would take a minute to compile.
+
+    uv links the same source files into both, and Python takes no bytecode of another version of a file.
+    """
+    ours = Path(sysconfig.get_path("purelib"))
+    theirs = environment / ours.relative_to(sys.prefix)
+    for folder, _, files in os.walk(theirs):
+        compiled = ours / Path(folder).relative_to(theirs) / "__pycache__"
+        if compiled.is_dir() and any(name.endswith(".py") for name in files):
+            shutil.copytree(compiled, Path(folder, "__pycache__"), copy_function=_link, dirs_exist_ok=True)
+
+
+def _link(source: str, target: str) -> None:
+    if not os.path.exists(target):  # a few wheels bring bytecode
+        os.symlink(source, target)
 
 
 def _uv(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:

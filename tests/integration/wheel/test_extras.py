@@ -23,12 +23,13 @@ for name in wanted:
     importlib.import_module(name)
 print(len(wanted))
 """
-NOT_ON_EXECUTORS = ("airflow", "operators", "plugin", "testing", "devstack")
+OF_AIRFLOW = ("airflow", "operators", "sensors", "triggers", "hooks", "decorators", "notifications", "plugin")
+NOT_ON_EXECUTORS = (*OF_AIRFLOW, "testing", "devstack")
 
 HDFS_ROUND_TRIP = """
 import sys
-from airflow_connect.stores.hdfs_files import HdfsFiles
-from airflow_connect.stores.hdfs_settings import HdfsSettings
+from airflow_connect.stores.hdfs.files import HdfsFiles
+from airflow_connect.stores.hdfs.settings import HdfsSettings
 files = HdfsFiles(HdfsSettings(sys.argv[1]))
 files.make_directory("/of-the-wheel")
 print(files.status("/of-the-wheel").path)
@@ -48,6 +49,7 @@ def test_base_package_validates_a_connector(install: Install) -> None:
     assert json.loads(done.stdout)["ok"] is True
 
 
+@pytest.mark.budget(40)  # installs Spark
 @pytest.mark.integration
 def test_spark_extra_runs_a_connector(install: Install, kafka: KafkaBroker, lines: str, tmp_path: Path) -> None:
     installed = install("spark")
@@ -66,6 +68,7 @@ def test_hdfs_extra_reaches_a_namenode(install: Install, hdfs: HdfsCluster) -> N
     assert "/of-the-wheel" in done.stdout
 
 
+@pytest.mark.budget(60)  # installs Airflow and Spark, and runs the demo
 @pytest.mark.airflow
 def test_demo_of_the_wheel_works_outside_a_checkout(install: Install) -> None:
     installed = install("airflow,spark")

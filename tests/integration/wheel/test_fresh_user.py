@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.process import free_ports
+from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.devstack.s3 import S3Server
 from tests.integration.wheel.conftest import LOCAL_SINK, Installation
 

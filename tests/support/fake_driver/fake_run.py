@@ -6,22 +6,21 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.api.errors import ConfigError, ConnectError, FencedError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import Plan, RunReport, TaskPlan
-from airflow_connect.api.time_progress import TimeDirectory
+from airflow_connect.documents.run import Plan, RunReport, TaskPlan
+from airflow_connect.documents.time_progress import TimeDirectory
+from airflow_connect.errors import ConfigError, ConnectError, FencedError, UnavailableError
 
 _stop = threading.Event()
 
 # A child that left the process group, ignores SIGTERM and SIGHUP, and has a child of its own whose parent is
 # gone.
 STUBBORN = """
-import os, signal, sys, time
+import os, signal, sys
 os.setpgid(0, 0)
 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
     signal.signal(number, signal.SIG_IGN)
@@ -30,7 +29,7 @@ if os.fork() == 0:
     if os.fork():
         os._exit(0)
 open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
-time.sleep(600)
+signal.pause()  # until it gets a signal that cannot be ignored
 """
 ERRORS = {"config": ConfigError, "fenced": FencedError, "away": UnavailableError}
 
@@ -94,7 +93,7 @@ def _echo(spec: Any, observer: Any) -> RunReport:
     os.write(1, b"noise of C on stdout\n")
     subprocess.run(["echo", "noise of a child on stdout"], check=True)
     print(f"password is {spec.worker.get('sasl.password')}", file=sys.stderr)
-    seen = {"worker": dict(spec.worker), "aws": dict(spec.aws), "connector": dict(spec.connector)}
+    seen = {name: dict(getattr(spec, name)) for name in ("worker", "aws", "connector", "bounds")}
     observer({"event": "warning", "message": "seen", "seen": seen, "env": dict(os.environ), "argv": sys.argv})
     return _report(spec)
 
@@ -108,7 +107,7 @@ def _hang(spec: Any, observer: Any) -> RunReport:
     if not spec.connector.get("deaf") and _stop.wait(600):
         Path(spec.connector["stopped"]).write_text("asked to stop")
         return _failed(spec, UnavailableError)
-    time.sleep(600)
+    threading.Event().wait(600)
     Path(spec.connector["committed"]).write_text("committed")
     return _report(spec)
 

@@ -6,7 +6,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 
-_FAKES = {"airflow_connect.runtime.driver.run": "fake_run.py"}
+_FAKES = {"airflow_connect.runtime.driver.entry": "fake_run.py"}
 
 
 class _FakeFinder(MetaPathFinder):

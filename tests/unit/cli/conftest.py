@@ -16,7 +16,7 @@ from airflow_connect.cli.main import build_parser, execute
 from airflow_connect.cli.terminal import Terminal
 from tests.support.drivers import FAKE_FOLDER
 
-DRIVER = "airflow_connect.runtime.driver.run"
+DRIVER = "airflow_connect.runtime.driver.entry"
 
 
 class Done(NamedTuple):

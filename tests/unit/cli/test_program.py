@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV
 from tests.support.drivers import PROJECT, fake_driver_env, is_alive
+from tests.support.waiting import wait_until
 
 CLI = [sys.executable, "-m", "airflow_connect.cli"]
 PATIENCE_S = 20.0
@@ -27,13 +27,6 @@ def start(*argv: str | Path, real: bool = False) -> subprocess.Popen[str]:
     words = [*CLI, *map(str, argv)]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, env={**os.environ, **env}, stdout=pipe, stderr=pipe, text=True)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -54,14 +47,14 @@ def test_signal_ends_the_program_its_children_and_every_commit(
         file = tmp_path / "pids"
         return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
-    wait_for(lambda: len(pids()) == CHILDREN_OF_HANG, "the run has its children")
+    wait_until(lambda: len(pids()) == CHILDREN_OF_HANG, "the run has its children", PATIENCE_S)
     program.send_signal(number)
     _, err = program.communicate(timeout=PATIENCE_S)
     assert program.returncode == exit_code
     assert (tmp_path / "stopped").exists()
     assert not (tmp_path / "committed").exists()
     assert [pid for pid in pids() if is_alive(pid)] == []
-    assert err.endswith("Interrupted. What was committed stays; the next run goes on behind it.\n")
+    assert err.endswith("Interrupted. What was committed stays; the next run resumes after it.\n")
     assert neighbour.poll() is None
     neighbour.kill()
     neighbour.wait()

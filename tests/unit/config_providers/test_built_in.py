@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.plugins import PluginKind, load_class
+from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.config_providers.directory import DirectoryConfigProvider
 from airflow_connect.config_providers.environment import EnvVarConfigProvider
 from airflow_connect.config_providers.file import FileConfigProvider
+from airflow_connect.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -118,5 +118,5 @@ def test_environment_pattern_must_match_the_whole_name() -> None:
     assert provider.get("", ["CONNECT_PW"]) == {"CONNECT_PW": "hunter22"}
     with pytest.raises(ConfigError, match="MY_CONNECT_PW does not match"):
         provider.get("", ["MY_CONNECT_PW"])
-    with pytest.raises(ConfigError, match="no regular expression"):
+    with pytest.raises(ConfigError, match="not a regular expression"):
         provider.configure({"allowlist.pattern": "("})

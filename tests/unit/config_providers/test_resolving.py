@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, ConnectError, UnavailableError
 from airflow_connect.config_providers.resolving import look_up, resolve_references
+from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "configdef.jsonl"
 CASES = [json.loads(line) for line in RECORDINGS.read_text("utf-8").splitlines() if "ConfigTransformer" in line]

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.converter import ColumnarConverter, SchemaAndValue
-from airflow_connect.api.errors import DataError
-from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.schema import FLOAT32, INT16, INT32, Schema
+from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.primitive_converters import (
     BooleanConverter,
@@ -24,6 +23,7 @@ from airflow_connect.converters.primitive_converters import (
     ShortConverter,
 )
 from airflow_connect.converters.string_converter import StringConverter
+from airflow_connect.errors import DataError
 
 NUMBERS = (ShortConverter, IntegerConverter, LongConverter, FloatConverter, DoubleConverter, BooleanConverter)
 VALUES: dict[type, st.SearchStrategy[Any]] = {

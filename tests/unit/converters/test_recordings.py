@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 import re
-import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,9 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.api.errors import ConnectError
-from airflow_connect.api.schema import DATE, Schema, Type
+from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
-from airflow_connect.converters.java_text import MS_PER_DAY
-from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.converters.json_reader import payload_reader
-from airflow_connect.converters.json_schema import schema_from_json
+from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.primitive_converters import (
     BooleanConverter,
     DoubleConverter,
@@ -32,6 +26,8 @@ from airflow_connect.converters.primitive_converters import (
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.converters.value_conversions import convert_value
+from airflow_connect.errors import ConnectError
+from tests.support.recorded_values import schema_of, value_of
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "converters.jsonl"
 CONVERTERS: dict[str, type] = {
@@ -100,54 +96,6 @@ def recordings() -> list[Any]:
     with RECORDINGS.open(encoding="utf-8") as lines:
         every = [json.loads(line) for line in lines]
     return [pytest.param(r, id=f"{r['id']}-{r['op']}") for r in every]
-
-
-def schema_of(node: Any) -> Schema | None:
-    if isinstance(node, dict) and node.get("type") == "array" and node.get("items", 0) is None:
-        # The selector schema of an untyped list: only Values makes it, no converter reads it.
-        return Schema(Type.ARRAY, optional=node["optional"])
-    return schema_from_json(node, lambda schema, default: payload_reader(schema, True)(default))
-
-
-def value_of(schema: Schema | None, tagged: Any) -> Any:
-    """The Python value of a tagged one."""
-    if tagged is None or isinstance(tagged, bool | str):
-        return tagged
-    ((tag, raw),) = tagged.items()
-    if tag.startswith("int"):
-        return raw
-    if tag == "float32":
-        return struct.unpack("<f", struct.pack("<f", float(raw)))[0]
-    if tag == "float64":
-        return float(raw)
-    if tag in ("bytes", "bytebuffer"):
-        return base64.b64decode(raw)
-    if tag == "bigint":
-        return int(raw)
-    if tag == "decimal":
-        unscaled, _, scale = raw.partition("e-")
-        number = Decimal(unscaled).as_tuple()
-        return Decimal((number.sign, number.digits, -int(scale)))
-    if tag == "date":
-        return date_of(schema, raw)
-    if tag == "list":
-        element = schema.value_schema if schema else None
-        return [value_of(element, item) for item in raw]
-    if tag == "map":
-        keys, values = (schema.key_schema, schema.value_schema) if schema else (None, None)
-        return {value_of(keys, k): value_of(values, v) for k, v in raw}
-    assert tag == "struct"
-    assert schema is not None
-    return {f.name: value_of(f.schema, raw.get(f.name)) for f in schema.fields}
-
-
-def date_of(schema: Schema | None, epoch_ms: int) -> Any:
-    if schema is None:
-        return datetime.datetime.fromtimestamp(epoch_ms / 1000, datetime.UTC)
-    if schema.name == DATE:
-        # A Date with a time of day cannot exist here: it stays milliseconds and then is far too many days.
-        return epoch_ms // MS_PER_DAY if epoch_ms % MS_PER_DAY == 0 else epoch_ms
-    return epoch_ms
 
 
 def play(recording: dict[str, Any]) -> Any:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.java_text import (
     calendar_fields,
@@ -28,6 +27,7 @@ from airflow_connect.converters.java_text import (
 )
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
+from airflow_connect.errors import ConfigError, DataError
 
 
 @given(st.floats(allow_nan=False))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import INT32, STRING, Type, map_of, struct
 from airflow_connect.converters.value_conversions import convert_value
+from airflow_connect.errors import DataError
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from airflow_connect.devstack import ivy, jars
-from airflow_connect.devstack.errors import DevStackError
+from airflow_connect.devstack.launching import ivy, jars
+from airflow_connect.devstack.launching.errors import DevStackError
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_fetch_jars_with_wrong_checksum_keeps_nothing(locks, repository, tmp_pat
 
 def test_fetch_jars_with_missing_file_keeps_nothing(locks, monkeypatch, tmp_path):
     monkeypatch.setattr(ivy, "download", lambda artifacts, into, scratch, on_poll: None)
-    with pytest.raises(DevStackError, match=r"gave no org\.b\+b\+1\.0\.jar"):
+    with pytest.raises(DevStackError, match=r"does not have org\.b\+b\+1\.0\.jar"):
         jars.fetch_jars("two", locks)
     assert list((tmp_path / "cache" / "jars").iterdir()) == []
 

@@ -8,9 +8,9 @@ import tempfile
 
 import pytest
 
-from airflow_connect.devstack import java_server
-from airflow_connect.devstack.errors import DevStackError
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.launching import java_server
+from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.runtime.engine.java import Java
 
 

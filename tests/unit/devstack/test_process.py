@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_connect.devstack.errors import DevStackError
-from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports, log_tail
+from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.devstack.launching.process import Command, ServerProcess, answers, free_ports, log_tail
 from tests.support.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[3]
@@ -29,9 +29,9 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + LI
 
 # Starts a server as a test or the demo does, tells its pid and that of its guard, then does as argv says.
 PARENT = """
-import os, signal, sys, time
+import os, signal, sys, threading
 from pathlib import Path
-from airflow_connect.devstack.process import Command, ServerProcess, answers, free_ports
+from airflow_connect.devstack.launching.process import Command, ServerProcess, answers, free_ports
 (port,) = free_ports(1)
 folder, ending, code = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 argv = [sys.executable, "-c", code, str(port)]
@@ -40,10 +40,10 @@ server = ServerProcess.start(command, lambda: answers(port))
 print(server.pid, os.getppid(), flush=True)
 if ending == "fork" and os.fork() == 0:
     print(os.getpid(), flush=True)
-    time.sleep(600)
+    threading.Event().wait(600)
 if ending == "exit":
     sys.exit(0)
-time.sleep(600)
+threading.Event().wait(600)
 """
 
 
@@ -54,7 +54,10 @@ def command(tmp_path, code=LISTEN, **options):
 
 
 def is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.fixture

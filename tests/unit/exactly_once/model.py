@@ -12,27 +12,26 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from airflow_connect.api.config_references import ResolvedReferences
-from airflow_connect.api.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.plugins import PluginKind, resolve
-from airflow_connect.api.run import PartitionReport, PublishedRun, RunReport, StagedFile, TaskPlan, TaskReport
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.documents.run import PartitionReport, PublishedRun, RunReport, TaskPlan, TaskReport
+from airflow_connect.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
+from airflow_connect.exactly_once.guarantee import EXACTLY_ONCE
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import LogState, Policy
-from airflow_connect.runtime.driver.run import SinkRun
+from airflow_connect.runtime.driver.sink.run import SinkRun
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.stores.leftovers import LeftoverPattern
 from airflow_connect.stores.store import LeftOver, Outcome
 
 GO, CRASH, FAIL, CRASH_AFTER, LOSE, DENY = "go", "crash", "fail", "crash_after", "lose", "deny"
-S3_SINK = "io.confluent.connect.s3.S3SinkConnector"
 TOPIC = "t"
 BUCKET = "s3://bucket"
 TURN_S = 20.0
@@ -188,7 +187,7 @@ class ModelSession:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    def refuse_live_workers(self) -> None:
+    def ensure_group_empty(self) -> None:
         """There are none."""
 
     def refuse_recreated_topics(self, plan: Any) -> None:
@@ -230,7 +229,9 @@ class ModelJournal:
 
     def begin(self, state: ConnectorState) -> None:
         def effect() -> None:
-            assert self._world.manifest is None, "invariant 6: a run plans while a manifest is open"
+            known = ConnectorState.from_json(self._world.state).leftovers if self._world.state else ()
+            is_recovery = state.leftovers == known
+            assert self._world.manifest is None or is_recovery, "invariant 6: a run plans while a manifest is open"
             self._world.state = state.to_json()
 
         self._transaction("begin", effect)
@@ -270,7 +271,7 @@ class ModelJournal:
 class ModelPublisher:
     """`Publisher` on the model: completing and aborting are turns."""
 
-    may_have_twins = False
+    possible_duplicates = False
 
     def __init__(self, run: ModelRun) -> None:
         self._run, self._world = run, run.world
@@ -320,7 +321,7 @@ class ModelPublisher:
 
 @dataclass
 class ModelConfig:
-    """What `SinkRun` wants to know of a configuration; also the sink's driver role."""
+    """What `SinkRun` wants to know of a configuration; also the connector of the sink."""
 
     run: ModelRun
     flush_size: int
@@ -330,14 +331,13 @@ class ModelConfig:
     name = "sink"
     store_name = BUCKET
     counted_role = "value"
-    delivery_guarantee = "exactly_once"
+    guarantee = EXACTLY_ONCE
     tasks_max = 2
     max_failed_records = None
     ignored_keys: Sequence[str] = ()
     delivery_notes: Sequence[str] = ()
     references = ResolvedReferences()
     spec = RunSpec({}, {})
-    resolved = SimpleNamespace(connector=SimpleNamespace(connector=resolve(PluginKind.CONNECTOR, S3_SINK)))
 
     def __post_init__(self) -> None:
         self.run_id = self.run.world.new_id()
@@ -354,11 +354,20 @@ class ModelConfig:
         """For an engine of its own; the model's run is given one."""
         return {}
 
-    def open_driver(self) -> ModelConfig:
+    @property
+    def sink(self) -> ModelConfig:
         return self
 
+    @property
     def publisher(self) -> ModelPublisher:
         return ModelPublisher(self.run)
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def first_offsets(self, partitions: Iterable[TopicPartition], *, apply: bool) -> dict[TopicPartition, int]:
+        """Nobody has copied before."""
+        return {}
 
     def time_keeper(self, topics: Iterable[str]) -> None:
         """Directories of the model follow no time."""
@@ -366,7 +375,7 @@ class ModelConfig:
     def last_schemas(self, partitions: Iterable[TopicPartition]) -> None:
         """Nor do they have schemas."""
 
-    def published(self, run: PublishedRun, publisher: ModelPublisher) -> None:
+    def published(self, run: PublishedRun, publisher: ModelPublisher) -> tuple[str, ...]:
         """What follows publishing is a turn: everything is visible, and the manifest still open."""
         world = self.run.world
 
@@ -375,6 +384,7 @@ class ModelConfig:
             world.followed.add(run.run_id)
 
         self.run.perform("follow", effect)
+        return ()
 
     def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
         pattern = r"d/(?P<topic>t)\+(?P<partition>\d+)\+(?P<start>\d+)"

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_connect.api.errors import AuditError
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import PartitionReport, Plan, StagedFile, TaskPlan, TaskReport
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import PartitionReport, Plan, TaskPlan, TaskReport
+from airflow_connect.errors import AuditError
 from airflow_connect.exactly_once.audit import audit
 
 RANGE = OffsetRange("t", 0, 10, 20)
@@ -29,8 +30,8 @@ def test_counts_that_add_up_pass():
         ({"written": 7}, "read 9 but accounted for 8"),
         ({"read": 10}, "read 10 but accounted for 9"),
         ({"position": 19}, "stopped at 19, before the planned end"),
-        ({"commit_offset": 21}, "the offset to commit, 21, lies outside"),
-        ({"commit_offset": 9}, "the offset to commit, 9, lies outside"),
+        ({"commit_offset": 21}, "the offset to commit, 21, is outside"),
+        ({"commit_offset": 9}, "the offset to commit, 9, is outside"),
         ({"commit_offset": 15}, "nothing is left but the offset to commit is 15"),
         ({"range": OffsetRange("t", 0, 11, 20)}, "was copied instead of"),
         ({"range": OffsetRange("t", 0, 10, 21)}, "was copied instead of"),

@@ -11,14 +11,15 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from airflow_connect.api.errors import StateError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import PartitionReport, StagedFile
+from airflow_connect.api.publishing import SWEEPS, LeftoverPattern
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import PartitionReport
+from airflow_connect.errors import StateError
 from airflow_connect.exactly_once import packed_files
 from airflow_connect.exactly_once.manifest import Manifest
-from airflow_connect.exactly_once.recovery import merged, suspects
+from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.stores.leftovers import SWEEPS, LeftoverPattern
 
 text = st.text(max_size=8)
 offset = st.integers(0, 2**62)
@@ -155,9 +156,9 @@ def form(pattern):
 
 @given(st.lists(patterns, max_size=6))
 def test_merged_patterns_match_all_that_the_single_ones_match_and_stay_few(given_patterns):
-    found = {form(p): p for p in merged(given_patterns)}
+    found = {form(p): p for p in merge_leftovers(given_patterns)}
 
-    assert len(found) == len(merged(given_patterns))
+    assert len(found) == len(merge_leftovers(given_patterns))
     for pattern in given_patterns:
         for wanted in pattern.ranges:
             assert any(
@@ -171,7 +172,7 @@ def test_what_may_be_left_over_is_swept_by_a_bounded_number_of_runs(phase):
     state, sweeps = ConnectorState("c", "r", phase, 0, leftovers=(PATTERN,)), 0
     while state.leftovers:
         sweeps += 1
-        state = ConnectorState("c", "r", CLOSED, 0, leftovers=suspects(state))
+        state = ConnectorState("c", "r", CLOSED, 0, leftovers=leftovers_to_resweep(state))
 
     assert sweeps == SWEEPS
 
@@ -181,11 +182,11 @@ def test_what_a_dead_run_left_is_swept_at_least_twice():
     old = {name: value for name, value in PATTERN.to_json().items() if name != "sweeps"}
     pattern = LeftoverPattern.from_json(old)
 
-    assert suspects(ConnectorState("c", "r", CLOSED, 0, leftovers=(pattern,))) == ()
-    assert suspects(ConnectorState("c", "r", COPYING, 0, leftovers=(pattern,))) == (pattern,)
+    assert leftovers_to_resweep(ConnectorState("c", "r", CLOSED, 0, leftovers=(pattern,))) == ()
+    assert leftovers_to_resweep(ConnectorState("c", "r", COPYING, 0, leftovers=(pattern,))) == (pattern,)
 
 
 def test_merged_patterns_are_swept_as_long_as_the_one_that_is_swept_longest():
-    (found,) = merged([replace(PATTERN, sweeps=1), replace(PATTERN, sweeps=2)])
+    (found,) = merge_leftovers([replace(PATTERN, sweeps=1), replace(PATTERN, sweeps=2)])
 
     assert found.sweeps == 2

@@ -12,7 +12,7 @@ from tests.unit.exactly_once.model import CRASH, DENY, LOSE, TOPIC, ModelRun, Mo
 @pytest.fixture
 def world(monkeypatch):
     """One partition with ten offsets."""
-    monkeypatch.setattr("airflow_connect.runtime.driver.run.KafkaSession", ModelSession)
+    monkeypatch.setattr("airflow_connect.runtime.driver.sink.run.KafkaSession", ModelSession)
     monkeypatch.setattr(
         "airflow_connect.runtime.driver.progress.ProgressListener", lambda *_: nullcontext(SimpleNamespace(target={}))
     )
@@ -78,3 +78,19 @@ def test_manifest_is_rewritten_before_a_file_that_was_copied_again_becomes_visib
     assert third.error is None
     assert world.committed == world.ends
     assert world.uploads == {}
+
+
+def test_what_a_recovering_run_copies_again_is_not_discarded_by_a_run_that_it_has_fenced(world):
+    frozen = new_run(world)
+    step_to(frozen, "complete")
+    lost = min(token for token, upload in world.uploads.items())
+    del world.uploads[lost]
+    recovering = new_run(world)
+    step_to(recovering, "stage")
+    step_to(recovering, "manifest")
+    frozen.finish()
+    recovering.finish()
+
+    assert type(frozen.error).__name__ == "FencedError"
+    assert recovering.error is None
+    assert world.committed == world.ends

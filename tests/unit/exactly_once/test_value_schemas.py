@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import PartitionReport
+from airflow_connect.documents.run import PartitionReport
 from airflow_connect.exactly_once.commit import state_after
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState

@@ -8,18 +8,7 @@ import pyarrow as pa
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Schema, Type
-
-_TYPES: dict[Type, pa.DataType] = {
-    Type.INT8: pa.int8(),
-    Type.INT16: pa.int16(),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLOAT64: pa.float64(),
-    Type.BOOLEAN: pa.bool_(),
-    Type.STRING: pa.string(),
-    Type.BYTES: pa.binary(),
-}
+from tests.support.columns import ARROW_TYPES
 
 
 def column_type(schema: Schema) -> pa.DataType:
@@ -32,7 +21,7 @@ def column_type(schema: Schema) -> pa.DataType:
     if schema.type is Type.MAP:
         assert schema.key_schema is not None and schema.value_schema is not None
         return pa.map_(column_type(schema.key_schema), column_type(schema.value_schema))
-    return _TYPES[schema.type]
+    return ARROW_TYPES[schema.type]
 
 
 def column(schema: Schema, values: list[Any]) -> Any:

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError, SchemaError
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.errors import ConfigError, DataError, SchemaError
 from airflow_connect.formats.avro import BLOCK_BYTES, AvroFormat
 from airflow_connect.formats.format import Format
 from tests.support.searching import examples

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.formats.compression import PIECE_BYTES, GzipStream
 from airflow_connect.formats.spill import SpillArea

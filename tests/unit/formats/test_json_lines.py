@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.converters.json_converter import JsonConverter
-from airflow_connect.converters.json_documents import schemaless_lines, to_json_lines
+from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.converters.json.documents import schemaless_lines, to_json_lines
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.formats.json_lines import JsonFormat
 from tests.support.ids import shown
 from tests.support.searching import examples

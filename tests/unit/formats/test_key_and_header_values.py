@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.record import Header
+from airflow_connect.errors import SchemaError
 from airflow_connect.formats.avro import AvroFormat
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.key_and_header_values import header_text, headers_value_for, wrap_key_for

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema
+from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.formats.format import Format, check_value
 from airflow_connect.formats.orc import OrcFormat
 from tests.support.searching import examples

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError, SchemaError, UnavailableError
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.errors import ConfigError, DataError, SchemaError, UnavailableError
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.parquet import ParquetFormat
 from tests.support.searching import examples

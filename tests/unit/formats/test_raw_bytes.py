@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import DataError, SchemaError
+from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
 from tests.unit.formats.connect_values import Sink

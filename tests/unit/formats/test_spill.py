@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import UnavailableError, is_retriable
+from airflow_connect.errors import UnavailableError, is_retriable
 from airflow_connect.formats.spill import BLOCK_BYTES, SpillArea, SpillBuffer, local_directory, shared_area
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import DataError
+from airflow_connect.errors import DataError
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.string_lines import StringFormat
 from tests.unit.formats.connect_values import Sink

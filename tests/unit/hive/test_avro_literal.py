@@ -10,10 +10,10 @@ import fastavro
 import pytest
 
 from airflow_connect.api import schema as connect
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.avro_literal import avro_literal
 
 OLD = struct(("id", connect.INT32), ("gone", connect.STRING), ("in", struct(("a", connect.INT32), name="In")), name="R")

@@ -11,9 +11,10 @@ from pymetastore.hive_metastore import ttypes
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.hive.client import MetastoreClient, user_name
 from airflow_connect.hive.settings import Address, MetastoreSettings
+from airflow_connect.retrying import Timing
 
 ONE, TWO = Address("one", 1), Address("two", 2)
 
@@ -46,8 +47,8 @@ def _answer(answer: Any) -> Any:
 
 
 def _client(pauses: list[float] | None = None) -> MetastoreClient:
-    sleep = (pauses if pauses is not None else []).append
-    return MetastoreClient(MetastoreSettings((ONE, TWO)), sleep)
+    waited = [] if pauses is None else pauses
+    return MetastoreClient(MetastoreSettings((ONE, TWO)), Timing(sleep=waited.append))
 
 
 def test_next_metastore_is_asked_when_one_does_not_answer_and_is_kept(monkeypatch):
@@ -90,7 +91,7 @@ def test_refusal_says_who_what_why_and_what_follows(monkeypatch, answer, kind: t
         _client().table("d", "t")
     assert refused.value.code == code
     assert "\n" not in refused.value.message
-    assert "published stays" in refused.value.suggestion
+    assert "has published stay" in refused.value.suggestion
 
 
 def test_server_that_is_no_metastore_counts_as_one_that_does_not_answer():

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.api import schema as connect
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema, Type, array, map_of, struct
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.columns import Column, ColumnRules, FileKind, columns_of
 from airflow_connect.hive.evolution import evolved
 from airflow_connect.hive.types import parse_type
@@ -106,9 +106,9 @@ def test_partition_columns_are_left_out_whatever_their_case():
     ("schema", "without", "says"),
     [
         (connect.STRING, (), "cannot become rows"),
-        (struct(("a", connect.INT32), ("A", connect.INT32)), (), "differ in case alone"),
+        (struct(("a", connect.INT32), ("A", connect.INT32)), (), "differ only in case"),
         (struct(("a", connect.INT32)), ("a",), "no column is left"),
-        (struct(("a", Schema(Type.BYTES, name=connect.DECIMAL, parameters={"scale": "40"}))), (), "40 digits"),
+        (struct(("a", Schema(Type.BYTES, name=connect.DECIMAL, parameters={"scale": "40"}))), (), "40 decimal places"),
     ],
 )
 def test_schema_without_a_table_is_refused_with_a_sentence(schema, without, says):

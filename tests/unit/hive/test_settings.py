@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.hive.settings import Address, MetastoreSettings
 
 
@@ -77,5 +77,5 @@ def test_file_that_cannot_be_read_is_named(tmp_path, text):
 
 
 def test_time_that_is_none_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="which is no time"):
+    with pytest.raises(ConfigError, match="which is not a duration"):
         MetastoreSettings.from_keys("thrift://a", _site(tmp_path, hive__metastore__client__socket__timeout="soon"))

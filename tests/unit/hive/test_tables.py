@@ -6,33 +6,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.hive.tables import NULL_PARTITION, Partition, is_same_place, partition_column, place_of, table_name
-from airflow_connect.layout.escaping import escape
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.hive.tables import (
+    NULL_PARTITION,
+    Partition,
+    file_partition,
+    is_same_location,
+    partition_column,
+    table_name,
+)
+from airflow_connect.layout.names.escaping import escape
 
 
 def test_pairs_at_the_end_of_a_directory_are_the_partition():
-    place = place_of("a=b/topics/orders/year=2024/month=05/orders+0+0+9.avro")
-    assert place.directory == "a=b/topics/orders"
-    assert place.topic == "orders"
-    assert place.partition == "a=b/topics/orders/year=2024/month=05"
-    assert (place.names, place.values) == (("year", "month"), ("2024", "05"))
+    path = file_partition("a=b/topics/orders/year=2024/month=05/orders+0+0+9.avro")
+    assert path.directory == "a=b/topics/orders"
+    assert path.topic == "orders"
+    assert path.partition == "a=b/topics/orders/year=2024/month=05"
+    assert (path.names, path.values) == (("year", "month"), ("2024", "05"))
 
 
 @given(st.text(min_size=1))
 def test_value_of_a_partition_is_the_value_of_the_field(value):
-    assert place_of(f"topics/t/f={escape(value)}/t+0+0+0.json").values == (value,)
+    assert file_partition(f"topics/t/f={escape(value)}/t+0+0+0.json").values == (value,)
 
 
 def test_empty_value_is_hives_null_and_nested_names_lose_their_dots():
-    place = place_of("topics/t/Outer.Inner=/t+0+0+0.json")
-    assert (place.names, place.values) == (("outer_inner",), (NULL_PARTITION,))
+    path = file_partition("topics/t/Outer.Inner=/t+0+0+0.json")
+    assert (path.names, path.values) == (("outer_inner",), (NULL_PARTITION,))
     assert partition_column("a-b") == "a_b"
 
 
 def test_directory_without_pairs_is_refused():
     with pytest.raises(DataError, match="name=value") as refused:
-        place_of("topics/t/2024/05/t+0+0+0.json")
+        file_partition("topics/t/2024/05/t+0+0+0.json")
     assert refused.value.code == "hive.partition"
 
 
@@ -70,4 +77,4 @@ def test_table_name_without_a_letter_is_refused():
     ],
 )
 def test_urls_are_compared_by_what_they_mean(one, other, same):
-    assert is_same_place(one, other) is same
+    assert is_same_location(one, other) is same

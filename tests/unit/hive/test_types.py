@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 from airflow_connect.hive.types import HiveType as T
 from airflow_connect.hive.types import array_of, decimal_of, map_of, parse_type, struct_of, widened
 
@@ -48,7 +48,7 @@ def test_text_as_people_write_it_is_understood(text, kind):
 
 @pytest.mark.parametrize("text", ["", "struct<>", "struct<a>", "array<int", "decimal(x)", "int>", "map<,>", "decimal("])
 def test_text_that_is_no_type_is_named(text):
-    with pytest.raises(SchemaError, match="no type of Hive") as refused:
+    with pytest.raises(SchemaError, match="not a known Hive type") as refused:
         parse_type(text)
     assert refused.value.code == "hive.type"
 

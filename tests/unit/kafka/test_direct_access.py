@@ -17,14 +17,15 @@ import pytest
 from confluent_kafka import KafkaError
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.kafka import direct_produce, librdkafka
-from airflow_connect.kafka.batch_fetch import BatchFetch
-from airflow_connect.kafka.batch_reader import RangeReader
-from airflow_connect.kafka.clients import QuickConsumer, producer
-from airflow_connect.kafka.column_batch import ColumnBatch
-from airflow_connect.kafka.librdkafka import NotDirectError, required_library
-from airflow_connect.kafka.message_memory import Event, Messages
-from airflow_connect.kafka.task_producer import TaskProducer
+from airflow_connect.kafka.clients import librdkafka
+from airflow_connect.kafka.clients.librdkafka import NotDirectError, required_library
+from airflow_connect.kafka.clients.short_lived import QuickConsumer, producer
+from airflow_connect.kafka.reading.batch_fetch import BatchFetch
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.message_memory import Event, Messages
+from airflow_connect.kafka.writing import direct_produce
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.support.mock_kafka import MockKafka
 from tests.support.waiting import wait_until
 
@@ -58,7 +59,7 @@ def test_locked_client_is_one_whose_layout_is_known() -> None:
         (lambda m: m.setattr(sys, "gettotalrefcount", lambda: 0, raising=False), "a debug build"),
         (lambda m: m.setattr(sys, "getobjects", list, raising=False), "a debug build"),
         (lambda m: m.setattr(sys, "abiflags", "d"), "a debug build"),
-        (lambda m: m.setattr(sys, "platform", "darwin"), "only Linux on 64 bits is known"),
+        (lambda m: m.setattr(sys, "platform", "darwin"), "only 64-bit Linux is supported"),
         (lambda m: m.setattr(confluent_kafka, "libversion", lambda: ("3.0.0", 0x030000FF)), "librdkafka 3.0.0 is not"),
     ],
     ids=["free-threaded", "debug", "trace refs", "abi flags", "platform", "librdkafka"],
@@ -101,7 +102,7 @@ def test_unknown_client_sends_and_reads_the_same_records_and_says_so(
         reader = RangeReader({"bootstrap.servers": mock.bootstrap}, [OffsetRange("t", 0, 0, 2)])
         batches = list(reader.columns())
     assert [value for batch in batches for value in batch.values.to_pylist()] == [b"a", b"b"]
-    reason = "librdkafka 2.99.0 is not a version that is known."
+    reason = "librdkafka 2.99.0 is not a supported version."
     assert sender.notes == (f"Columns were sent to Kafka record by record, which is slower: {reason}",)
     assert reader.notes == (f"Kafka was read for a while by the slower Python client: {reason}",)
 
@@ -109,14 +110,14 @@ def test_unknown_client_sends_and_reads_the_same_records_and_says_so(
 def test_unknown_client_with_a_known_library_is_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     made = producer(NOWHERE)
     monkeypatch.setattr(confluent_kafka, "__version__", "2.17.0")
-    with pytest.raises(NotDirectError, match=r"confluent-kafka 2\.17\.0 is not a version that is known"):
+    with pytest.raises(NotDirectError, match=r"confluent-kafka 2\.17\.0 is not a supported version"):
         direct_produce.direct_produce(made)
 
 
 def test_object_that_is_no_producer_is_refused() -> None:
     consumer: Any = QuickConsumer({**NOWHERE, "group.id": "g"})
     consumer.settings = {}
-    with pytest.raises(NotDirectError, match="not laid out as known"):
+    with pytest.raises(NotDirectError, match="does not have the expected memory layout"):
         direct_produce.direct_produce(consumer)
     consumer.close()
 

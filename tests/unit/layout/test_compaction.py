@@ -3,7 +3,7 @@
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 from airflow_connect.layout.compaction import FileSchemas
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility as Mode
 

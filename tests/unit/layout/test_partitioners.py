@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import SinkRecord
-from airflow_connect.layout.date_patterns import compile_pattern
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.layout.partitioners import (
     Affix,
     DefaultPartitioner,
@@ -19,7 +18,8 @@ from airflow_connect.layout.partitioners import (
     daily_partitioner,
     hourly_partitioner,
 )
-from airflow_connect.layout.time_zones import Zone
+from airflow_connect.layout.time.date_patterns import compile_pattern
+from airflow_connect.layout.time.time_zones import Zone
 from airflow_connect.layout.timestamp_extractors import extractor
 
 NOW = 1_700_000_000_000  # 2023-11-14T22:13:20Z

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema
+from airflow_connect.errors import SchemaError
 from airflow_connect.layout.rotation import Reason, Rotation, RotationSettings
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
+from airflow_connect.errors import SchemaError
 from airflow_connect.layout.dense_codes import dense_codes
 from airflow_connect.layout.rotation import Reason, Rotation, RotationSettings
-from airflow_connect.layout.rotation_batches import Cut, RecordColumns, next_cut
+from airflow_connect.layout.rotation_batches import Cut, PlacedColumns, next_cut
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 
 V1 = s.struct(("id", s.INT32), version=1)
@@ -37,10 +37,10 @@ BATCHES_WITH_SCHEMA = st.lists(st.tuples(RUNS, st.sampled_from([V1, V2]), st.int
 def columns_of(runs, schema):
     codes = [code for code, _, length in runs for _ in range(length)]
     timestamps = [start + number // 100 for _, start, length in runs for number in range(length)]
-    return RecordColumns(np.array(codes, np.int32), NAMES, np.array(timestamps, np.int64), schema)
+    return PlacedColumns(np.array(codes, np.int32), NAMES, np.array(timestamps, np.int64), schema)
 
 
-def cuts_in_columns(rotation: Rotation, columns: RecordColumns, now_ms: int) -> list[Cut]:
+def cuts_in_columns(rotation: Rotation, columns: PlacedColumns, now_ms: int) -> list[Cut]:
     cuts, at = [], 0
     while at < len(columns.codes):
         cut = next_cut(rotation, columns, at, now_ms)
@@ -52,7 +52,7 @@ def cuts_in_columns(rotation: Rotation, columns: RecordColumns, now_ms: int) -> 
     return cuts
 
 
-def cuts_one_by_one(rotation: Rotation, columns: RecordColumns, now_ms: int) -> list[Cut]:
+def cuts_one_by_one(rotation: Rotation, columns: PlacedColumns, now_ms: int) -> list[Cut]:
     cuts = []
     for number, code in enumerate(columns.codes):
         record = (columns.names[code], int(columns.timestamps_ms[number]), columns.value_schema, now_ms)
@@ -94,14 +94,14 @@ def check_both(settings, batches, begins_with_failure):
 
 def test_batch_without_timestamps_is_cut_by_size():
     rotation = Rotation(RotationSettings(flush_size=3), 0)
-    columns = RecordColumns(np.zeros(7, np.int32), ["partition=0"])
+    columns = PlacedColumns(np.zeros(7, np.int32), ["partition=0"])
     assert cuts_in_columns(rotation, columns, 0) == [Cut(3, Reason.SIZE), Cut(6, Reason.SIZE)]
     assert rotation.record_count == 1
 
 
 def test_size_reached_with_the_last_record_cuts_at_the_end_of_the_batch():
     rotation = Rotation(RotationSettings(flush_size=4), 0)
-    columns = RecordColumns(np.zeros(4, np.int32), ["partition=0"])
+    columns = PlacedColumns(np.zeros(4, np.int32), ["partition=0"])
     assert next_cut(rotation, columns, 0, 0) == Cut(4, Reason.SIZE)
 
 
@@ -109,7 +109,7 @@ def test_cut_far_inside_a_batch_is_found():
     rotation = Rotation(RotationSettings(10**9, rotate_interval_ms=10, is_time_based=True), 0)
     timestamps = np.zeros(200_000, np.int64)
     timestamps[123_456:] = 10
-    columns = RecordColumns(np.zeros(200_000, np.int32), ["a"], timestamps)
+    columns = PlacedColumns(np.zeros(200_000, np.int32), ["a"], timestamps)
     assert next_cut(rotation, columns, 0, 0) == Cut(123_456, Reason.INTERVAL)
     assert rotation.record_count == 123_456
 
@@ -117,7 +117,7 @@ def test_cut_far_inside_a_batch_is_found():
 def test_schema_without_a_version_is_refused_where_versions_count():
     rotation = Rotation(RotationSettings(10, schema_compatibility=StorageSchemaCompatibility.FULL), 0)
     with pytest.raises(SchemaError, match="Schema version required for FULL compatibility"):
-        next_cut(rotation, RecordColumns(np.zeros(1, np.int32), ["a"], None, s.INT8), 0, 0)
+        next_cut(rotation, PlacedColumns(np.zeros(1, np.int32), ["a"], None, s.INT8), 0, 0)
 
 
 @given(st.lists(st.one_of(st.integers(-50, 50), st.integers(-(2**63), 2**63 - 1)), max_size=60))

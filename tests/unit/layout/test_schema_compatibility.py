@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.errors import SchemaError
 from airflow_connect.layout.schema_compatibility import StorageSchemaCompatibility
 
 NONE, BACKWARD, FORWARD, FULL = StorageSchemaCompatibility

@@ -8,11 +8,11 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.layout.late_records import LateRecords
 from airflow_connect.layout.partitioners import TimeBasedPartitioner
+from airflow_connect.layout.time.time_zones import DAY_MS, HOUR_MS, MINUTE_MS
 from airflow_connect.layout.time_grid import NEVER_MS, TimeGrid
-from airflow_connect.layout.time_zones import DAY_MS, HOUR_MS, MINUTE_MS
 from airflow_connect.layout.timestamp_extractors import RecordTimestampExtractor
 
 HOURS, HALVES, DAYS = (HOUR_MS, "YYYY/MM/dd/HH"), (30 * MINUTE_MS, "YYYY-MM-dd-HH-mm"), (DAY_MS, "YYYY/MM/dd")
@@ -86,7 +86,7 @@ def test_halves_of_an_hour_that_comes_twice_end_in_its_second_half() -> None:
     "path", ["'hour'=HH", "YYYY/HH", "MM/dd", "YYYY/dd", "YYYY/MM/dd/hh", "E", "ww", "YYYY/MM/dd/mm"]
 )
 def test_names_that_come_again_are_refused(path: str) -> None:
-    with pytest.raises(ConfigError, match="come again") as caught:
+    with pytest.raises(ConfigError, match="repeat:") as caught:
         TimeGrid(partitioner(15 * MINUTE_MS, path, "UTC"))
     assert caught.value.config_path == "path.format"
 

@@ -1,8 +1,8 @@
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import SinkRecord
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.layout.timestamp_extractors import extractor
 
 NOW = 1_700_000_000_000

@@ -14,24 +14,24 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from airflow_connect.api import config_values
-from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.record import Header, SinkRecord
 from airflow_connect.api.schema import DECIMAL, INT32, INT64, Schema, Type, decimal, struct
-from airflow_connect.api.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, find_class
+from airflow_connect.config.definition import values as config_values
+from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, find_class
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
-from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.primitive_converters import DoubleConverter, FloatConverter, LongConverter
-from airflow_connect.converters.registry.avro_converter import AvroConverter
-from airflow_connect.converters.registry.client import SchemaRegistryClient, SchemaText
-from airflow_connect.converters.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.converters.registry.protobuf_converter import ProtobufConverter
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.converters.value_conversions import convert_value
-from airflow_connect.kafka.offsets_topic import SourceOffsets
+from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.state.offsets_topic import SourceOffsets
 from airflow_connect.layout.partitioners import FieldPartitioner
 from airflow_connect.layout.timestamp_extractors import extractor
+from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.client import SchemaRegistryClient, SchemaText
+from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.protobuf_converter import ProtobufConverter
 from tests.unit.limits import hostile
 
 Case = tuple[str, Callable[[], Any]]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, DataError, SchemaError
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import STRING, Schema, Type, decimal, struct
 from airflow_connect.converters.avro.names import AvroSettings
@@ -16,7 +15,8 @@ from airflow_connect.converters.avro.reading import read_schema
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_schema_mapping.references import References
 from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
-from airflow_connect.kafka.offsets_topic import SourceOffsets
+from airflow_connect.errors import ConfigError, DataError, SchemaError
+from airflow_connect.kafka.state.offsets_topic import SourceOffsets
 from airflow_connect.transforms.flatten import Flatten
 from airflow_connect.transforms.insert_header import InsertHeader
 from airflow_connect.transforms.mask_field import MaskField
@@ -90,7 +90,7 @@ def test_source_offsets_record_nested_too_deeply_is_left_out(depth: int, caplog:
     offsets.take(b'["c",{"file":"a"}]', b'{"position":%b}' % deep)
     assert offsets.get({"file": "a"}) == {"position": 5}
     assert len(offsets) == 1
-    assert "not one of Kafka Connect" in caplog.text
+    assert "not written by Kafka Connect" in caplog.text
 
 
 def test_every_family_of_cases_draws_the_same_case_from_the_same_seed() -> None:

@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from airflow_connect.api.errors import ConnectError
+from airflow_connect.errors import ConnectError
 from tests.unit.limits.cases import FAMILIES
 
 PATIENCE_S = 30

@@ -4,8 +4,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from airflow_connect.api.errors import OffsetError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import REFRESH_AFTER_MS, LogState, Memory, Policy, plan_positions
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import (
     read_connector_file,
     read_worker_file,
@@ -39,7 +39,7 @@ def test_both_json_shapes_give_a_flat_configuration(
 
 
 def test_two_different_names_are_refused() -> None:
-    with pytest.raises(ConfigError, match="two names: 'a' beside the configuration and 'b' inside"):
+    with pytest.raises(ConfigError, match="two names: 'a' next to the configuration and 'b' inside"):
         unwrap_connector({"name": "a", "config": {"name": "b"}}, "c.json")
 
 
@@ -57,7 +57,7 @@ def test_latin_1_file_of_a_worker(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[1]", "holds a JSON list, not an object"), ('{"a": }', "is not JSON: .* line 1 column 7")],
+    [("[1]", "contains a JSON list, not an object"), ('{"a": }', "is not JSON: .* line 1 column 7")],
 )
 def test_file_that_is_no_configuration_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "c.json"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from airflow_connect.api.errors import TooManyErrorsError
-from airflow_connect.api.run import TaskReport
+from airflow_connect.documents.run import TaskReport
+from airflow_connect.errors import TooManyErrorsError
 from airflow_connect.runtime.failed_records import refuse_too_many
 
 
@@ -24,7 +24,7 @@ def test_refuse_too_many_names_the_sum_and_the_first_places():
         refuse_too_many(reports(3, 3, 4), 9)
 
     assert raised.value.message == (
-        "The run met 10 records that failed, more than errors.max.records=9 allows. "
+        "The run had 10 failed records, more than errors.max.records=9 allows. "
         "The first: t-0@0; t-0@1; t-0@2; t-1@0; t-1@1."
     )
     assert "raise errors.max.records" in raised.value.suggestion

@@ -7,17 +7,9 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import Plan, RunReport, TaskPlan
-from airflow_connect.runtime.presentation import (
-    EventLines,
-    error_lines,
-    format_bytes,
-    format_seconds,
-    plan_table,
-    plural,
-    progress_line,
-    report_line,
-)
+from airflow_connect.documents.run import Plan, RunReport, TaskPlan
+from airflow_connect.runtime.presentation import EventLines, error_lines, plan_table, progress_line, report_line
+from airflow_connect.runtime.texts import format_bytes, format_seconds, plural
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from airflow_connect.api.errors import PublishConflictError, UnavailableError
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import Outcome
+from airflow_connect.api.staging import Outcome, StagedFile
+from airflow_connect.errors import PublishConflictError, UnavailableError
 from airflow_connect.stores.publishing import Published, publish_each, refuse_equal_keys
 from airflow_connect.stores.store import FileIdentity
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.stores.leftovers import PROBE_NAME
+from airflow_connect.errors import DataError
 from airflow_connect.stores.staged_names import (
     probe_paths,
     remove_emptied,
@@ -14,7 +13,7 @@ from airflow_connect.stores.staged_names import (
     staged_places,
     temporary_directories,
 )
-from airflow_connect.stores.store import FileIdentity
+from airflow_connect.stores.store import PROBE_NAME, FileIdentity
 
 KEYS = (
     ("topics/", "topics/t/partition=0/t+0+0000000000.avro"),
@@ -70,7 +69,7 @@ def test_a_file_of_somebody_else_in_the_temporary_directory_has_no_key(name: str
 
 @pytest.mark.parametrize("key", ["topics/../x", "topics/t/./x", "topics//x", "/topics/x", "topics/t/", "a\0b"])
 def test_a_key_that_means_another_place_is_refused(key: str) -> None:
-    with pytest.raises(DataError, match="take for other places"):
+    with pytest.raises(DataError, match="would interpret as another path"):
         staged_path(FileIdentity(key, "t", 0, 0, root="topics/"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_connect.api.errors import AccessError, UnavailableError
+from airflow_connect.errors import AccessError, UnavailableError
 from airflow_connect.stores.publishing import TRIALS, try_out
 
 

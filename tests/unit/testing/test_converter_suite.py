@@ -95,7 +95,7 @@ def test_suite_finds_what_a_bad_converter_does(name: str):
 
 
 def test_suite_wants_values_and_configurations_that_are_refused():
-    with pytest.raises(AssertionError, match="Name some values"):
+    with pytest.raises(AssertionError, match="List some values"):
         ConverterConformance().test_there_are_values_to_carry()
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         OfBad().test_wrong_configuration_names_the_key()

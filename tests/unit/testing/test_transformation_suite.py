@@ -68,7 +68,7 @@ def test_suite_finds_what_a_bad_transformation_does(name: str):
 
 
 def test_suite_wants_cases_and_configurations_that_are_refused():
-    with pytest.raises(AssertionError, match="Name some records"):
+    with pytest.raises(AssertionError, match="List some records"):
         TransformationConformance().test_there_are_cases()
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         OfBad().test_wrong_configuration_names_the_key()

@@ -41,8 +41,8 @@ NUMBERS = (
 @given(st.data(), st.sampled_from(NUMBERS), st.sampled_from(TYPES))
 def test_columns_numbers_equal_records(data: st.DataObject, source: Schema, target: str) -> None:
     records = data.draw(struct_records(st.just(struct(("a", source)))))
-    is_plain = assert_same_both_ways(cast(f"a:{target}"), records)
-    assert is_plain or source in (schemas.FLOAT32, schemas.OPTIONAL_FLOAT64)
+    is_vectorizable = assert_same_both_ways(cast(f"a:{target}"), records)
+    assert is_vectorizable or source in (schemas.FLOAT32, schemas.OPTIONAL_FLOAT64)
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,9 @@ MOMENTS = st.one_of(
 def test_columns_written_as_text_equal_records(members: list[int | None], pattern: str) -> None:
     schema = struct(("a", schemas.timestamp(optional=True)))
     records = records_of(schema, [{"a": member} for member in members])
-    is_plain = assert_same_both_ways(convert("string", format=pattern), records)
+    in_columns = assert_same_both_ways(convert("string", format=pattern), records)
     within = all(member is None or 0 <= member < 253_402_300_800_000 for member in members)
-    assert is_plain or not within or "'5'" in pattern or pattern in ("y-M-d", "EEE, d MMM yyyy", "yyyy-MM-dd yyyy")
+    assert in_columns or not within or "'5'" in pattern or pattern in ("y-M-d", "EEE, d MMM yyyy", "yyyy-MM-dd yyyy")
 
 
 @settings(deadline=None)
@@ -118,7 +118,7 @@ def test_columns_read_from_text_equal_records(members: list[int | None], pattern
         (["x"], None),
     ],
 )
-def test_columns_of_text_are_read_when_every_text_is_plain(
+def test_columns_of_text_are_read_when_every_text_is_vectorizable(
     texts: list[str | None], expected: list[int | None] | None
 ) -> None:
     records = records_of(struct(("a", schemas.OPTIONAL_STRING)), [{"a": text} for text in texts])

@@ -8,9 +8,9 @@ from decimal import Decimal
 import pytest
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.errors import ConfigError, DataError
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.cast import Cast
 from airflow_connect.transforms.insert_field import InsertField
 from airflow_connect.transforms.mask_field import MaskField

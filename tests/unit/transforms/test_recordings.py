@@ -6,24 +6,17 @@ the corners: tests/data/TransformRecorder.java plays its lines through Kafka's o
 
 from __future__ import annotations
 
-import base64
-import datetime
 import json
-import struct
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, ConnectError
-from airflow_connect.api.plugins import PluginKind, load_class
 from airflow_connect.api.record import ConnectRecord, Header, SinkRecord, SourceRecord
-from airflow_connect.api.schema import DATE, Schema
-from airflow_connect.converters.java_text import MS_PER_DAY
-from airflow_connect.converters.json_reader import payload_reader
-from airflow_connect.converters.json_schema import schema_from_json
+from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.errors import ConfigError, ConnectError
 from tests.support.connect_values import same
+from tests.support.recorded_values import schema_of, value_of
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDINGS = (DATA / "transforms.jsonl", DATA / "transforms_more.jsonl")
@@ -83,49 +76,6 @@ def name_of(recording: dict[str, Any]) -> str:
     simple_class = recording["class"].rpartition(".")[2]
     settings = ",".join(f"{key}={value}" for key, value in recording["config"].items())
     return f"{recording['id']}-{simple_class}({settings})"
-
-
-def schema_of(node: Any) -> Schema | None:
-    return schema_from_json(node, lambda schema, default: payload_reader(schema, True)(default))
-
-
-def value_of(schema: Schema | None, tagged: Any) -> Any:
-    """The Python value of a tagged one."""
-    if tagged is None or isinstance(tagged, bool | str):
-        return tagged
-    ((tag, raw),) = tagged.items()
-    if tag.startswith("int"):
-        return raw
-    if tag == "float32":
-        return struct.unpack("<f", struct.pack("<f", float(raw)))[0]
-    if tag == "float64":
-        return float(raw)
-    if tag == "bytes":
-        return base64.b64decode(raw)
-    if tag == "decimal":
-        unscaled, _, scale = raw.partition("e-")
-        number = Decimal(unscaled).as_tuple()
-        return Decimal((number.sign, number.digits, -int(scale)))
-    if tag == "date":
-        return date_of(schema, raw)
-    if tag == "list":
-        element = schema.value_schema if schema else None
-        return [value_of(element, item) for item in raw]
-    if tag == "map":
-        keys, values = (schema.key_schema, schema.value_schema) if schema else (None, None)
-        return {value_of(keys, k): value_of(values, v) for k, v in raw}
-    assert tag == "struct" and schema is not None
-    return {f.name: value_of(f.schema, raw.get(f.name)) for f in schema.fields}
-
-
-def date_of(schema: Schema | None, epoch_ms: int) -> Any:
-    if schema is None:
-        return datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=epoch_ms)
-    if schema.name == DATE:
-        days, rest = divmod(epoch_ms, MS_PER_DAY)
-        assert rest == 0
-        return days
-    return epoch_ms
 
 
 def record_of(node: dict[str, Any]) -> ConnectRecord:
@@ -209,7 +159,7 @@ def test_tables_name_only_recordings_that_differ() -> None:
 
 
 def test_recordings_cover_every_built_in_transformation_and_predicate() -> None:
-    from airflow_connect.api.plugins import built_in
+    from airflow_connect.config.definition.plugins import built_in
 
     def class_of(name: str) -> str:
         return name.partition("$")[0]

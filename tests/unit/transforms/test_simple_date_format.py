@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError, DataError
+from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "simple_date_patterns.jsonl"
@@ -46,6 +46,23 @@ def test_random_patterns_and_texts_equal_java() -> None:
         if str(ours) != expected.replace("null", "None") and (pattern, given) not in OTHER_ZONES:
             wrong.append((kind, pattern, given, expected, ours))
     assert wrong == []
+
+
+def test_text_with_several_zones_is_read_as_java_does() -> None:
+    """tests/data/SimpleDateZones.java. Digits count more than UTC, and less than any other name behind them."""
+    lines = RECORDINGS.with_name("simple_date_zones.tsv").read_text("utf-8").splitlines()
+    wrong = [
+        (pattern, text, java, ours)
+        for pattern, text, java in (line.split("\t") for line in lines)
+        if str(ours := SimpleDateFormat(pattern).parse(text)) != java
+    ]
+    assert wrong == []
+    assert len(lines) == 840 and "null" not in {line.rpartition("\t")[2] for line in lines}
+
+
+@pytest.mark.parametrize("zone", ["CET", "JST", "Pacific Standard Time", "Europe/Berlin"])
+def test_zone_name_of_java_tables_is_refused_and_never_taken_for_another(zone: str) -> None:
+    assert SimpleDateFormat("yyyy-MM-dd HH:mm z").parse(f"2023-01-15 10:00 {zone}") is None
 
 
 @pytest.mark.parametrize("recording", [r for r in recordings("read") if not WEEKS_OF_A_COUNTRY & set(r.id)])

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.java_patterns.compiled import Replacement, compile_java_pattern
 from airflow_connect.api.record import Header, SinkRecord
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.java.patterns.compiled import Replacement, compile_java_pattern
 from airflow_connect.transforms.filter import Filter
 from airflow_connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from airflow_connect.transforms.regex_router import RegexRouter

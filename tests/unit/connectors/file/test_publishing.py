@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import AccessError, ConnectError, PublishConflictError, StateError, UnavailableError
-from airflow_connect.api.run import StagedFile
-from airflow_connect.api.staging import Outcome
+from airflow_connect.api.staging import Outcome, StagedFile
 from airflow_connect.connectors.file import append_journal, output, publishing
 from airflow_connect.connectors.file.append_journal import (
     AppendJournal,
@@ -25,7 +23,8 @@ from airflow_connect.connectors.file.append_journal import (
 )
 from airflow_connect.connectors.file.config import FileSinkConfig
 from airflow_connect.connectors.file.publishing import FilePublisher, OutputPublisher
-from airflow_connect.stores.local_staging import LocalStager
+from airflow_connect.errors import AccessError, ConnectError, PublishConflictError, StateError, UnavailableError
+from airflow_connect.stores.local.staging import LocalStager
 from airflow_connect.stores.store import FileIdentity
 
 LINES = {("t", 1): b"b1\nb2\n", ("t", 0): b"a1\na2\na3\n", ("s", 0): b"s1\n"}
@@ -149,7 +148,7 @@ def test_a_killed_process_is_continued(place: Place) -> None:
     files = place.stage()
     program = (
         "import json, os, signal, sys\n"
-        "from airflow_connect.api.run import StagedFile\n"
+        "from airflow_connect.documents.run import StagedFile\n"
         "from airflow_connect.connectors.file.config import FileSinkConfig\n"
         "from airflow_connect.connectors.file.publishing import FilePublisher\n"
         "config = FileSinkConfig(*json.loads(sys.argv[1]))\n"
@@ -222,7 +221,7 @@ def test_a_file_that_somebody_changed_in_the_middle_of_a_publish_is_a_conflict(
     found = place.file.read_bytes() if place.file.exists() else b""
 
     for _ in range(2):
-        with pytest.raises(PublishConflictError, match="changed by somebody else") as caught:
+        with pytest.raises(PublishConflictError, match="Another program changed it") as caught:
             place.publish(files)
         assert place.file.read_bytes() == found
 
@@ -307,7 +306,7 @@ def test_segments_that_are_lost_twice_were_staged_elsewhere(place: Place) -> Non
     FilePublisher(place.config).abort(files)
     publisher.publish(files, lambda _: None)
 
-    with pytest.raises(AccessError, match="does not find it"):
+    with pytest.raises(AccessError, match="cannot find it"):
         publisher.publish(files, lambda _: None)
 
 
@@ -400,7 +399,7 @@ def test_preflight_refuses_what_is_no_regular_file(place: Place, kind: str) -> N
     else:
         os.mkfifo(place.file)
 
-    with pytest.raises(AccessError, match="no regular file"):
+    with pytest.raises(AccessError, match="not a regular file"):
         FilePublisher(place.config).preflight()
 
 
@@ -464,5 +463,5 @@ def test_a_staging_directory_of_somebody_else_is_not_used(to_output: Place, tmp_
     (tmp_path / "elsewhere").mkdir()
     os.symlink(tmp_path / "elsewhere", to_output.config.root)
 
-    with pytest.raises(AccessError, match="belongs to somebody else"):
+    with pytest.raises(AccessError, match="belongs to another user"):
         OutputPublisher(to_output.config).preflight()

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Field, Schema, Type
@@ -18,8 +17,10 @@ from airflow_connect.api.sink import Delivery
 from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.connectors.file import task
 from airflow_connect.connectors.file.config import FileSinkConfig, is_line_output
-from airflow_connect.connectors.file.driver import open_driver
 from airflow_connect.connectors.file.sink import FileStreamSinkConnector
+from airflow_connect.errors import ConfigError
+from tests.support.sink_tasks import open_runner_of
+from tests.support.started_sinks import sink_of
 
 SMALLEST = {"name": "c", "topics": "t", "connector.class": "FileStreamSink"}
 TP = TopicPartition("t", 0)
@@ -35,10 +36,10 @@ def record(value: Any, schema: Schema | None = None, offset: int = 0) -> SinkRec
 
 
 def lines_of(directory: Path, *records: SinkRecord) -> bytes:
-    sink = task.open_task(context(directory), [OffsetRange("t", 0, 0, 100)])
+    sink = open_runner_of(task.FileStreamSinkTask(), context(directory), [OffsetRange("t", 0, 0, 100)])
     for one in records:
         sink.put(one)
-    sink.finish(TP, 100, end=None, reason="")
+    sink.report(TP, 100, end=None, reason="")
     files = sink.staged_files()
     sink.close()
     return b"".join((directory / str(file.token["path"])).read_bytes() for file in files)
@@ -66,13 +67,15 @@ def test_a_line_is_the_text_that_java_prints(tmp_path: Path, value: Any, schema:
 
 
 def test_a_segment_says_which_records_it_holds(tmp_path: Path) -> None:
-    sink = task.open_task(context(tmp_path), [OffsetRange("t", 0, 5, 12), OffsetRange("t", 1, 0, 3)])
+    sink = open_runner_of(
+        task.FileStreamSinkTask(), context(tmp_path), [OffsetRange("t", 0, 5, 12), OffsetRange("t", 1, 0, 3)]
+    )
     for offset in (6, 8):
         sink.put(record("x", offset=offset))
-    sink.count_skipped(TP)
-    sink.count_dead_letter(TP, already_read=False)
-    report = sink.finish(TP, 12, end=10, reason="run.max.records")
-    empty = sink.finish(TopicPartition("t", 1), 3, end=None, reason="")
+    sink.count_left_out(TP, 9, is_dead_letter=False)
+    sink.count_left_out(TP, 9, is_dead_letter=True)
+    report = sink.report(TP, 12, end=10, reason="run.max.records")
+    empty = sink.report(TopicPartition("t", 1), 3, end=None, reason="")
     (file,) = sink.staged_files()
     sink.close()
 
@@ -84,8 +87,9 @@ def test_a_segment_says_which_records_it_holds(tmp_path: Path) -> None:
 
 def test_an_aborted_task_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task, "MEMORY_BYTES", 10)
-    sink = task.open_task(context(tmp_path), [OffsetRange("t", 0, 0, 100)])
-    sink.put(record("more than ten bytes"))
+    sink = open_runner_of(task.FileStreamSinkTask(), context(tmp_path), [OffsetRange("t", 0, 0, 100)])
+    for _ in range(501):  # More than the task is given at once.
+        sink.put(record("more than ten bytes"))
     assert any(path.is_file() for path in tmp_path.rglob("*"))
 
     sink.abort()
@@ -95,9 +99,9 @@ def test_an_aborted_task_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_task_that_is_aborted_after_it_has_staged_leaves_nothing(tmp_path: Path) -> None:
-    sink = task.open_task(context(tmp_path), [OffsetRange("t", 0, 0, 100)])
+    sink = open_runner_of(task.FileStreamSinkTask(), context(tmp_path), [OffsetRange("t", 0, 0, 100)])
     sink.put(record("x"))
-    sink.finish(TP, 100, end=None, reason="")
+    sink.report(TP, 100, end=None, reason="")
     (file,) = sink.staged_files()
     assert (tmp_path / str(file.token["path"])).is_file()
 
@@ -109,24 +113,26 @@ def test_a_task_that_is_aborted_after_it_has_staged_leaves_nothing(tmp_path: Pat
 def test_tasks_stage_where_the_driver_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     relative = RoleContext({**SMALLEST, "file": "out.txt"})
-    driver = open_driver(relative)
-    configs = driver.task_configs(3)
+    sink_connector = sink_of(FileStreamSinkConnector, relative.config)
+    configs = sink_connector.task_configs(3)
 
-    assert driver.store_name == f"file://{tmp_path}/out.txt"
+    assert sink_connector.store_name == f"file://{tmp_path}/out.txt"
     assert len(configs) == 3
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    sink = task.open_task(RoleContext(relative.config, task_config=configs[0]), [OffsetRange("t", 0, 0, 1)])
+    sink = open_runner_of(
+        task.FileStreamSinkTask(), RoleContext(relative.config, task_config=configs[0]), [OffsetRange("t", 0, 0, 1)]
+    )
     sink.put(record("x"))
-    sink.finish(TP, 1, end=None, reason="")
+    sink.report(TP, 1, end=None, reason="")
     (file,) = sink.staged_files()
     sink.close()
     assert (tmp_path / str(file.token["path"])).is_file()
 
 
 def test_leftovers_of_the_connector_match_and_those_of_others_do_not(tmp_path: Path) -> None:
-    pattern = open_driver(context(tmp_path)).leftovers([OffsetRange("t", 0, 5, 9)])
-    other = open_driver(context(tmp_path, name="d"))
+    pattern = sink_of(FileStreamSinkConnector, context(tmp_path).config).leftovers([OffsetRange("t", 0, 5, 9)])
+    other = sink_of(FileStreamSinkConnector, context(tmp_path, name="d").config)
 
     assert pattern.matches("out.txt/connector=c/t/0+5")
     assert not pattern.matches("out.txt/connector=c/t/0+9")
@@ -139,9 +145,9 @@ def test_leftovers_of_the_connector_match_and_those_of_others_do_not(tmp_path: P
 def test_any_name_of_a_connector_can_stage(tmp_path: Path, name: str) -> None:
     config = FileSinkConfig.from_config({**SMALLEST, "name": name, "file": str(tmp_path / "f")})
     assert config.prefix.count("/") == 2
-    sink = task.open_task(context(tmp_path, name=name), [OffsetRange("t", 0, 0, 100)])
+    sink = open_runner_of(task.FileStreamSinkTask(), context(tmp_path, name=name), [OffsetRange("t", 0, 0, 100)])
     sink.put(record("x"))
-    sink.finish(TP, 100, end=None, reason="")
+    sink.report(TP, 100, end=None, reason="")
     assert len(sink.staged_files()) == 1
     sink.close()
 
@@ -158,9 +164,10 @@ def test_standard_output_promises_at_least_once_and_a_file_exactly_once(tmp_path
     assert FileStreamSinkConnector.delivery_for(with_file) is Delivery.STAGED
     assert FileStreamSinkConnector.delivery_for(SMALLEST) is Delivery.AT_LEAST_ONCE
     with pytest.raises(ConfigError, match="cannot be taken back") as caught:
-        open_driver(RoleContext({**SMALLEST, "delivery.guarantee": "exactly_once"}))
+        sink_of(FileStreamSinkConnector, {**SMALLEST, "delivery.guarantee": "exactly_once"})
     assert caught.value.config_path == "delivery.guarantee"
-    assert "standard output" in open_driver(RoleContext({**SMALLEST, "delivery.guarantee": "at_most_once"})).store_name
+    at_most_once = {**SMALLEST, "delivery.guarantee": "at_most_once"}
+    assert "standard output" in sink_of(FileStreamSinkConnector, at_most_once).store_name
 
 
 def test_lines_on_standard_output_are_known_by_the_configuration() -> None:

@@ -91,26 +91,26 @@ class FileSource:
         self.records.clear()
         return found
 
-    def run(self, tasks: int = 1, *, kill_after: int | None = None, settle_at_end: bool = True) -> int:
+    def run(self, tasks: int = 1, *, kill_after: int | None = None, reconcile_at_end: bool = True) -> int:
         """A whole run; returns the number of its tasks.
 
         Args:
             tasks: `tasks.max`.
             kill_after: die when so many batches are committed.
-            settle_at_end: die before the driver settles offsets.
+            reconcile_at_end: die before the driver reconciles offsets.
         """
-        self.settle()
+        self.reconcile()
         configs = self.task_configs(tasks)
         left = [kill_after]
         for config in configs:
             self._run_task(config, left)
-        if settle_at_end:
-            self.settle()
+        if reconcile_at_end:
+            self.reconcile()
         return len(configs)
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         connector = self._connector()
-        for partition, offset in list(connector.settle_offsets(self.committed.committed())):
+        for partition, offset in list(connector.reconcile_offsets(self.committed.committed())):
             self.committed.put(partition, offset)
         connector.stop()
 

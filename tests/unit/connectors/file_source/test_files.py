@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_connect.api.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, assigned
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
 from tests.unit.connectors.file_source.source_runs import file_source
 
 
@@ -119,7 +119,7 @@ def test_file_that_is_gone_when_the_task_comes_is_left_for_the_next_run(replaced
 
 def test_directory_or_forbidden_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     source = file_source(tmp_path)
-    with pytest.raises(UnavailableError, match="it is no regular file"):
+    with pytest.raises(UnavailableError, match="it is not a regular file"):
         source.run()
     (tmp_path / "f").write_bytes(b"1\n")
     (tmp_path / "f").chmod(0)
@@ -174,13 +174,13 @@ def test_compressed_file_that_is_cut_off_gives_its_lines_and_a_sentence(suffix: 
 
 def test_damaged_file_fails_or_its_rest_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(b"no gzip at all\n")
-    with pytest.raises(DataError, match="is no gzip file, or it is damaged behind 0 bytes") as error:
+    with pytest.raises(DataError, match="is not a gzip file, or it is damaged after 0 bytes") as error:
         file_source(tmp_path / "a.gz").run()
     assert error.value.code == "file.damaged"
     (tmp_path / "b.log").write_bytes(b"fine\n")
     source = file_source(f"{tmp_path}/*", errors_tolerance="all")
     source.run()
-    assert source.take() == ["fine"] and "The rest of the file is left out" in source.notes[0]
+    assert source.take() == ["fine"] and "The rest of the file is skipped" in source.notes[0]
 
 
 TRACE = "INFO start\nERROR boom\n  at a\n  at b\nINFO go on\nERROR last\n  at c\n"
@@ -246,7 +246,7 @@ def test_standard_input_that_the_disk_cannot_hold_is_told_and_leaves_nothing(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))  # The kernel refuses to write more.
     try:
-        with pytest.raises(ConnectError, match=r"could not be kept in .*: File too large\.") as failed:
+        with pytest.raises(ConnectError, match=r"could not be stored in .*: File too large\.") as failed:
             file_source().task_configs(1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -259,7 +259,7 @@ def test_standard_input_is_still_there_after_a_plan(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "stdin", stream)
     source = file_source()
     assert [assigned(config[ASSIGNMENT]) for config in source.task_configs(only_plans=True)] == [[]]
-    assert source.notes == ["The standard input is read when the run starts, up to its end."]
+    assert source.notes == ["Standard input is read to its end when the run starts."]
     assert stream.read() == "one\n"
 
 
@@ -269,7 +269,7 @@ def test_files_regex_chooses_among_what_files_names(tmp_path: Path) -> None:
     source = file_source(f"{tmp_path}/*", files_regex=r".*/a-\d+\.log")
     source.run()
     assert sorted(source.take()) == ["a-1.log", "a-22.log"]
-    with pytest.raises(ConfigError, match="It is no regular expression"):
+    with pytest.raises(ConfigError, match="It is not a valid regular expression"):
         file_source(f"{tmp_path}/*", files_regex="(").task_configs()
 
 
@@ -287,7 +287,7 @@ def test_default_batch_in_columns_is_what_was_read_and_a_smaller_one_is_kept(col
         assert found == wanted
 
 
-def test_line_that_is_not_plain_leaves_those_around_it_in_columns(tmp_path: Path) -> None:
+def test_line_that_is_not_vectorizable_leaves_those_around_it_in_columns(tmp_path: Path) -> None:
     lines = [str(n).encode() for n in range(9000)]
     lines[4321] = b"\xff"
     (tmp_path / "f").write_bytes(b"\n".join([*lines, b""]))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.connectors.file_source.content import open_content
-from airflow_connect.connectors.file_source.line_reader import LineReader, LineRules
-from airflow_connect.connectors.file_source.lines import LineFormat, find_line_ends, line_texts
-from airflow_connect.connectors.file_source.places.local import LocalPlace
+from airflow_connect.connectors.file_source.read.content import open_content
+from airflow_connect.connectors.file_source.read.line_reader import LineReader, LineRules
+from airflow_connect.connectors.file_source.read.lines import LineFormat, find_line_ends, line_texts
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.stores.local.file_system import LocalFileSystem
 from tests.support.searching import examples
 from tests.unit.connectors.file_source.source_runs import file_source
 
@@ -31,10 +31,10 @@ def read(data: bytes, *, block: int = 7, form: LineFormat | None = None, rules: 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "f")
         path.write_bytes(data)
-        place = LocalPlace()
-        file = place.find(str(path))
+        file_system = LocalFileSystem()
+        file = file_system.find(str(path))
         assert file is not None
-        with open_content(place, file, "none") as content:
+        with open_content(file_system, file, "none") as content:
             rules = (rules or LineRules())._replace(block_bytes=block)
             reader = LineReader(content, "f", 0, form or LineFormat.of("utf-8"), rules)
             found: list[str] = []
@@ -120,7 +120,7 @@ def test_split_file_has_the_same_lines_and_ends_as_one_offset(
         source = file_source(file, split_bytes=str(split), batch_size="2")
         while True:
             try:
-                source.run(tasks, kill_after=dies_after, settle_at_end=dies_after is None)
+                source.run(tasks, kill_after=dies_after, reconcile_at_end=dies_after is None)
                 break
             except KilledError:
                 tasks = tasks % 4 + 1
@@ -148,7 +148,7 @@ def test_long_line_without_end_is_cut_where_a_character_ends() -> None:
 
 def test_invalid_text_fails_with_file_position_and_what_to_do() -> None:
     with pytest.raises(
-        DataError, match=r"f at byte 3: A line is not valid utf-8: invalid start byte at its byte 1."
+        DataError, match=r"f at byte 3: A line is not valid utf-8: invalid start byte at byte 1 of the line."
     ) as e:
         read(b"ok\na\xff\n", rules=LineRules(invalid_text="fail"))
     assert e.value.code == "file.invalid_text" and "dead_letter" in e.value.suggestion

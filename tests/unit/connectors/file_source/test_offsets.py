@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, OffsetError
 from airflow_connect.api.source import ExactlyOnceSupport
 from airflow_connect.connectors.file_source.connector import FileStreamSourceConnector
+from airflow_connect.errors import ConfigError, OffsetError
 from tests.unit.connectors.file_source.source_runs import FileSource, file_source
 
 RECORDED = Path(__file__).parents[3] / "data" / "file_source" / "connect-offsets.jsonl"
@@ -76,7 +76,7 @@ def test_position_that_can_mean_several_lines_is_told(tmp_path: Path) -> None:
     source.run()
     assert source.take() == ["ab", "new4"]
     (note,) = dict.fromkeys(source.notes)
-    assert "is taken as byte 18, so that none is lost, and lines up to byte 21 may come twice" in note
+    assert "is ambiguous. It is read as byte 18, so no line is lost, but lines up to byte 21 may be repeated" in note
 
 
 def test_position_after_a_restart_of_the_worker_is_taken_for_bytes_where_characters_cannot_be(tmp_path: Path) -> None:
@@ -159,7 +159,9 @@ def test_change_of_a_file_fails_where_that_is_asked_for(tmp_path: Path) -> None:
     source = file_source(tmp_path / "f", file_changed="fail")
     source.run()
     (tmp_path / "f").write_bytes(b"x\n")
-    with pytest.raises(OffsetError, match="has 2 bytes, but 4 were read of it: it was truncated or replaced") as error:
+    with pytest.raises(
+        OffsetError, match="has 2 bytes, but 4 bytes of it were read: it was truncated or replaced"
+    ) as error:
         source.run()
     assert error.value.code == "file.changed"
 

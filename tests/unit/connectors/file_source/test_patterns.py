@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.java_patterns.compiled import compile_java_pattern
 from airflow_connect.api.schema import Type
-from airflow_connect.connectors.file_source.column_search import ColumnSearch, few_groups_each
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.grok import expand, shipped_patterns
-from airflow_connect.connectors.file_source.pattern_source import PatternSource
-from airflow_connect.connectors.file_source.re2_patterns import re2_text
+from airflow_connect.connectors.file_source.parse.column_search import ColumnSearch, split_by_groups
+from airflow_connect.connectors.file_source.parse.grok import expand, shipped_patterns
+from airflow_connect.connectors.file_source.parse.pattern_source import PatternSource
+from airflow_connect.connectors.file_source.parse.re2_patterns import re2_text
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.java.patterns.compiled import compile_java_pattern
 from tests.unit.connectors.file_source.source_runs import file_source
 
 ACCESS = (
@@ -83,13 +83,13 @@ def test_syslog_line() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"grok": "%{NOSUCH:x}"}, "There is no grok pattern called NOSUCH"),
-        ({"grok": "%{IP:x:money}"}, "Field x has the type 'money'"),
+        ({"grok": "%{NOSUCH:x}"}, "There is no grok pattern named NOSUCH"),
+        ({"grok": "%{IP:x:money}"}, "Field x has the unknown type 'money'"),
         ({"grok": "%{IP}"}, "has no fields"),
-        ({"regex": "(?P<a>x", "grok": ""}, "pattern.regex is no regular expression"),
-        ({"regex": "(?P<a>x)", "types": ("b:int",)}, "'b:int', which names no field"),
-        ({"grok": "%{A:x}", "definitions": "A %{B}\nB %{A}"}, "in a circle"),
-        ({"grok": "%{A:x}", "definitions": "A"}, "defines no grok pattern"),
+        ({"regex": "(?P<a>x", "grok": ""}, "pattern.regex is not a valid regular expression"),
+        ({"regex": "(?P<a>x)", "types": ("b:int",)}, "'b:int', which does not name a field"),
+        ({"grok": "%{A:x}", "definitions": "A %{B}\nB %{A}"}, "in a cycle"),
+        ({"grok": "%{A:x}", "definitions": "A"}, "does not define a grok pattern"),
     ],
 )
 def test_wrong_pattern_is_refused_with_a_sentence(arguments: dict[str, Any], message: str) -> None:
@@ -101,7 +101,7 @@ def test_own_definitions_and_alternatives_of_one_field() -> None:
     found = pattern("^(?:id=%{NUM:id:int}|name=%{WORD:id})$", definitions="NUM [0-9]+")
     assert found.schema.field("id") is not None and len(found.schema.fields) == 1
     assert found.optional is None  # two groups for one field are for the search of single lines
-    with pytest.raises(ValueError, match="field id is 'x', which is no int64"):
+    with pytest.raises(ValueError, match="field id is 'x', which is not a valid int64"):
         found.value("name=x")
     assert found.value("id=7") == {"id": 7}
 
@@ -156,7 +156,7 @@ def test_groups_are_the_same_whether_found_at_once_or_a_few_at_a_time(regex: str
     column = pa.array(lines, pa.string())
     whole = pc.extract_regex(column, re2_text(compiled.root, compiled.names))
 
-    parts = [(pc.extract_regex(column, expression), names) for expression, names in few_groups_each(compiled)]
+    parts = [(pc.extract_regex(column, expression), names) for expression, names in split_by_groups(compiled)]
 
     for found, names in parts:
         assert [value is None for value in found.to_pylist()] == [value is None for value in whole.to_pylist()]
@@ -168,7 +168,7 @@ def test_groups_are_the_same_whether_found_at_once_or_a_few_at_a_time(regex: str
 
 
 def test_expression_with_many_groups_is_divided() -> None:
-    divided = [few_groups_each(compile_java_pattern(regex, python_names=True)) for regex in MANY_GROUPS]
+    divided = [split_by_groups(compile_java_pattern(regex, python_names=True)) for regex in MANY_GROUPS]
     assert [[len(names) for _, names in parts] for parts in divided] == [[4, 3], [4, 2], [4, 1]]
 
 
@@ -205,7 +205,7 @@ def test_lines_that_do_not_match(
 def test_line_that_does_not_match_fails_the_task_after_the_lines_before(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(LINES)
     source = file_source(tmp_path / "f", batch_size="1", **REGEX)
-    with pytest.raises(DataError, match="in the line that ends at byte 8 the pattern is not found") as error:
+    with pytest.raises(DataError, match="in the line that ends at byte 8, the pattern does not match") as error:
         source.run()
     assert error.value.code == "file.mismatch" and source.values == [ONE]
 
@@ -249,15 +249,18 @@ def test_schema_name_and_record_key(tmp_path: Path) -> None:
     ("config", "message"),
     [
         ({"files": "x,y", "file": "z"}, "file and files are both set"),
-        ({"file": "ftp://x/y"}, "ftp://x/y is no address of a file"),
-        ({"file": "f", "split.bytes": "10", "multiline.pattern": "x"}, "an event of multiline.pattern may reach over"),
-        ({"file": "f", "split.bytes": "10", "file.encoding": "UTF-16"}, "ends of lines in UTF-16"),
+        ({"file": "ftp://x/y"}, "ftp://x/y is not the address of a file"),
+        (
+            {"file": "f", "split.bytes": "10", "multiline.pattern": "x"},
+            "an event of multiline.pattern may cross the end of a range",
+        ),
+        ({"file": "f", "split.bytes": "10", "file.encoding": "UTF-16"}, "line ends in UTF-16"),
         ({"file": "f", "split.bytes": "10", "compression": "gzip"}, "gzip can only be read from the beginning"),
-        ({"split.bytes": "10"}, "the standard input is read by one task"),
+        ({"split.bytes": "10"}, "standard input is read by a single task"),
         ({"file": "f", "invalid.text": "dead_letter"}, "dead.letter.topic is not set"),
         ({"file": "f", "pattern.regex": "(?P<a>x)", "pattern.grok": "%{IP:x}"}, "both set"),
-        ({"file": "f", "pattern.types": "a:int"}, "neither pattern.regex nor pattern.grok makes any"),
-        ({"file": "f", "multiline.pattern": "("}, "It is no regular expression"),
+        ({"file": "f", "pattern.types": "a:int"}, "neither pattern.regex nor pattern.grok defines any"),
+        ({"file": "f", "multiline.pattern": "("}, "It is not a valid regular expression"),
         ({"file": "f", "batch.size": "0"}, "Value must be at least 1"),
         ({"file": "f", "topic": ""}, "String must be non-empty"),
     ],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
-from airflow_connect.runtime.executor import sink_loop
+from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import HDFS, NOW_MS, STRING, copy
@@ -21,7 +21,7 @@ from tests.unit.connectors.storage.test_column_configurations import (
     SCHEMALESS,
     VALUES,
     WITH_SCHEMA,
-    _plain,
+    _vectorizable,
     batches,
     chains,
 )
@@ -57,7 +57,7 @@ def test_any_configuration_stages_the_same_files_on_both_paths(file_format: str,
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans()) or config.get("files.per.partition") == "compact"
     smallest = data.draw(st.sampled_from([1, 4]))
-    with avro_messages.known_schemas(), patch.object(sink_loop, "RECORD_BY_RECORD", smallest):
+    with avro_messages.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
         before = data.draw(st.sampled_from(["null", *schemas_told()]))
         how: dict[str, Any] = {"flush_on_end": flush_on_end, "schema_before": before}
         reference, _ = copy(config, records, columnar=False, **how)
@@ -117,10 +117,10 @@ def test_a_run_goes_on_with_the_schema_of_the_last_file(change, before, number, 
     ],
     ids=["orc", "parquet", "json", "text"],
 )
-def test_plain_records_all_go_in_columns(config: dict[str, str]) -> None:
+def test_vectorizable_records_all_go_in_columns(config: dict[str, str]) -> None:
     config = {**config, **SINK, "flush.size": "700"}
-    reference, _ = copy(config, _plain(3000), columnar=False)
-    columnar, in_columns = copy(config, _plain(3000), columnar=True)
+    reference, _ = copy(config, _vectorizable(3000), columnar=False)
+    columnar, in_columns = copy(config, _vectorizable(3000), columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert (in_columns, len(columnar.files)) == (3000, 5)
 

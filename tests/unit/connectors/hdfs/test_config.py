@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.api.plugins import PluginKind, resolve
-from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.config.definition.plugins import PluginKind, resolve
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig, HiveConfig, config_def
-from airflow_connect.connectors.hdfs.driver import open_driver
-from airflow_connect.connectors.storage.opening import open_layout
-from airflow_connect.stores.hdfs_store import HdfsStore
-from airflow_connect.stores.local_store import LocalStore
+from airflow_connect.connectors.hdfs.sink import HdfsSinkConnector
+from airflow_connect.connectors.storage.writing.opening import open_layout
+from airflow_connect.errors import ConfigError
+from airflow_connect.runtime.driver.sink.started_sink import StartedSink
+from airflow_connect.stores.hdfs.store import HdfsStore
+from airflow_connect.stores.local.store import LocalStore
+from tests.support.started_sinks import sink_of
 
 MINIMAL: dict[str, Any] = {
     "name": "meetups", "connector.class": "io.confluent.connect.hdfs.HdfsSinkConnector", "topics": "meetups",
@@ -112,7 +113,7 @@ def test_a_file_address_is_a_directory_of_this_machine():
 
 def test_another_storage_class_is_refused():
     error = error_of(storage_class="io.confluent.connect.s3.storage.S3Storage")
-    assert "is no store of the HDFS sink" in error.message
+    assert "is not a store of the HDFS sink" in error.message
 
 
 def test_slashes_around_topics_dir_mean_nothing():
@@ -147,10 +148,9 @@ def test_publisher_is_native_unless_the_jvm_is_asked_for():
 
 
 def test_only_the_driver_can_start_a_jvm():
-    started = lambda folders, options: None  # noqa: E731
     given = {key: str(value) for key, value in {**MINIMAL, "hdfs.publisher": "jvm"}.items()}
-    driver = open_driver(RoleContext(given, start_jvm=started))
-    assert driver._store.start_jvm is started
+    _, store = sink_of(HdfsSinkConnector, given).call("storage", lambda connector: connector.storage(given))
+    assert store.start_jvm is StartedSink.start_jvm
     assert HdfsSinkConfig.from_config(given).store.start_jvm is None
 
 
@@ -210,5 +210,4 @@ def test_names_are_those_of_confluents_sink():
 )
 def test_an_interval_of_the_wall_clock_passes_between_runs(changes, last_run_ms, expired):
     given = {**MINIMAL, **{key.replace("_", "."): value for key, value in changes.items()}}
-    driver = open_driver(RoleContext({key: str(value) for key, value in given.items()}))
-    assert driver.schedule_expired(last_run_ms, 10_000) is expired
+    assert sink_of(HdfsSinkConnector, given).schedule_expired(last_run_ms, 10_000) is expired

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError, DataError
-from airflow_connect.api.run import PublishedRun, StagedFile
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.api.staging import StagedFile
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
-from airflow_connect.connectors.hdfs.driver import open_driver
 from airflow_connect.connectors.hdfs.hive_tables import HiveTables
-from airflow_connect.connectors.storage.opening import open_task_plan
+from airflow_connect.connectors.hdfs.sink import HdfsSinkConnector
+from airflow_connect.connectors.storage.writing.opening import open_task_plan
+from airflow_connect.documents.run import PublishedRun
+from airflow_connect.errors import ConfigError, DataError
+from tests.support.started_sinks import sink_of
 
 CONFIG = {
     "name": "c",
@@ -32,8 +34,12 @@ TIME = {
 }
 
 
-def _open(**overrides: str) -> Any:
-    return open_driver(RoleContext({**CONFIG, **{key.replace("_", "."): value for key, value in overrides.items()}}))
+def _steps(**overrides: str) -> list[Any]:
+    config = {**CONFIG, **{key.replace("_", "."): value for key, value in overrides.items()}}
+    steps: tuple[Any, ...] = sink_of(HdfsSinkConnector, config).call(
+        "steps", lambda c: c.after_publish(config, *c.storage(config))
+    )
+    return [step for step in steps if isinstance(step, HiveTables)]
 
 
 def _published(*keys: str, role: str = "value") -> PublishedRun:
@@ -41,8 +47,8 @@ def _published(*keys: str, role: str = "value") -> PublishedRun:
     return PublishedRun("run", 0, files)
 
 
-def _step(driver: Any) -> HiveTables:
-    (step,) = (step for step in driver._after_publish if isinstance(step, HiveTables))
+def _step(**overrides: str) -> HiveTables:
+    (step,) = _steps(**overrides)
     return step
 
 
@@ -60,13 +66,13 @@ def _step(driver: Any) -> HiveTables:
 )
 def test_configuration_without_a_table_is_refused_by_its_key(overrides, code, key):
     with pytest.raises(ConfigError) as refused:
-        open_driver(RoleContext({**CONFIG, **overrides}))
+        sink_of(HdfsSinkConnector, {**CONFIG, **overrides})
     assert (refused.value.code, refused.value.config_path) == (code, key)
 
 
 def test_tables_are_a_step_only_when_they_are_asked_for_and_tasks_tell_schemas_only_then():
-    assert isinstance(_step(_open()), HiveTables)
-    assert not any(isinstance(step, HiveTables) for step in _open(hive_integration="false")._after_publish)
+    assert len(_steps()) == 1
+    assert _steps(hive_integration="false") == []
     for wanted in ("true", "false"):
         context = RoleContext({**CONFIG, "hive.integration": wanted})
         plan = open_task_plan(HdfsSinkConfig.from_config(context.config).storage, context)
@@ -75,29 +81,29 @@ def test_tables_are_a_step_only_when_they_are_asked_for_and_tasks_tell_schemas_o
 
 @pytest.mark.parametrize("path_format", ["'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH", "'dt'=YYYY-MM-dd"])
 def test_any_names_of_times_will_do(path_format):
-    assert isinstance(_step(_open(**TIME, path_format=path_format)), HiveTables)
+    assert isinstance(_step(**TIME, path_format=path_format), HiveTables)
 
 
 def test_run_without_value_files_asks_no_metastore():
-    _step(_open())(_published("topics/t/partition=0/t+0+0+0.keys.avro", role="key"), None)
+    _step()(_published("topics/t/partition=0/t+0+0+0.keys.avro", role="key"), None)
 
 
 def test_late_records_in_a_side_directory_are_no_rows():
-    driver = _open(**TIME, path_format="'dt'=YYYY", timestamp_extractor="Record", complete_directories="true")
+    plain = _step(**TIME, path_format="'dt'=YYYY", timestamp_extractor="Record", complete_directories="true")
     late = "topics/t/_late/dt=2024/t+0+0+0.avro"
-    with_side = _open(
+    with_side = _step(
         **TIME,
         path_format="'dt'=YYYY",
         timestamp_extractor="Record",
         complete_directories="true",
         late_records="directory",
     )
-    assert _step(with_side)._by_table(_published(late).files) == []
-    assert len(_step(driver)._by_table(_published(late).files)) == 1
+    assert with_side._by_table(_published(late).files) == []
+    assert len(plain._by_table(_published(late).files)) == 1
 
 
 def test_directories_of_different_kinds_in_one_topic_are_refused():
     run = _published("topics/t/a=1/t+0+0+0.avro", "topics/t/b=1/t+0+1+1.avro")
     with pytest.raises(DataError, match="different kinds") as refused:
-        _step(_open())(run, None)
+        _step()(run, None)
     assert refused.value.code == "hive.partition"

@@ -13,15 +13,15 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.schema import INT64, OPTIONAL_STRING, Schema, struct
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.hdfs.file_trees import LocalTree
 from airflow_connect.connectors.hdfs.last_schemas import LastSchemas
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
+from airflow_connect.errors import DataError
 from airflow_connect.formats.avro import AvroFormat
-from airflow_connect.layout.object_names import NameSettings
+from airflow_connect.layout.names.object_names import NameSettings
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 V1 = struct(("n", INT64), name="space.Row", version=1)

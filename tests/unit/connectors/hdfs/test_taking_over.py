@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.hdfs.file_trees import LocalTree
 from airflow_connect.connectors.hdfs.taking_over import TakingOver
-from airflow_connect.layout.object_names import NameSettings
+from airflow_connect.errors import ConfigError
+from airflow_connect.layout.names.object_names import NameSettings
 from tests.unit.connectors.hdfs.wal_bytes import block, entry, log
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -16,18 +16,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api import plugins
-from airflow_connect.api.errors import ConfigError, ConnectError, DataError, TaskFailedError, UnavailableError
 from airflow_connect.api.record import SourceRecord
+from airflow_connect.config.definition import plugins
 from airflow_connect.connectors.metrics import psutil_sampler
 from airflow_connect.connectors.metrics.config import config_def
 from airflow_connect.connectors.metrics.connector import MetricsSourceConnector
 from airflow_connect.connectors.metrics.ranges import HostRange, ranges_of
 from airflow_connect.connectors.metrics.sampler import Sample, open_sampler
 from airflow_connect.connectors.metrics.task import MetricsSourceTask
+from airflow_connect.errors import ConfigError, ConnectError, DataError, TaskFailedError, UnavailableError
 
 CLOCK_MS = 1_700_000_000_000
-FLEET = {"topic": "t", "sampler.class": "tests.integration.metrics_source.fleet:FleetSampler", "fleet.hosts": "8"}
+SAMPLERS = "tests.integration.connectors.metrics.fleet"
+FLEET = {"topic": "t", "sampler.class": f"{SAMPLERS}:FleetSampler", "fleet.hosts": "8"}
 
 
 class Context:
@@ -295,8 +296,8 @@ def test_wrong_values_are_named(key: str, value: str, said: str) -> None:
     ("path", "said"),
     [
         ("no.such.module:Sampler", "cannot be loaded"),
-        ("tests.integration.metrics_source.fleet:Missing", "cannot be loaded"),
-        ("tests.integration.metrics_source.fleet:FleetSampler", "cannot be made from this configuration: KeyError"),
+        (f"{SAMPLERS}:Missing", "cannot be loaded"),
+        (f"{SAMPLERS}:FleetSampler", "cannot be created from this configuration: KeyError"),
     ],
 )
 def test_sampler_that_cannot_be_opened_is_named(path: str, said: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.config import Password, Type
-from airflow_connect.api.errors import ConfigError
+from airflow_connect.config.definition.config_def import Password, Type
 from airflow_connect.connectors.s3.config import S3SinkConfig, config_def
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
 
 MINIMAL: dict[str, Any] = {
@@ -213,7 +213,7 @@ def test_credentials_default_chain_of_both_sdks_is_known(name: str) -> None:
 PROVIDER = "s3.credentials.provider.class"
 STS = "s3.credentials.provider.sts"
 TAGS = "s3.object.tagging.key.value.pairs"
-NOT_A_PLUGIN = "airflow_connect.api.errors:DataError"
+NOT_A_PLUGIN = "airflow_connect.errors:DataError"
 POSITIVE = "Partition duration needs to be a positive."
 
 
@@ -235,12 +235,12 @@ POSITIVE = "Partition duration needs to be a positive."
         ({"aws.access.key.id": "x"}, "aws.secret.access.key", "aws.access.key.id is set but"),
         ({TAGS: "a"}, TAGS, "name:value"),
         ({TAGS: ",".join(f"{n}:x" for n in range(8))}, TAGS, "8 tags"),
-        ({"s3.proxy.url": "http://:geheim@"}, "s3.proxy.url", "is no address"),
+        ({"s3.proxy.url": "http://:geheim@"}, "s3.proxy.url", "is not an address"),
         ({PROVIDER: "com.example.Mine"}, PROVIDER, "could not be found"),
         ({PROVIDER: NOT_A_PLUGIN}, PROVIDER, "boto3"),
         ({PROVIDER: "AwsAssumeRole"}, f"{STS}.role.arn", "Missing required"),
         ({f"{STS}.base.role.arn": "x"}, f"{STS}.base.role.arn", "not supported"),
-        ({"storage.class": NOT_A_PLUGIN}, "storage.class", "no store of the S3 sink"),
+        ({"storage.class": NOT_A_PLUGIN}, "storage.class", "is not a store of the S3 sink"),
         ({"behavior.on.null.values": "write"}, "behavior.on.null.values", "store.kafka.keys is false"),
         ({"store.kafka.headers": True, "headers.format.class": "ByteArray"}, "headers.format.class", "cannot hold"),
         ({"avro.codec": "zstd"}, "avro.codec", "String must be one of: null, deflate, snappy, bzip2"),

@@ -12,8 +12,8 @@ from unittest.mock import patch
 import fastavro
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import DataError
-from airflow_connect.converters.registry.client import SchemaRegistryClient, SchemaText, SubjectVersion
+from airflow_connect.errors import DataError
+from airflow_connect.registry.client import SchemaRegistryClient, SchemaText, SubjectVersion
 
 CONVERTER = {
     "value.converter": "io.confluent.connect.avro.AvroConverter",

@@ -6,7 +6,7 @@ import gzip
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import fastavro
@@ -16,22 +16,25 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from airflow_connect.api.columns import RecordColumns
-from airflow_connect.api.errors import ConnectError
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.api.resolved_config import load_connector_config
-from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan
 from airflow_connect.api.sink_roles import RoleContext
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig
 from airflow_connect.connectors.s3.config import S3SinkConfig
-from airflow_connect.connectors.storage.opening import open_task_plan
-from airflow_connect.connectors.storage.sink_task import StorageSinkTask
-from airflow_connect.kafka.column_batch import ColumnBatch
+from airflow_connect.connectors.storage.writing.opening import open_task_plan
+from airflow_connect.documents.run import PartitionReport, TaskPlan
+from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.progress import ProgressSender
-from airflow_connect.runtime.executor.sink_loop import SinkLoop
+from airflow_connect.runtime.executor.sink.loop import SinkLoop
+from airflow_connect.runtime.executor.sink.put_errors import PutErrors
+from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
 from airflow_connect.stores.store import FileIdentity
+from tests.support.sink_tasks import StagedInMemory
 
 HDFS = "io.confluent.connect.hdfs.HdfsSinkConnector"
 NOW_MS = 1_700_000_000_000
@@ -118,14 +121,14 @@ class Outcome:
     error: str = ""
 
 
-class CountingTask(StorageSinkTask):
+class CountingRunner(TaskRunner):
     """Counts the records that took the columnar path."""
 
     in_columns = 0
 
-    def put_columns(self, pieces: Sequence[RecordColumns], count: int) -> bool:
-        written = super().put_columns(pieces, count)
-        self.in_columns += count if written else 0
+    def put_columns(self, batches: Sequence[RecordColumns], read: Any) -> bool:
+        written = super().put_columns(batches, read)
+        self.in_columns += len(read) if written else 0
         return written
 
 
@@ -161,13 +164,16 @@ def copy(
     )
     sink = HdfsSinkConfig if connector["connector.class"] == HDFS else S3SinkConfig
     plan = open_task_plan(sink.from_config(context.config).storage, context)
-    task = CountingTask(plan, MemoryStager(), [planned])
     policy = ErrorPolicy(resolved.connector.name, 0, resolved.connector.errors)
+    errors = PutErrors(policy, resolved.connector.errors)
+    task = CountingRunner(StagedInMemory(plan, MemoryStager()), replace(context, errors=errors), [planned])
+    task.open()
     loop = SinkLoop(task, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
     outcome = Outcome()
     try:
         reader: Any = GivenRecords(batches, end)
-        outcome.reports = loop.run(reader, TaskPlan(0, (planned,)), columnar=columnar)
+        loop.read(reader, TaskPlan(0, (planned,)), columnar=columnar)
+        outcome.reports = loop.finish(reader, TaskPlan(0, (planned,)))
     except ConnectError as error:
         outcome.error = f"{type(error).__name__}: {error}"
         return outcome, task.in_columns
@@ -176,7 +182,7 @@ def copy(
     ]
     outcome.dead_letters = [
         {**letter, "headers": [h for h in letter["headers"] if "stacktrace" not in h[0]]}
-        for letter in policy.dead_letters
+        for letter in sorted(policy.dead_letters, key=lambda letter: letter["origin"])
     ]
     return outcome, task.in_columns
 
@@ -195,11 +201,20 @@ def content(key: str, data: bytes) -> Any:
     elif key.endswith(".parquet"):
         table = pq.read_table(io.BytesIO(data))
     if key.endswith((".orc", ".parquet")):
-        # Python's dates end at the year 9999, Parquet's do not.
-        columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
-        columns = [c.cast(pa.int32()) if pa.types.is_temporal(c.type) else c for c in columns]
+        columns = [column.cast(without_dates(column.type)) for column in table.columns]
         return repr(table.schema), repr([column.to_pylist() for column in columns])
     return gzip.decompress(data) if key.endswith(".gz") else data
+
+
+def without_dates(type_: pa.DataType) -> pa.DataType:
+    """The type with integers in the place of dates and times: Python's end at the year 9999, Parquet's do not."""
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(without_dates(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(without_dates(type_.value_type)))
+    if pa.types.is_temporal(type_):
+        return pa.int64() if type_.bit_width == 64 else pa.int32()
+    return type_
 
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"

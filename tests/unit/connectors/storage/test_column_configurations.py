@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.record import ConnectRecord, KafkaRecord, SinkRecord
 from airflow_connect.api.transform import Predicate
-from airflow_connect.runtime.executor import sink_loop
+from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import HDFS, JSON, NOW_MS, STRING, copy
@@ -189,7 +189,7 @@ def test_any_configuration_stages_the_same_files_on_both_paths(
     records = data.draw(batches(values, broken, data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans())
     smallest = data.draw(st.sampled_from([1, 4]))
-    with avro_messages.known_schemas(), patch.object(sink_loop, "RECORD_BY_RECORD", smallest):
+    with avro_messages.known_schemas(), patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", smallest):
         reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
         columnar, _ = copy(config, records, columnar=True, flush_on_end=flush_on_end)
     assert (columnar.error, columnar) == (reference.error, reference)
@@ -213,7 +213,7 @@ DROP_EVEN = {
 }
 
 
-def _plain(count: int) -> list[list[KafkaRecord]]:
+def _vectorizable(count: int) -> list[list[KafkaRecord]]:
     values = [json.dumps({"id": n, "ok": n % 2 == 0, "name": f"n{n % 7}", "at": n}).encode() for n in range(count)]
     return [
         [KafkaRecord("t", 0, n, None, values[n], NOW_MS + n) for n in range(start, start + 1000)]
@@ -234,9 +234,9 @@ def _plain(count: int) -> list[list[KafkaRecord]]:
     ],
     ids=["schema-json", "three-steps-parquet", "three-steps-json", "field-time", "schemaless-time", "drop", "string"],
 )
-def test_plain_records_of_these_configurations_all_go_in_columns(config: dict[str, str]) -> None:
-    reference, _ = copy({**config, "flush.size": "700"}, _plain(3000), columnar=False)
-    columnar, in_columns = copy({**config, "flush.size": "700"}, _plain(3000), columnar=True)
+def test_vectorizable_records_of_these_configurations_all_go_in_columns(config: dict[str, str]) -> None:
+    reference, _ = copy({**config, "flush.size": "700"}, _vectorizable(3000), columnar=False)
+    columnar, in_columns = copy({**config, "flush.size": "700"}, _vectorizable(3000), columnar=True)
     assert (columnar.error, columnar) == (reference.error, reference)
     assert in_columns == 3000 and columnar.files
 
@@ -280,7 +280,7 @@ def test_refused_record_takes_no_other_with_it(connector: str, columnar: bool) -
         config |= HDFS_PARQUET
     # Strings are nothing that Parquet can hold, and one of them comes first.
     records = [[KafkaRecord("t", 0, n, None, b"text", NOW_MS)] for n in range(9)]
-    with patch.object(sink_loop, "RECORD_BY_RECORD", 1):
+    with patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", 1):
         outcome, _ = copy(config, records, columnar=columnar)
     (report,) = outcome.reports
     assert (outcome.error, report.written) == ("", 4)
@@ -288,21 +288,40 @@ def test_refused_record_takes_no_other_with_it(connector: str, columnar: bool) -
     assert [(file[1], file[3]) for file in outcome.files] == [(n, 1) for n in (1, 3, 5, 7)]
 
 
+def test_record_left_out_before_a_file_is_committed_wherever_lists_of_records_end() -> None:
+    config = {**WITH_SCHEMA, **FORMATS["json"], **BY_FIELD, "timestamp.field": "at", "errors.tolerance": "all"}
+    values = [
+        b'{"id":0,"ok":false}',
+        b'{"id":0,"ok":false,"at":0}',
+        b'{"id":0,"ok":false}',
+        b'{"id":0,"ok":false,"at":1}',
+    ]
+    records = [KafkaRecord("t", 0, n, None, value, NOW_MS) for n, value in enumerate(values)]
+    outcomes = []
+    for columnar in (False, True):
+        for batches in ([records], [[record] for record in records]):
+            with patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", 1):
+                outcomes.append(copy({**config, "flush.size": "9"}, batches, columnar=columnar, flush_on_end=False)[0])
+    (report,) = outcomes[0].reports
+    assert (report.commit_offset, report.filtered, report.left) == (1, 1, 3)
+    assert outcomes == [outcomes[0]] * 4
+
+
 def test_dropped_records_count_where_they_stand() -> None:
     config = {**SCHEMALESS, **FORMATS["json"], **DROP_EVEN, "flush.size": "100"}
-    outcome, in_columns = copy(config, _plain(1000), columnar=True, flush_on_end=False)
+    outcome, in_columns = copy(config, _vectorizable(1000), columnar=True, flush_on_end=False)
     (report,) = outcome.reports
     assert in_columns == 1000
     assert (report.read, report.written, report.filtered, report.left) == (1000, 500, 500, 0)
     assert [(f[1], f[2]) for f in outcome.files[:2]] == [(1, 200), (201, 400)]
 
 
-def test_configuration_of_which_nothing_is_plain_is_tried_less_and_less() -> None:
+def test_configuration_of_which_nothing_is_vectorizable_is_tried_less_and_less() -> None:
     records = [[KafkaRecord("t", 0, n, None, b'{"id":"x"}', NOW_MS)] for n in range(200)]
     config = {**WITH_SCHEMA, **FORMATS["json"], "flush.size": "10", "errors.tolerance": "all"}
     with (
-        patch("airflow_connect.runtime.executor.gathering.PARTITION_RECORDS", 1),
-        patch("airflow_connect.converters.json_converter.JsonConverter.to_columns", return_value=None) as tried,
+        patch("airflow_connect.runtime.executor.sink.coalescing.PARTITION_RECORDS", 1),
+        patch("airflow_connect.converters.json.converter.JsonConverter.to_columns", return_value=None) as tried,
     ):
         outcome, in_columns = copy(config, records, columnar=True)
     assert in_columns == 0 and outcome.reports[0].written == 200

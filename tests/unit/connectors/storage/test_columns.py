@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.runtime.executor import sink_loop
+from airflow_connect.runtime.executor.sink import loop as sink_loop
 from tests.support.searching import examples
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, copy
 
@@ -72,7 +72,7 @@ MEMBERS: dict[str, st.SearchStrategy[Any]] = {
     "inner": st.fixed_dictionaries({"n": st.integers(-(2**31), 2**31 - 1)}) | st.none(),
     "list": st.lists(st.text(max_size=3) | st.none(), max_size=3),
 }
-USUAL = ("id", "ok")  # a record without `ok` gets its default, which is not plain
+USUAL = ("id", "ok")  # a record without `ok` gets its default, which is not vectorizable
 PLAIN = st.fixed_dictionaries(
     {name: MEMBERS[name] for name in USUAL}, optional={k: v for k, v in MEMBERS.items() if k not in USUAL}
 )
@@ -148,7 +148,7 @@ ODD = st.sampled_from(
 
 @st.composite
 def batches(draw: st.DrawFn, odd: int) -> list[list[KafkaRecord]]:
-    """Consecutive batches of one partition; about one value in `odd` is not plain."""
+    """Consecutive batches of one partition; about one value in `odd` is not vectorizable."""
     found: list[list[KafkaRecord]] = []
     # A value of its own for each record takes most of a search's time.
     usual = st.sampled_from(draw(st.lists(TEXTS, min_size=1, max_size=8)))
@@ -205,7 +205,7 @@ def test_both_paths_stage_the_same_files(form: dict[str, str], data: st.DataObje
     records = data.draw(batches(odd=data.draw(st.sampled_from([5, 30, 10**6]))))
     flush_on_end = data.draw(st.booleans())
     reference, _ = copy(config, records, columnar=False, flush_on_end=flush_on_end)
-    with patch.object(sink_loop, "RECORD_BY_RECORD", data.draw(st.sampled_from([1, 4]))):
+    with patch.object(sink_loop, "SMALLEST_COLUMN_BATCH", data.draw(st.sampled_from([1, 4]))):
         columnar, _ = copy(config, records, columnar=True, flush_on_end=flush_on_end)
     if "cannot write a value" in columnar.error and columnar.error != reference.error:
         # Half a surrogate pair, found by whole batches: before another record fails the reference too, or in a file
@@ -218,7 +218,7 @@ def test_both_paths_stage_the_same_files(form: dict[str, str], data: st.DataObje
 @pytest.mark.parametrize(
     "value", [b'{"id":1,"ok":true,"ratio":-0}', b'{"id":1}{"id":2}', b'{"id":1.0}', b'{"id":1,"id":2}']
 )
-def test_message_that_is_not_plain_takes_only_its_neighbours_along(value: bytes) -> None:
+def test_message_that_is_not_vectorizable_takes_only_its_neighbours_along(value: bytes) -> None:
     values = [b'{"id":%d,"ok":true}' % n for n in range(1000)]
     values[500] = value
     records = [[KafkaRecord("t", 0, n, None, v, NOW_MS + n) for n, v in enumerate(values)]]
@@ -230,7 +230,7 @@ def test_message_that_is_not_plain_takes_only_its_neighbours_along(value: bytes)
 
 
 @pytest.mark.parametrize("form", [RAW, JSON_LINES, PARQUET], ids=["raw", "json", "parquet"])
-def test_plain_messages_are_all_written_in_columns(form: dict[str, str]) -> None:
+def test_vectorizable_messages_are_all_written_in_columns(form: dict[str, str]) -> None:
     values = [
         json.dumps({"id": n, "ok": n % 2 == 0, "ratio": math.sqrt(n), "name": "é" * (n % 3)}).encode()
         for n in range(5000)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.api.resolved_config import load_connector_config
+from airflow_connect.config.resolved.loading import load_connector_config
+from airflow_connect.errors import ConfigError
 from tests.support.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, STRING, copy
@@ -187,7 +187,7 @@ WORKER = {"bootstrap.servers": "x:1", "key.converter": STRING, "value.converter"
 
 
 def test_leaving_records_for_the_next_run_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"none can be left for the next run as flush\.on\.end=false wants") as caught:
+    with pytest.raises(ConfigError, match=r"left for the next run, as flush\.on\.end=false requires") as caught:
         load_connector_config(connector(**{"files.per.partition": "compact", "flush.on.end": "false"}), WORKER)
     assert caught.value.config_path == "files.per.partition"
     assert "Set flush.on.end=true" in caught.value.suggestion

@@ -22,9 +22,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import Schema
-from airflow_connect.connectors.storage.columns import row_encoder
+from airflow_connect.connectors.storage.writing.columns import row_encoder
+from airflow_connect.errors import SchemaError
 from airflow_connect.formats.avro import AvroFormat
 from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.formats.orc import OrcFormat

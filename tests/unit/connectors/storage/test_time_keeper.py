@@ -9,13 +9,14 @@ from unittest.mock import patch
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import PartitionReport, PartitionTimes, StagedFile
-from airflow_connect.api.time_progress import CopiedTimes, TimeProgress, TimeStep
-from airflow_connect.connectors.storage import time_keeper
-from airflow_connect.connectors.storage.complete_keys import CompleteConfig
-from airflow_connect.connectors.storage.time_keeper import StorageTimeKeeper
-from airflow_connect.connectors.storage.topic_names import TopicName
-from airflow_connect.layout.object_names import NameSettings, ended_key, object_key, under_renamed_topic
+from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.connectors.storage.publishing import time_keeper
+from airflow_connect.connectors.storage.publishing.time_keeper import StorageTimeKeeper
+from airflow_connect.connectors.storage.publishing.topic_names import TopicName
+from airflow_connect.connectors.storage.settings.complete_keys import CompleteConfig
+from airflow_connect.documents.run import PartitionReport
+from airflow_connect.documents.time_progress import CopiedTimes, TimeProgress, TimeStep
+from airflow_connect.layout.names.object_names import NameSettings, ended_key, object_key, under_renamed_topic
 from airflow_connect.layout.partitioners import TimeBasedPartitioner
 from airflow_connect.layout.time_grid import TimeGrid
 from airflow_connect.layout.timestamp_extractors import RecordTimestampExtractor

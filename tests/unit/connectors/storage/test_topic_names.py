@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.connector_config import SinkConnectorConfig
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.api.transform import Transformation
-from airflow_connect.connectors.s3.driver import open_driver
-from airflow_connect.connectors.storage.topic_names import final_topics
+from airflow_connect.config.resolved.sink import SinkConnectorConfig
+from airflow_connect.connectors.s3.sink import S3SinkConnector
+from airflow_connect.connectors.storage.publishing.topic_names import final_topics
+from tests.support.started_sinks import sink_of
 
 CONNECTOR = {
     "name": "n", "connector.class": "S3SinkConnector", "topics": "a,b,c", "s3.bucket.name": "bucket",
@@ -70,7 +70,7 @@ def test_final_topics_are_known_as_far_as_the_configuration_says(
 
 def leftovers(config: dict[str, str]) -> Any:
     ranges = [OffsetRange(topic, 0, 10, 20) for topic in ("a", "b", "c")]
-    return open_driver(RoleContext(CONNECTOR | config)).leftovers(ranges)
+    return sink_of(S3SinkConnector, CONNECTOR | config).leftovers(ranges)
 
 
 def key(folder: str, topic: str, partition: int = 0, start: int = 15) -> str:
@@ -102,8 +102,8 @@ def test_leftovers_of_days_are_found_under_every_day() -> None:
 
 def test_leftovers_of_many_topics_stay_a_short_pattern() -> None:
     topics = [f"topic-{n}" for n in range(200)]
-    driver = open_driver(RoleContext(CONNECTOR))
-    pattern = driver.leftovers([OffsetRange(topic, 0, 0, 1) for topic in topics])
+    sink = sink_of(S3SinkConnector, CONNECTOR)
+    pattern = sink.leftovers([OffsetRange(topic, 0, 0, 1) for topic in topics])
     assert pattern.matches(key("topic-7", "topic-7", start=0))
     assert not pattern.matches(key("topic-7", "topic-70", start=0))
     assert len(pattern.pattern) < 100 * len(topics)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.api import schema as connect
-from airflow_connect.api.errors import UnavailableError
-from airflow_connect.api.run import StagedFile
 from airflow_connect.api.schema import struct
-from airflow_connect.connectors.storage.value_schemas import once_each, schema_of_text, schema_text, with_schema
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.connectors.storage.value_schemas import gather_unique, schema_of_text, schema_text, with_schema
+from airflow_connect.errors import UnavailableError
 
 SCHEMA = struct(
     ("id", replace(connect.INT64, default=5, doc="é")),
@@ -54,7 +54,7 @@ def test_failure_and_cancellation_of_an_upload_come_through():
 
 def test_each_schema_is_told_once_for_each_partition():
     files = [_file("a", 0, "x"), _file("b", 0, "x"), _file("c", 0, "y"), _file("d", 1, "x"), _file("e", 0, "x")]
-    assert [(f.key, f.value_schema) for f in once_each(files)] == [
+    assert [(f.key, f.value_schema) for f in gather_unique(files)] == [
         ("a", "x"), ("b", ""), ("c", "y"), ("d", "x"), ("e", ""),
     ]  # fmt: skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.api.config_infos import config_infos
-from airflow_connect.connectors.storage.keys import storage_keys
+from airflow_connect.config.definition.infos import config_infos
+from airflow_connect.connectors.storage.settings.keys import storage_keys
 
 KEYS = ("partition.field.name", "partition.duration.ms", "path.format", "locale", "timezone")
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.converters.registry.avro_converter import AvroConverter
+from airflow_connect.registry.avro_converter import AvroConverter
 from tests.support.columns import arrow_type, struct_records, to_columns, values_of
 from tests.support.searching import examples
-from tests.unit.converters.registry.registry_double import RegistryDouble
+from tests.unit.registry.registry_double import RegistryDouble
 
 SCALARS = (
     Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING, Type.BYTES

@@ -50,7 +50,7 @@ def test_find_mismatch_readable_data_has_none(reader: Any, writer: Any) -> None:
     [
         ("int", "long", "the value is long and would be read as int"),
         ("string", ["null", "string"], "the value is null and would be read as string"),
-        (["null", "int"], "string", "may be of the type string, which the union does not have"),
+        (["null", "int"], "string", "may have the type string, which the union does not have"),
         (_record(A, B), _record(A), "the value lacks the field b, which has no default"),
         (OF_A, OF_B, "the field r lacks the field a"),
         (_record(A), _record(A, name="Other"), "has the name Other, not n.R"),

@@ -11,11 +11,11 @@ import fastavro
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import DataError, SchemaError
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import parsed_for_reading, parsed_for_writing
 from airflow_connect.converters.avro.reading import read_schema
+from airflow_connect.errors import DataError, SchemaError
 
 N = "io.confluent.connect.avro"
 
@@ -250,7 +250,7 @@ def test_read_change_int_beyond_32_bits_is_an_error() -> None:
         ({"type": "int", "logicalType": "date", "connect.version": 2}, "mismatched versions"),
         ({"type": "int", "logicalType": "date", "connect.name": "x"}, "mismatched names"),
         ({"type": "int", "connect.parameters": {"a": 1}}, "JSON object of strings"),
-        ({"type": "array", "items": "Unknown"}, "nothing defines"),
+        ({"type": "array", "items": "Unknown"}, "is not defined"),
         ({"items": "int"}, "without a type"),
         (["int", {"type": "int", "connect.type": "int8"}], "multiple union schemas"),
     ],

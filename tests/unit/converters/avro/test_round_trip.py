@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.api import schema as s
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import Schema
 from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings, scrub
 from airflow_connect.converters.avro.parsing import parsed_for_reading, parsed_for_writing
 from airflow_connect.converters.avro.reading import read_schema
+from airflow_connect.errors import DataError
 from tests.unit.formats.connect_values import schemas, values_of
 
 N = "io.confluent.connect.avro"

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.api.schema import (
     BOOLEAN,
     BYTES,
@@ -38,6 +37,7 @@ from airflow_connect.converters.json_schema_mapping.from_connect import schema_f
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_schema_mapping.references import References
 from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
+from airflow_connect.errors import SchemaError
 
 GENERAL = JsonSchemaOptions(generalized_sum_types=True)
 
@@ -213,8 +213,8 @@ def test_anchors_are_found() -> None:
         ({"not": {"type": "string"}}, "without a type"),
         ({"$ref": "other.json"}, "refers to other.json"),
         ({"$ref": "#/definitions/none"}, "#/definitions/none"),
-        ({"$ref": "#"}, "refers to itself"),
-        ({"type": "object", "properties": {"child": {"oneOf": [{"type": "null"}, {"$ref": "#"}]}}}, "refers to itself"),
+        ({"$ref": "#"}, "is recursive"),
+        ({"type": "object", "properties": {"child": {"oneOf": [{"type": "null"}, {"$ref": "#"}]}}}, "is recursive"),
         ({"type": "integer", "connect.type": "int128"}, "int128"),
         ({"type": "object", "properties": 5}, "wrong type"),
     ],
@@ -228,7 +228,7 @@ def test_document_without_a_connect_schema_is_refused(document: Any, said: str) 
 
 def test_recursion_below_the_root_is_refused() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/definitions/node"}}}
-    with pytest.raises(SchemaError, match="refers to itself"):
+    with pytest.raises(SchemaError, match="is recursive"):
         read({"type": "object", "properties": {"head": {"$ref": "#/definitions/node"}}, "definitions": {"node": node}})
 
 

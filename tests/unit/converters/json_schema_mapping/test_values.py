@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import (
     BOOLEAN,
     BYTES,
@@ -33,10 +32,11 @@ from airflow_connect.api.schema import (
     time,
     timestamp,
 )
+from airflow_connect.converters.json.text import MISSING, parse_exact
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
-from airflow_connect.converters.json_text import MISSING, parse_exact
+from airflow_connect.errors import DataError
 
 UNION = struct(
     *(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from airflow_connect.api.errors import SchemaError
 from airflow_connect.converters.protobuf import meta
 from airflow_connect.converters.protobuf.files import MAIN_FILE, indexes_of, known_file, message_at, open_schema
 from airflow_connect.converters.protobuf.text_parser import SCALARS, parse_proto
 from airflow_connect.converters.protobuf.text_printer import print_proto
+from airflow_connect.errors import SchemaError
 
 
 def first(text: str, **others: str) -> Any:
@@ -153,9 +153,9 @@ def test_unknown_type_is_named() -> None:
         ("syntax = proto3;", "a text in quotes is expected"),
         ("message M {" * 5000, "nested too deeply"),
         ('edition = "1999";', "EDITION_1999 is not known"),
-        ("nonsense;", "'nonsense' is no statement"),
-        ('{"type":"object"}', "'{' is no statement"),
-        ("\u20ac ;", "is no statement"),
+        ("nonsense;", "'nonsense' is not a statement here"),
+        ('{"type":"object"}', "'{' is not a statement here"),
+        ("\u20ac ;", "is not a statement"),
         (
             'syntax = "proto3"; message M { int32 a = 1 [(confluent.field_meta) = { what: 1 }]; }',
             "field_meta cannot be read",

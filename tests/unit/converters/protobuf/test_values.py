@@ -11,7 +11,6 @@ from google.protobuf import message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.api.errors import DataError
 from airflow_connect.api.schema import (
     BOOLEAN,
     BYTES,
@@ -44,6 +43,7 @@ from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
 from airflow_connect.converters.protobuf.writing import fill_message
+from airflow_connect.errors import DataError
 
 HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
 import "google/type/timeofday.proto"; import "confluent/type/decimal.proto"; import "google/protobuf/wrappers.proto";"""
@@ -133,7 +133,7 @@ def test_text_of_proto2_that_is_not_utf8_is_read_as_java_reads_it(data: bytes, e
     if expected is not None:
         assert read_message(found) == expected
         return
-    with pytest.raises(DataError, match=r"A key of the map M\.c is text that is not valid UTF-8"):
+    with pytest.raises(DataError, match=r"A key of the map M\.c is not valid UTF-8"):
         read_message(found)
 
 
@@ -209,7 +209,7 @@ def test_enum_written_by_symbol_or_number() -> None:
     symbols = {names.ENUM: "Color", f"{names.ENUM}.RED": "0", f"{names.ENUM}.BLUE": "5"}
     text = struct(("c", Schema(Type.STRING, name="Color", parameters=symbols)))
     assert round_trip(text, {"c": "BLUE"}) == {"c": "BLUE"}
-    with pytest.raises(DataError, match="none of the symbols"):
+    with pytest.raises(DataError, match="not a symbol"):
         round_trip(text, {"c": "GREEN"})
     number = struct(("c", Schema(Type.INT32, name="Color", parameters=symbols)))
     assert round_trip(number, {"c": 5}, int_for_enums=True) == {"c": 5}

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api.plugins import PluginKind, built_in
-from airflow_connect.runtime.driver.configuration import RunConfiguration
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.config.definition.plugins import PluginKind, built_in
+from airflow_connect.runtime.driver.entry import validate_connector
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.client_layers import CLIENT_KINDS, is_connection_key
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.kafka.client_config import ClientConfig, admin_config, consumer_config, producer_config
-from airflow_connect.kafka.librdkafka_names import NAMES
+from airflow_connect.config.resolved.client_layers import CLIENT_KINDS, is_connection_key
+from airflow_connect.errors import ConfigError
+from airflow_connect.kafka.clients.librdkafka_names import NAMES
+from airflow_connect.kafka.clients.settings import ClientConfig, admin_config, consumer_config, producer_config
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
-from airflow_connect.runtime.driver.configuration import RunConfiguration
-from airflow_connect.runtime.driver.source_configuration import SourceConfiguration
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 JAVA: dict[str, dict[str, str]] = json.loads(Path("tests/data/java_client_keys.json").read_text())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.errors import ConfigError
-from airflow_connect.runtime.driver.configuration import RunConfiguration
+from airflow_connect.errors import ConfigError
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 CONNECTOR: dict[str, Any] = {
@@ -45,6 +45,6 @@ def test_master_that_spark_does_not_know_is_found_before_anything_starts() -> No
     spec = RunSpec(CONNECTOR, {**WORKER, "spark.master": "mesos://zk:5050"})
     found = [f for f in RunConfiguration.findings(spec) if f["level"] == "error"]
 
-    assert [(f["key"], f["message"]) for f in found] == [("spark.master", "'mesos' is no master that Spark knows.")]
-    with pytest.raises(ConfigError, match="no master that Spark knows"):
+    assert [(f["key"], f["message"]) for f in found] == [("spark.master", "Spark has no master 'mesos'.")]
+    with pytest.raises(ConfigError, match="Spark has no master"):
         RunConfiguration.from_spec(spec)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.kafka.dead_letters import DeadLetter
-from airflow_connect.runtime.driver.dead_letter_view import PREVIEW_CHARACTERS, letter_table, preview
+from airflow_connect.kafka.reading.dead_letters import DeadLetter
+from airflow_connect.runtime.driver.dead_letters.view import PREVIEW_CHARACTERS, letter_table, preview
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_table_has_a_line_for_each_letter_also_for_those_that_say_nothing():
         )
     )  # fmt: skip
 
-    lines = letter_table([bare, told])
+    lines = letter_table([bare, told]).lines()
 
     assert lines[1].split() == ["0@7", "?", "?", "?", "?", "?", "6", "B", "broken", "?"]
     assert lines[2].startswith("1@8     orders-2@41  TASK_PUT  Sink")

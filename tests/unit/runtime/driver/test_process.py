@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.run import RunReport
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver import process, process_tree
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of

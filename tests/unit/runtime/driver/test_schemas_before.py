@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.run import Plan, TaskPlan
+from airflow_connect.documents.run import Plan, TaskPlan
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
-from airflow_connect.runtime.driver.schemas_before import schemas_before
+from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 

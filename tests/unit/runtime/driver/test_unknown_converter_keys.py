@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_connect.runtime.driver.run import validate_connector
+from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 
 WORKER = {"bootstrap.servers": "broker:9092", "key.converter": "StringConverter", "value.converter": "JsonConverter"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.errors import AccessError
+from airflow_connect.errors import AccessError
 from airflow_connect.runtime.engine import hadoop_jvm
 
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from airflow_connect.api.errors import AccessError
+from airflow_connect.errors import AccessError
 from airflow_connect.runtime.engine import java
 
 

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.api import errors
-from airflow_connect.api.errors import (
+from airflow_connect import errors
+from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import PartitionReport, TaskPlan, TaskReport
+from airflow_connect.errors import (
     ConnectError,
     DataError,
     InternalError,
@@ -19,8 +22,6 @@ from airflow_connect.api.errors import (
     TaskFailedError,
     UnavailableError,
 )
-from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.run import PartitionReport, StagedFile, TaskPlan, TaskReport
 from airflow_connect.runtime.engine.task_rows import error_of, reports_of, task_function
 from airflow_connect.runtime.executor import task as executor
 from airflow_connect.runtime.settings import TaskSettings

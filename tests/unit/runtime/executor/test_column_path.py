@@ -15,10 +15,10 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.columns import RecordColumns, ValueColumns
 from airflow_connect.api.record import ConnectRecord, KafkaRecord
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
-from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.string_converter import StringConverter
-from airflow_connect.kafka.column_batch import ColumnBatch
-from airflow_connect.runtime.executor.column_path import Attempts, ColumnPath, column_path
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath, column_path
 
 
 def _batch(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None) -> ColumnBatch:
@@ -45,7 +45,7 @@ class ToBytes:
 
 
 class Refuse:
-    """Nothing is plain."""
+    """Nothing is vectorizable."""
 
     def apply_columns(self, batch: RecordColumns) -> None:
         return None
@@ -66,7 +66,7 @@ class Always:
 
 
 @dataclass
-class Step:
+class ColumnStage:
     """A transformation with its predicate."""
 
     transformation: Any
@@ -74,7 +74,7 @@ class Step:
     negate: bool = False
 
 
-def _path(*steps: Step, key_converter: Any = None) -> ColumnPath:
+def _path(*steps: ColumnStage, key_converter: Any = None) -> ColumnPath:
     converter = StringConverter()
     converter.configure({}, False)
     path = column_path(converter, steps, key_converter)
@@ -88,15 +88,15 @@ VALUES = [b"a", b"b", b"c", b"d"]
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (Step(Upper()), "ABCD"),
-        (Step(Upper(), Even()), "AbCd"),
-        (Step(Upper(), Even(), negate=True), "aBcD"),
-        (Step(Upper(), Always()), "ABCD"),
-        (Step(Upper(), Always(), negate=True), "abcd"),
-        (Step(Refuse(), Always(), negate=True), "abcd"),
+        (ColumnStage(Upper()), "ABCD"),
+        (ColumnStage(Upper(), Even()), "AbCd"),
+        (ColumnStage(Upper(), Even(), negate=True), "aBcD"),
+        (ColumnStage(Upper(), Always()), "ABCD"),
+        (ColumnStage(Upper(), Always(), negate=True), "abcd"),
+        (ColumnStage(Refuse(), Always(), negate=True), "abcd"),
     ],
 )
-def test_step_changes_the_records_that_its_predicate_chooses_in_their_order(step: Step, expected: str) -> None:
+def test_step_changes_the_records_that_its_predicate_chooses_in_their_order(step: ColumnStage, expected: str) -> None:
     keys = ByteArrayConverter()
     pieces = _path(step, key_converter=keys).convert(_batch(VALUES, [b"1", b"2", b"3", b"4"]))
     assert pieces is not None and len(pieces) == 1
@@ -107,8 +107,8 @@ def test_step_changes_the_records_that_its_predicate_chooses_in_their_order(step
     assert [record.value for record in piece.records()] == VALUES
 
 
-@pytest.mark.parametrize("step", [Step(ToBytes(), Even()), Step(Refuse()), Step(Refuse(), Even())])
-def test_batch_of_which_some_records_get_another_schema_or_are_refused_is_not_plain(step: Step) -> None:
+@pytest.mark.parametrize("step", [ColumnStage(ToBytes(), Even()), ColumnStage(Refuse()), ColumnStage(Refuse(), Even())])
+def test_batch_of_which_some_records_get_another_schema_or_are_refused_is_not_vectorizable(step: ColumnStage) -> None:
     assert _path(step).convert(_batch(VALUES)) is None
 
 
@@ -123,7 +123,7 @@ def test_keys_are_converted_only_for_sinks_that_ask() -> None:
     assert _path(key_converter=StringConverter()).convert(_batch(VALUES, [b"1", None, b"3", b"4"])) is None
 
 
-def test_null_value_makes_a_batch_not_plain() -> None:
+def test_null_value_makes_a_batch_not_vectorizable() -> None:
     assert _path().convert(_batch([b"a", None])) is None
 
 
@@ -132,8 +132,8 @@ def test_configuration_with_a_stage_without_columns_has_no_columnar_path() -> No
     envelope.configure({}, False)
     assert column_path(envelope, ()) is None
     assert column_path(object(), ()) is None
-    assert column_path(StringConverter(), [Step(object())]) is None
-    assert column_path(StringConverter(), [Step(Upper(), object())]) is None
+    assert column_path(StringConverter(), [ColumnStage(object())]) is None
+    assert column_path(StringConverter(), [ColumnStage(Upper(), object())]) is None
 
 
 def test_records_of_a_filtered_piece_are_those_that_are_left() -> None:
@@ -170,6 +170,8 @@ class OddInRecords(Even):
         return True
 
 
-@pytest.mark.parametrize("step", [Step(Lower()), Step(Upper(), OddInRecords())], ids=["transformation", "predicate"])
-def test_stage_that_only_inherits_its_columnar_form_has_none(step: Step) -> None:
+@pytest.mark.parametrize(
+    "step", [ColumnStage(Lower()), ColumnStage(Upper(), OddInRecords())], ids=["transformation", "predicate"]
+)
+def test_stage_that_only_inherits_its_columnar_form_has_none(step: ColumnStage) -> None:
     assert column_path(StringConverter(), [step]) is None

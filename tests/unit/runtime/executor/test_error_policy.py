@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.api.connector_config import ErrorConfig
-from airflow_connect.api.errors import (
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, KafkaRecord
+from airflow_connect.config.resolved.sink import ErrorConfig
+from airflow_connect.errors import (
     AccessError,
     ConnectError,
     DataError,
@@ -18,8 +19,7 @@ from airflow_connect.api.errors import (
     TooManyErrorsError,
     UnavailableError,
 )
-from airflow_connect.api.properties_file import parse_properties
-from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, KafkaRecord
+from airflow_connect.java.properties_file import parse_properties
 from airflow_connect.runtime.executor.error_policy import (
     SINK_TASK,
     STACK_TRACE_CHARACTERS,
@@ -84,8 +84,8 @@ def test_dead_letter_is_what_kafka_connect_has_written_for_the_same_record(recor
     for (name, value), (_, wanted) in zip(ours, recorded["headers"], strict=True):
         if not name.endswith(of_the_language):
             assert value == wanted, name
-    assert dict(ours)["__connect.errors.exception.class.name"] == "airflow_connect.api.errors.DataError"
-    assert dict(ours)["__connect.errors.exception.stacktrace"].startswith("airflow_connect.api.errors.DataError")
+    assert dict(ours)["__connect.errors.exception.class.name"] == "airflow_connect.errors.DataError"
+    assert dict(ours)["__connect.errors.exception.stacktrace"].startswith("airflow_connect.errors.DataError")
 
 
 def test_dead_letter_without_context_headers_has_only_the_records_own():
@@ -115,7 +115,7 @@ def test_dead_letter_of_a_deep_stack_is_cut():
 
     trace = dict(decoded(task.dead_letters[0]))["__connect.errors.exception.stacktrace"]
     assert len(trace) < STACK_TRACE_CHARACTERS + 100
-    assert b"characters left out" in trace
+    assert b"characters omitted" in trace
 
 
 @pytest.mark.parametrize("error", [DataError("Bad."), ValueError("bad"), RecursionError(), ZeroDivisionError("x")])
@@ -189,19 +189,19 @@ def test_limit_of_failed_records_is_the_number_that_may_fail():
     with pytest.raises(TooManyErrorsError) as raised:
         task.handle(RECORD, failure(DataError("Worse.")))
 
-    assert raised.value.message.startswith("Task 3 met 3 records that failed, more than errors.max.records=2 allows.")
+    assert raised.value.message.startswith("Task 3 had 3 failed records, more than errors.max.records=2 allows.")
     assert "orders-2@41 (VALUE_CONVERTER: Bad); orders-2@41" in raised.value.message
     assert raised.value.config_path == "errors.max.records"
 
 
 def test_error_that_somebody_swallowed_comes_again():
     task = policy(tolerate=False)
-    task.refuse_to_go_on()
+    task.raise_pending_error()
     with pytest.raises(DataError):
         task.handle(RECORD, failure(DataError("Bad.")))
 
     with pytest.raises(ConnectError, match="orders-2@41"):
-        task.refuse_to_go_on()
+        task.raise_pending_error()
 
 
 LINE = "Error encountered in task sink-3. Executing stage 'VALUE_CONVERTER' with class '" + JSON + "'"

@@ -2,8 +2,9 @@
 
 import pytest
 
-from airflow_connect.api.connector_config import ErrorConfig
-from airflow_connect.api.errors import DataError, UnavailableError
+from airflow_connect.config.resolved.sink import ErrorConfig
+from airflow_connect.errors import DataError, UnavailableError
+from airflow_connect.retrying import Timing
 from airflow_connect.runtime.executor.retrying import Retries
 
 
@@ -21,7 +22,7 @@ class Clock:
 
 def retries(clock, timeout_ms, delay_max_ms=60_000, choose=lambda low, high: high / 2):
     errors = ErrorConfig(True, timeout_ms, delay_max_ms, False, False, "", 1, False)
-    return Retries(errors, clock=lambda: clock.now, pause=clock.pause, choose=choose)
+    return Retries(errors, Timing(lambda: clock.now, clock.pause, choose))
 
 
 def failing(times, error, clock=None, takes_s=0.0):

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from airflow_connect.api import schema
 from airflow_connect.api.columns import RecordColumns
-from airflow_connect.api.errors import UnavailableError
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.source import SourceColumns
-from airflow_connect.converters.json_converter import JsonConverter
+from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.string_converter import StringConverter
-from airflow_connect.runtime.executor.source_columns import (
+from airflow_connect.errors import UnavailableError
+from airflow_connect.runtime.executor.source.columns import (
     ColumnMessages,
     SourceColumnConverter,
     python_values,
@@ -245,7 +245,7 @@ class Unable(RegexRouter):
     ],
     ids=["offset of a source", "no columnar form", "sets the time", "fails"],
 )
-def test_what_a_transformation_finds_not_plain_goes_record_by_record(stages: list[Stage]) -> None:
+def test_what_a_transformation_finds_not_vectorizable_goes_record_by_record(stages: list[Stage]) -> None:
     values = pa.array([{"at": 1, "n": 2, "s": "x"}], EVENT_TYPE)
     columns = columns_of(values, EVENT, timestamps=pa.array([5]), timestamps_are_now=True)
     assert column_converter(StringConverter(), JsonConverter(), *stages).convert(columns) is None

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.api.connector_config import SinkConnectorConfig
-from airflow_connect.api.errors import ConfigError
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.transform import Predicate, Transformation
+from airflow_connect.config.resolved.sink import SinkConnectorConfig
+from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.executor.transforming import Stage, TransformChain
 
 HERE = __name__
@@ -114,7 +114,7 @@ def test_stage_that_returns_no_record_is_refused() -> None:
         def apply(self, record: Any) -> Any:
             return record.value
 
-    with pytest.raises(TypeError, match="it returned int in place of a record"):
+    with pytest.raises(TypeError, match="it returned int instead of a record"):
         Stage("a", "Wrong", Wrong()).apply(record())
 
 

@@ -1,0 +1,1 @@
+"""Layer 3: what a configuration is, which keys there are, and what the keys of one run resolve to."""

@@ -1,0 +1,1 @@
+"""ConfigDef and its parts: types, checks, references, recommendations, and the forms it is shown in."""

@@ -1,0 +1,197 @@
+"""Finds the class for a name in a configuration: Java names, Connect's aliases, paths, entry points.
+
+No plugin is imported before `load`, so an empty run resolves names without importing formats or stores. The plugins of
+this package are in the tables that `airflow_connect/plugin_tables.py` joins; third-party plugins have entry points.
+Aliases as in Connect (PluginUtils): the simple class name, and the simple name without the kind's own name at
+its end.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.config.definition.values import shortened
+from airflow_connect.errors import ConfigError
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+
+
+class PluginKind(Enum):
+    """The purpose of a class. The value is (display name, suffix that an alias drops, entry point group)."""
+
+    CONNECTOR = ("connector", "Connector", "airflow_connect.connectors")
+    CONVERTER = ("converter", "Converter", "airflow_connect.converters")
+    HEADER_CONVERTER = ("header converter", "HeaderConverter", "airflow_connect.converters")
+    TRANSFORMATION = ("transformation", "Transformation", "airflow_connect.transforms")
+    PREDICATE = ("predicate", "Predicate", "airflow_connect.predicates")
+    CONFIG_PROVIDER = ("config provider", "ConfigProvider", "airflow_connect.config_providers")
+    FORMAT = ("format", "Format", "airflow_connect.formats")
+    PARTITIONER = ("partitioner", "Partitioner", "airflow_connect.partitioners")
+    TIMESTAMP_EXTRACTOR = (
+        "timestamp extractor",
+        "TimestampExtractor",
+        "airflow_connect.timestamp_extractors",
+    )
+    STORAGE = ("storage", "Storage", "airflow_connect.stores")
+    CREDENTIALS_PROVIDER = (
+        "credentials provider",
+        "CredentialsProvider",
+        "airflow_connect.credentials_providers",
+    )
+
+    @property
+    def label(self) -> str:
+        """Display name."""
+        return self.value[0]
+
+    @property
+    def suffix(self) -> str:
+        """End of a simple class name that an alias may omit."""
+        return self.value[1]
+
+    @property
+    def entry_point_group(self) -> str:
+        """Entry point group of third-party plugins."""
+        return self.value[2]
+
+
+class PluginRef(NamedTuple):
+    """A resolved name: `path` is `package.module:Class`, `name` is the class name to show and to store."""
+
+    kind: PluginKind
+    name: str
+    path: str
+
+
+_TABLES = "airflow_connect.plugin_tables:TABLES"
+
+
+def built_in(kind: PluginKind) -> dict[str, str]:
+    """Java class name to dotted path of all built-in plugins of `kind`."""
+    return dict(_built_in(kind))
+
+
+def aliases(kind: PluginKind) -> list[str]:
+    """Simple class names of the built-in plugins of `kind`, for messages."""
+    # `Cast$Value`: only the part of the record distinguishes the two transformations.
+    simple = (lambda name: name.rpartition(".")[2]) if kind is PluginKind.TRANSFORMATION else _simple_name
+    return list(dict.fromkeys(map(simple, _built_in(kind))))
+
+
+def resolve(kind: PluginKind, name: str) -> PluginRef:
+    """Find the class that `name` means, without importing it.
+
+    Tried in order: full Java name, dotted Python path (`package.module:Class`, whose module must exist),
+    Connect alias of a built-in class, entry point name, `package.module.Class`. As in Connect, an ambiguous alias is
+    not resolved.
+
+    Raises:
+        ConfigError: nothing has this name; the message lists the nearest known names.
+    """
+    table = _built_in(kind)
+    if name in table:
+        return PluginRef(kind, name, table[name])
+    if name in table.values() or (_PATH.fullmatch(name) and _module_exists(name.partition(":")[0])):
+        return PluginRef(kind, name, name)
+    # Before entry points: reading those of a whole Airflow installation takes 40 ms.
+    by_alias = _by_alias(kind)
+    if name in by_alias:
+        return PluginRef(kind, *by_alias[name])
+    registered = _registered(kind)
+    if name in registered:
+        return PluginRef(kind, name, registered[name])
+    module, _, attribute = name.rpartition(".")
+    if _DOTTED.fullmatch(name) and _module_exists(module):
+        return PluginRef(kind, name, f"{module}:{attribute}")
+    raise _not_found(kind, name)
+
+
+def load(ref: PluginRef) -> Any:
+    """Import the class.
+
+    Raises:
+        ConfigError: the module cannot be imported or has no such attribute.
+    """
+    module_name, _, attribute = ref.path.partition(":")
+    try:
+        found: Any = import_module(module_name)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"The {ref.kind.label} {ref.name} cannot be loaded from {ref.path}: {error}.",
+            suggestion="Install its package where the driver and the executors run.",
+            code="plugin.not_loadable",
+        ) from error
+    return found
+
+
+def load_path(path: str) -> Any:
+    """Import the target of a dotted path (`package.module:Class`) in a class attribute; a mistake there is a bug."""
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def load_class(kind: PluginKind, name: str) -> Any:
+    """`resolve`, then `load`."""
+    return load(resolve(kind, name))
+
+
+def _simple_name(java_name: str) -> str:
+    return re.split(r"[.$:]", java_name)[-1]
+
+
+@cache
+def _built_in(kind: PluginKind) -> dict[str, str]:
+    """The tables are next to the plugins, in a layer above this module, so they are loaded by path, like a plugin."""
+    tables: dict[PluginKind, dict[str, str]] = load_path(_TABLES)
+    return tables[kind]
+
+
+@cache
+def _by_alias(kind: PluginKind) -> dict[str, tuple[str, str]]:
+    """Alias to (full name, path); ambiguous aliases are omitted."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for full, path in _built_in(kind).items():
+        simple = _simple_name(full)
+        nested = full.rpartition(".")[2]
+        for alias in {simple, nested, simple.removesuffix(kind.suffix)}:
+            found.setdefault(alias, []).append((full, path))
+    return {alias: refs[0] for alias, refs in found.items() if len({path for _, path in refs}) == 1}
+
+
+@cache
+def _registered(kind: PluginKind) -> dict[str, str]:
+    """Third-party entry points: their names and their paths."""
+    from importlib.metadata import entry_points  # the import alone takes 20 ms
+
+    found: dict[str, str] = {}
+    for point in entry_points(group=kind.entry_point_group):
+        found[point.name] = found[point.value] = point.value
+    return found
+
+
+def _module_exists(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):  # a parent package is missing, or a loaded module without a spec
+        return False
+
+
+def _not_found(kind: PluginKind, name: str) -> ConfigError:
+    known = [*_built_in(kind), *_by_alias(kind), *_registered(kind)]
+    near = nearest(name, known, count=3) or nearest(_simple_name(name), _by_alias(kind), count=3)
+    hint = did_you_mean(near) or f"Known: {', '.join(aliases(kind))}."
+    return ConfigError(
+        f"There is no {kind.label} called {shortened(name)!r}.",
+        code="plugin.not_found",
+        suggestion=f"{hint} Specify your own plugin by its dotted path, package.module:Class.",
+    )

@@ -1,0 +1,1 @@
+"""The keys that every sink, source, worker and transformation has."""

@@ -1,0 +1,1 @@
+"""The configurations of connector and worker, merged, typed and checked."""

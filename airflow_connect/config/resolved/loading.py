@@ -1,0 +1,150 @@
+"""Merges connector and worker configuration: converters, clients and names that a run uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_connect.api.source import SourceConnector
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.config_def import ConfigDef
+from airflow_connect.config.definition.values import coerce_json
+from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys.source import source_keys, with_topic_creation
+from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved.client_layers import consumer_group
+from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, effective_converter
+from airflow_connect.config.resolved.worker import WorkerConfig
+from airflow_connect.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """Everything that a run takes from its two configurations, checked against each other.
+
+    Attributes:
+        connector, worker: the two typed configurations.
+        key_converter, value_converter, header_converter: the connector's, else the worker's.
+        consumer_group: group that holds the connector's offsets.
+        transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors.
+        notes: sentences about keys that are ignored or unknown, without values.
+    """
+
+    connector: SinkConnectorConfig
+    worker: WorkerConfig
+    key_converter: ConverterConfig
+    value_converter: ConverterConfig
+    header_converter: ConverterConfig
+    consumer_group: str = ""
+    transactional_id: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
+    """Every key of the kind of connector that `connector.class` names, and of its transformations; imports the classes.
+
+    Raises:
+        ConfigError: `connector.class` is missing or unknown.
+    """
+    name = coerce_json(connector_keys.CONNECTOR_CLASS, raw.get(connector_keys.CONNECTOR_CLASS))
+    if not name:
+        # The full list of missing keys is more useful than this one key.
+        connector_keys.sink_keys().parse(raw)
+        raise ConfigError(
+            "connector.class is empty.",
+            suggestion=f"Set it to a connector: {', '.join(plugins.aliases(plugins.PluginKind.CONNECTOR))}.",
+            config_path=connector_keys.CONNECTOR_CLASS,
+        )
+    try:
+        connector = plugins.load_class(plugins.PluginKind.CONNECTOR, name)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{connector_keys.CONNECTOR_CLASS}: {error.message}",
+            code=error.code,
+            suggestion=error.suggestion,
+            config_path=connector_keys.CONNECTOR_CLASS,
+        ) from error
+    definition = getattr(connector, "config_def", None)
+    if not isinstance(definition, ConfigDef):
+        raise ConfigError(
+            f"The class {name} is not a connector: it has no `config_def`.",
+            suggestion="Set connector.class to a class that has one, see the page about writing connectors.",
+            config_path=connector_keys.CONNECTOR_CLASS,
+        )
+    if isinstance(connector, type) and issubclass(connector, SourceConnector):
+        shared = source_keys()
+        return with_chain(with_topic_creation(_with_shared_keys(definition, shared), raw), raw)
+    return with_chain(_with_shared_keys(definition, connector_keys.sink_keys()), raw)
+
+
+def _with_shared_keys(definition: ConfigDef, shared: ConfigDef) -> ConfigDef:
+    """The keys of a connector, plus those of every connector of its kind that it does not define itself."""
+    return definition if connector_keys.NAME in definition.keys else shared.include(definition)
+
+
+def load_connector_config(
+    raw: Mapping[str, Any], worker_raw: Mapping[str, Any], definition: ConfigDef | None = None
+) -> ResolvedConfig:
+    """Check and type a sink connector's and a worker's configuration, alone and together.
+
+    Args:
+        raw: connector configuration, config providers resolved.
+        worker_raw: worker configuration, config providers resolved.
+        definition: every key of the connector; default: that of its class.
+
+    Raises:
+        ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
+    """
+    connector = SinkConnectorConfig.from_config(raw, definition or connector_definition(raw))
+    worker = WorkerConfig.from_properties(worker_raw)
+    group = consumer_group(worker_raw, raw, connector.name)
+    check_overrides(connector, worker, group)
+    return ResolvedConfig(
+        connector=connector,
+        worker=worker,
+        key_converter=_converter(connector_keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
+        value_converter=_converter(connector_keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
+        header_converter=connector.header_converter or worker.header_converter,
+        consumer_group=group,
+        transactional_id=f"{worker.group_id}-{connector.name}",
+        notes=_notes(connector, worker),
+    )
+
+
+def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig, group: str) -> None:
+    """Check the connector's client overrides against the worker's policy, and its consumer group against the worker's.
+
+    Source: KIP-458; DistributedHerder of Kafka Connect.
+
+    Raises:
+        ConfigError: with Connect's texts.
+    """
+    overridden = (
+        (connector_keys.CONSUMER_OVERRIDE, connector.consumer_override),
+        (connector_keys.PRODUCER_OVERRIDE, connector.producer_override),
+        (connector_keys.ADMIN_OVERRIDE, connector.admin_override),
+    )
+    worker.override_policy.check((prefix, name) for prefix, settings in overridden for name in settings)
+    if group == worker.group_id:
+        raise ConfigError(
+            f"Consumer group {group} conflicts with Connect worker group {worker.group_id}.",
+            suggestion="Give the connector another name or another consumer.override.group.id, or give the worker"
+            " another"
+            " group.id.",
+            config_path="consumer.override.group.id",
+        )
+
+
+def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
+    return effective_converter(key, own, worker, f"for plain JSON use JsonConverter with {key}.schemas.enable=false")
+
+
+def _notes(connector: SinkConnectorConfig, worker: WorkerConfig) -> tuple[str, ...]:
+    sentences = []
+    for where, config in (("connector", connector), ("worker", worker)):
+        sentences += [f"{where} key {name} is ignored: {reason}" for name, reason in config.ignored]
+        for name, nearest in config.unknown:
+            hint = f" Did you mean {nearest}?" if nearest else ""
+            sentences.append(f"{where} key {name} is unknown and has no effect.{hint}")
+    return tuple(sentences)

@@ -1,0 +1,243 @@
+"""The typed configuration that every source connector has, alone and together with its worker's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.config_def import ConfigDef, IgnoredKey, UnknownKey
+from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import source as source_keys
+from airflow_connect.config.keys.transforms import with_chain
+from airflow_connect.config.resolved.sink import (
+    ConverterConfig,
+    ErrorConfig,
+    converter_of,
+    effective_converter,
+    with_prefix,
+)
+from airflow_connect.config.resolved.transforms import TransformConfig, transforms_of
+from airflow_connect.config.resolved.worker import WorkerConfig
+from airflow_connect.java.patterns.compiled import compile_java_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGroup:
+    """How topics of one group are created (KIP-158).
+
+    Attributes:
+        name: `default`, or as listed in `topic.creation.groups`.
+        include, exclude: Java patterns for the whole name; `default` takes every topic.
+        partitions, replication_factor: -1: the broker's default.
+        settings: topic settings, e.g. `cleanup.policy`.
+    """
+
+    name: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    partitions: int
+    replication_factor: int
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def takes(self, topic: str) -> bool:
+        """Whether `topic` is created with the settings of this group."""
+        return _is_matched(topic, self.include) and not _is_matched(topic, self.exclude)
+
+
+def _is_matched(topic: str, patterns: tuple[str, ...]) -> bool:
+    return any(compile_java_pattern(pattern).fullmatch(topic) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConnectorConfig:
+    """Connect's own keys of a source connector, and ours; the connector's keys are its own.
+
+    Attributes:
+        name: connector name.
+        connector: the connector class.
+        tasks_max: at least 1.
+        key_converter, value_converter, header_converter: None: the worker's.
+        transforms: the chain of transformations, in order.
+        errors: error handling; sources have no dead letter queue.
+        requires_exactly_once: `exactly.once.support=required`.
+        delivery_guarantee: `exactly_once`, `at_least_once`, `at_most_once`, or "" when not set.
+        boundary: `poll`, `interval` or `connector`.
+        boundary_interval_ms: None: the worker's `offset.flush.interval.ms`.
+        offsets_topic: the connector's own offsets topic, or "".
+        topic_groups: in order of precedence, `default` last; () when no `topic.creation.` key is given.
+        run_idle_polls: None: decided by the task's class.
+        run_max_records, run_max_bytes, run_max_seconds: 0: no limit.
+        raw: the whole configuration as text.
+        ignored, unknown: as in SinkConnectorConfig.
+    """
+
+    name: str
+    connector: plugins.PluginRef
+    tasks_max: int
+    key_converter: ConverterConfig | None
+    value_converter: ConverterConfig | None
+    header_converter: ConverterConfig | None
+    transforms: tuple[TransformConfig, ...]
+    errors: ErrorConfig
+    requires_exactly_once: bool
+    delivery_guarantee: str
+    boundary: str
+    boundary_interval_ms: int | None
+    offsets_topic: str
+    topic_groups: tuple[TopicGroup, ...]
+    run_idle_polls: int | None
+    run_max_records: int
+    run_max_bytes: int
+    run_max_seconds: int
+    raw: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ignored: tuple[IgnoredKey, ...] = ()
+    unknown: tuple[UnknownKey, ...] = ()
+
+    @classmethod
+    def from_config(cls, raw: Mapping[str, Any], definition: ConfigDef | None = None) -> SourceConnectorConfig:
+        """Check and type a connector's configuration.
+
+        Args:
+            raw: the whole configuration, secrets resolved.
+            definition: every key of this kind of connector (`source_keys()` included); without it only the keys that
+                all sources share are checked.
+
+        Raises:
+            ConfigError: names every wrong key.
+        """
+        known = with_chain(source_keys.with_topic_creation(definition or source_keys.source_keys(), raw), raw)
+        parsed = known.parse(raw)
+        text = {name: value for name, value in coerce_config(raw).items() if value is not None}
+        return cls(
+            name=parsed[keys.NAME],
+            connector=plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS]),
+            tasks_max=parsed[keys.TASKS_MAX],
+            key_converter=converter_of(text, parsed, keys.KEY_CONVERTER),
+            value_converter=converter_of(text, parsed, keys.VALUE_CONVERTER),
+            header_converter=converter_of(text, parsed, keys.HEADER_CONVERTER),
+            transforms=transforms_of(text),
+            errors=_errors_of(parsed),
+            requires_exactly_once=parsed[source_keys.EXACTLY_ONCE_SUPPORT].lower() == source_keys.REQUIRED_SUPPORT,
+            delivery_guarantee=parsed[keys.DELIVERY_GUARANTEE] or "",
+            boundary=parsed[source_keys.TRANSACTION_BOUNDARY].lower(),
+            boundary_interval_ms=parsed[source_keys.TRANSACTION_BOUNDARY_INTERVAL_MS],
+            offsets_topic=(parsed[source_keys.OFFSETS_STORAGE_TOPIC] or "").strip(),
+            topic_groups=_groups_of(text, parsed),
+            run_idle_polls=parsed[source_keys.RUN_IDLE_POLLS],
+            run_max_records=parsed[keys.RUN_MAX_RECORDS] or 0,
+            run_max_bytes=parsed[keys.RUN_MAX_BYTES] or 0,
+            run_max_seconds=parsed[keys.RUN_MAX_SECONDS] or 0,
+            raw=text,
+            ignored=tuple(known.ignored_keys(text)),
+            unknown=tuple(known.unknown_keys(text)) if definition else (),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSourceConfig:
+    """Everything that a run of a source takes from its two configurations, checked against each other.
+
+    Attributes:
+        connector, worker: the two typed configurations.
+        key_converter, value_converter, header_converter: the connector's, else the worker's.
+        transactional_id: `<group.id>-<connector>`, by which a run fences its predecessors; tasks add `-<task>`.
+    """
+
+    connector: SourceConnectorConfig
+    worker: WorkerConfig
+    key_converter: ConverterConfig
+    value_converter: ConverterConfig
+    header_converter: ConverterConfig
+    transactional_id: str
+
+    @property
+    def offsets_topics(self) -> tuple[str, ...]:
+        """Topics that hold the offsets, in order of precedence."""
+        return tuple(dict.fromkeys(filter(None, (self.connector.offsets_topic, self.worker.sources.offsets_topic))))
+
+    @property
+    def boundary_interval_ms(self) -> int:
+        """Time between two transactions with `transaction.boundary=interval`."""
+        own = self.connector.boundary_interval_ms
+        return self.worker.sources.offset_flush_interval_ms if own is None else own
+
+    def task_transactional_id(self, task: int) -> str:
+        """`<group.id>-<connector>-<task>`. Source: Worker.taskTransactionalId of Kafka Connect."""
+        return f"{self.transactional_id}-{task}"
+
+
+def load_source_config(
+    raw: Mapping[str, Any], worker_raw: Mapping[str, Any], definition: ConfigDef | None = None
+) -> ResolvedSourceConfig:
+    """Check and type a source connector's and a worker's configuration, alone and together.
+
+    Raises:
+        ConfigError: names every wrong key of the connector, else of the worker, else of their combination.
+    """
+    connector = SourceConnectorConfig.from_config(raw, definition)
+    worker = WorkerConfig.from_properties(worker_raw)
+    overridden = [
+        (prefix, name)
+        for prefix in (keys.CONSUMER_OVERRIDE, keys.PRODUCER_OVERRIDE, keys.ADMIN_OVERRIDE)
+        for name in with_prefix(connector.raw, prefix)
+    ]
+    worker.override_policy.check(overridden)
+    return ResolvedSourceConfig(
+        connector=connector,
+        worker=worker,
+        key_converter=_converter(keys.KEY_CONVERTER, connector.key_converter, worker.key_converter),
+        value_converter=_converter(keys.VALUE_CONVERTER, connector.value_converter, worker.value_converter),
+        header_converter=connector.header_converter or worker.header_converter,
+        transactional_id=f"{worker.group_id}-{connector.name}",
+    )
+
+
+def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
+    return effective_converter(key, own, worker, "for lines of text use StringConverter")
+
+
+def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:
+    return ErrorConfig(
+        tolerate=parsed[keys.ERRORS_TOLERANCE] == "all",
+        retry_timeout_ms=parsed[keys.ERRORS_RETRY_TIMEOUT],
+        retry_delay_max_ms=parsed[keys.ERRORS_RETRY_DELAY_MAX_MS],
+        log=parsed[keys.ERRORS_LOG_ENABLE],
+        log_records=parsed[keys.ERRORS_LOG_INCLUDE_MESSAGES],
+        dead_letter_topic="",
+        dead_letter_replication_factor=1,
+        dead_letter_headers=False,
+        max_records=parsed[keys.ERRORS_MAX_RECORDS],
+    )
+
+
+def _groups_of(text: Mapping[str, str], parsed: Mapping[str, Any]) -> tuple[TopicGroup, ...]:
+    default = f"{source_keys.TOPIC_CREATION}{source_keys.DEFAULT_GROUP}."
+    if f"{default}{source_keys.PARTITIONS}" not in parsed:
+        return ()
+    counts = {which: parsed[default + which] for which in (source_keys.PARTITIONS, source_keys.REPLICATION_FACTOR)}
+    groups = [_group_of(name, text, parsed, counts) for name in parsed[source_keys.TOPIC_CREATION_GROUPS]]
+    return (*groups, _group_of(source_keys.DEFAULT_GROUP, text, parsed, counts))
+
+
+def _group_of(name: str, text: Mapping[str, str], parsed: Mapping[str, Any], default: Mapping[str, int]) -> TopicGroup:
+    prefix = f"{source_keys.TOPIC_CREATION}{name}."
+    counts = {which: parsed[prefix + which] for which in default}
+    known = {source_keys.INCLUDE, source_keys.EXCLUDE, *default}
+    settings = {key: value for key, value in with_prefix(text, prefix).items() if key not in known}
+    is_default = name == source_keys.DEFAULT_GROUP
+    return TopicGroup(
+        name=name,
+        include=(".*",) if is_default else tuple(parsed[prefix + source_keys.INCLUDE]),
+        exclude=() if is_default else tuple(parsed[prefix + source_keys.EXCLUDE]),
+        partitions=_first(counts[source_keys.PARTITIONS], default[source_keys.PARTITIONS]),
+        replication_factor=_first(counts[source_keys.REPLICATION_FACTOR], default[source_keys.REPLICATION_FACTOR]),
+        settings=settings,
+    )
+
+
+def _first(own: int | None, default: int) -> int:
+    """A group inherits what it does not set from `default`."""
+    return default if own is None else own

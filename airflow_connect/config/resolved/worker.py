@@ -1,0 +1,276 @@
+"""The typed configuration of a worker, in Connect the worker.properties file: what connectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_connect.config.definition import near_names, plugins
+from airflow_connect.config.definition.config_def import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    IgnoredKey,
+    Importance,
+    KeyFamily,
+    Type,
+    UnknownKey,
+)
+from airflow_connect.config.definition.validators import Lambda, NonEmptyString, ValidList
+from airflow_connect.config.definition.values import coerce_config, invalid
+from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.keys.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
+from airflow_connect.config.keys.source_worker import (
+    BROKER_DEFAULT,
+    SourceWorkerConfig,
+    source_worker_keys,
+    topic_settings,
+)
+from airflow_connect.config.resolved.sink import ConverterConfig, converter_of
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+GROUP_ID = "group.id"
+RUNS_TOPIC = "runs.storage.topic"
+RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
+RUNS_PARTITIONS = "runs.storage.partitions"
+ALTER_STATE_TOPICS = "state.topics.alter"
+DEFAULT_GROUP_ID = "airflow-connect"
+SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
+_NOT_KEPT = "Runs do not store it: the history of runs is in the runs topic."
+_NO_SERVICE = "A run is not a service: it does not listen, join a worker group or change its configuration."
+_PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
+
+_LIVE_WORKER_KEYS = (
+    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "connect.protocol",
+    "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
+    "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
+    "listeners",
+    "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms",
+    "session.timeout.ms",
+    "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
+)  # fmt: skip
+_SOURCE_KEYS = ("offset.flush.timeout.ms", "topic.tracking.allow.reset", "topic.tracking.enable")
+
+
+def worker_keys() -> ConfigDef:
+    """Every key of a worker file that is used here, and Connect's keys that are ignored."""
+    low = Importance.LOW
+    converters = [key for key in connector_keys.common_keys().keys.values() if ".converter" in key.name]
+    definition = ConfigDef().define(*_cluster_keys(), *_runs_keys(), *source_worker_keys())
+    for key in converters:
+        is_header = key.name == connector_keys.HEADER_CONVERTER
+        text = key.documentation
+        if not key.ignored:
+            text = f"{text.partition('. ')[0]}, for connectors that do not set {key.name} themselves."
+        default = SIMPLE_HEADER_CONVERTER if is_header else None
+        definition.define(
+            ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
+        )
+    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SOURCE_KEYS, _NOT_KEPT)):
+        definition.define(
+            *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
+        )
+    return definition.define_family(*_families())
+
+
+def _cluster_keys() -> list[ConfigKey]:
+    return [
+        ConfigKey(
+            BOOTSTRAP_SERVERS, Type.LIST, REQUIRED,
+            "Brokers of the Kafka cluster, host:port, comma separated.",
+            ValidList(empty_allowed=False), Importance.HIGH, "Kafka",
+        ),
+        ConfigKey(
+            GROUP_ID, Type.STRING, DEFAULT_GROUP_ID,
+            "Name of the installation. It is the prefix of the transactional ids with which a new run fences an older"
+            " one: all workers that run the same connectors must use the same name.",
+            NonEmptyString(), Importance.HIGH, "Kafka",
+        ),
+        ConfigKey(
+            POLICY, Type.STRING, "All",
+            "Which client settings a connector may override: `All`, `None`, `Principal`"
+            " (sasl.jaas.config, sasl.mechanism and security.protocol only), or `Allowlist`.",
+            Lambda(_check_policy, f"[{', '.join(POLICIES)}]"), Importance.MEDIUM, "Kafka",
+        ),
+        ConfigKey(
+            ALLOWLIST, Type.LIST, "",
+            "Client settings, without prefixes such as `consumer.override.`, that a connector may override under the"
+            " policy `Allowlist`.",
+            ValidList(), Importance.MEDIUM, "Kafka",
+        ),
+    ]  # fmt: skip
+
+
+def _runs_keys() -> list[ConfigKey]:
+    return [
+        ConfigKey(
+            RUNS_TOPIC, Type.STRING, "connect-runs",
+            "Compacted topic for open manifests and the history of runs; it is created if it does not exist, with"
+            " topic settings that keep it small and those that follow `runs.storage.`, e.g."
+            " `runs.storage.min.insync.replicas`.",
+            NonEmptyString(), Importance.HIGH, "Runs",
+        ),
+        ConfigKey(
+            RUNS_REPLICATION_FACTOR, Type.SHORT, BROKER_DEFAULT,
+            "Replication factor for creating the runs topic; -1 uses the broker's default, default.replication.factor.",
+            Lambda(_check_replication, "Positive number, or -1 to use the broker's default"),
+            Importance.LOW, "Runs",
+        ),
+        ConfigKey(
+            RUNS_PARTITIONS, Type.INT, 5,
+            "Number of partitions for creating the runs topic; -1 uses the broker's default. All records of one"
+            " connector are in one partition.",
+            Lambda(_check_partitions, "Positive number, or -1 to use the broker's default"), Importance.LOW,
+            "Runs",
+        ),
+        ConfigKey(
+            ALTER_STATE_TOPICS, Type.BOOLEAN, False,
+            "Whether existing runs, offsets and config topics that are rarely compacted get the settings that keep"
+            " them small. `false`: the report says so, and how to change them manually.",
+            None, Importance.LOW, "Runs",
+        ),
+    ]  # fmt: skip
+
+
+def _topic_settings(topic: str, prefix: str) -> str:
+    return (
+        f"Settings of the {topic} topic when it is created, e.g. `{prefix}.storage.segment.ms` (KIP-605). An existing"
+        f" topic"
+        " keeps its own settings, and the policy is always `compact`."
+    )
+
+
+def _families() -> list[KeyFamily]:
+    nested = [
+        KeyFamily(f"{key}.", f"Settings of the {key.replace('.', ' ')}.")
+        for key in (
+            connector_keys.KEY_CONVERTER, connector_keys.VALUE_CONVERTER, connector_keys.HEADER_CONVERTER
+        )
+    ]  # fmt: skip
+    clients = [KeyFamily(p, f"Settings of every Kafka {p.rstrip('.')} only.") for p in CLIENT_PREFIXES]
+    security = [
+        KeyFamily(prefix, "Settings of all Kafka clients, by the names of Kafka's Java clients or librdkafka's.")
+        for prefix in (
+            "security.",
+            "sasl.",
+            "ssl.",
+            "socket.",
+            "client.",
+            "metadata.",
+            "reconnect.",
+            "retry.",
+        )
+    ]
+    return [
+        *nested,
+        *clients,
+        *security,
+        KeyFamily("spark.", "Settings of the Spark session."),
+        KeyFamily(
+            "config.providers",
+            "Config providers: `config.providers` lists their names, `config.providers.<name>.class` and"
+            " `config.providers.<name>.param.*` set each of them up.",
+        ),
+        KeyFamily("offset.storage.", _topic_settings("offsets", "offset")),
+        KeyFamily("config.storage.", _topic_settings("config", "config")),
+        KeyFamily("status.storage.", "Status topic.", _NOT_KEPT),
+        KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _NOT_KEPT),
+        KeyFamily("rest.", "REST server of a Connect worker.", _NO_SERVICE),
+        KeyFamily("listeners.https.", "REST server of a Connect worker.", _NO_SERVICE),
+        KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
+        KeyFamily("metric", "Metrics reporters of a Connect worker.", _NO_SERVICE),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What connectors share.
+
+    Attributes:
+        bootstrap_servers: comma separated host:port.
+        group_id: prefix of transactional ids.
+        key_converter, value_converter: None if the worker sets none: then every connector must set them.
+        header_converter: SimpleHeaderConverter unless set.
+        runs_topic, runs_replication_factor, runs_partitions: the runs topic; -1 is the broker's default.
+        runs_topic_settings: settings for creating the runs topic.
+        alters_state_topics: `state.topics.alter`.
+        override_policy: which client settings a connector may override.
+        spark: `spark.*`, with the prefix.
+        config_providers: `config.providers*`, with the prefix.
+        sources: what sources share.
+        ignored, unknown: given keys that have no effect here; keys that look misspelt.
+    """
+
+    bootstrap_servers: str
+    group_id: str
+    key_converter: ConverterConfig | None
+    value_converter: ConverterConfig | None
+    header_converter: ConverterConfig
+    runs_topic: str
+    runs_replication_factor: int
+    runs_partitions: int
+    runs_topic_settings: Mapping[str, str]
+    alters_state_topics: bool
+    override_policy: OverridePolicy
+    spark: Mapping[str, str] = field(repr=False)
+    config_providers: Mapping[str, str] = field(repr=False)
+    sources: SourceWorkerConfig
+    ignored: tuple[IgnoredKey, ...] = ()
+    unknown: tuple[UnknownKey, ...] = ()
+
+    @classmethod
+    def from_properties(cls, raw: Mapping[str, Any]) -> WorkerConfig:
+        """Check and type a worker configuration; unknown keys are accepted, as Connect does.
+
+        Raises:
+            ConfigError: names every wrong key.
+        """
+        definition = worker_keys()
+        parsed = definition.parse(raw)
+        text = {name: value for name, value in coerce_config(raw).items() if value is not None}
+        header = converter_of(text, parsed, connector_keys.HEADER_CONVERTER)
+        if header is None:  # set to null, which parse() has rejected, or the default, which is never None
+            header = ConverterConfig(plugins.resolve(plugins.PluginKind.HEADER_CONVERTER, SIMPLE_HEADER_CONVERTER), {})
+        return cls(
+            bootstrap_servers=",".join(parsed[BOOTSTRAP_SERVERS]),
+            group_id=parsed[GROUP_ID],
+            key_converter=converter_of(text, parsed, connector_keys.KEY_CONVERTER),
+            value_converter=converter_of(text, parsed, connector_keys.VALUE_CONVERTER),
+            header_converter=header,
+            runs_topic=parsed[RUNS_TOPIC],
+            runs_replication_factor=parsed[RUNS_REPLICATION_FACTOR],
+            runs_partitions=parsed[RUNS_PARTITIONS],
+            runs_topic_settings=topic_settings(text, "runs.storage."),
+            alters_state_topics=parsed[ALTER_STATE_TOPICS],
+            override_policy=OverridePolicy(policy_name(parsed[POLICY]), frozenset(parsed[ALLOWLIST])),
+            spark={name: value for name, value in text.items() if name.startswith("spark.")},
+            config_providers={n: v for n, v in text.items() if n.startswith("config.providers")},
+            sources=SourceWorkerConfig.from_parsed(parsed, text),
+            ignored=tuple(definition.ignored_keys(text)),
+            unknown=_misspelt(definition, text),
+        )
+
+
+def _misspelt(definition: ConfigDef, raw: Mapping[str, str]) -> tuple[UnknownKey, ...]:
+    """Unknown keys that resemble a known one; the rest may be client settings or belong to another plugin."""
+    unknown = (name for name, _ in definition.unknown_keys(raw))
+    named = (UnknownKey(name, definition.nearest_name(name, near_names.VERY_NEAR)) for name in unknown)
+    return tuple(key for key in named if key.nearest)
+
+
+def _check_policy(name: str, value: Any) -> None:
+    if not value or not policy_name(value):
+        raise invalid(name, value, f"String must be one of: {', '.join(POLICIES)}")
+
+
+def _check_replication(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Replication factor must be positive, or -1 to use the broker's default")
+
+
+def _check_partitions(name: str, value: Any) -> None:
+    if value is None or (value < 1 and value != -1):
+        raise invalid(name, value, "Number of partitions must be positive, or -1 to use the broker's default")

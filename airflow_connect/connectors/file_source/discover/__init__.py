@@ -1,0 +1,1 @@
+"""Step 1: which files exist, and which task reads which."""

@@ -1,0 +1,1 @@
+"""Step 3: from lines to records, as whole lines or split into fields."""

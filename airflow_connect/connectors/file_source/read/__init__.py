@@ -1,0 +1,1 @@
+"""Step 2: from the bytes of a file to its lines and events."""

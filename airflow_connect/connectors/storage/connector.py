@@ -1,0 +1,180 @@
+"""The connector of every storage sink: where files go, how to recognise its leftovers, what follows publishing.
+
+A connector class is loaded when a DAG is parsed, so the methods import what only a run needs.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.sink import StagingSinkConnector
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.config.resolved.transforms import TransformConfig
+    from airflow_connect.connectors.storage.publishing.time_keeper import StorageTimeKeeper
+    from airflow_connect.connectors.storage.settings.config import StorageConfig
+    from airflow_connect.connectors.storage.writing.task_plan import StorageTaskPlan
+    from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.stores.store import FilePublisher, Publisher, Store
+
+
+class AfterPublish(Protocol):
+    """A step that follows publishing, such as adding partitions to a table; each is one small class."""
+
+    def __call__(self, run: PublishedRun, publisher: FilePublisher) -> Sequence[str] | None:
+        """Do it; idempotent. Every file of `run` is visible, its offsets are not committed.
+
+        Returns:
+            Notes for the report, if any.
+
+        Raises:
+            ConnectError: it failed; the next run calls it again.
+        """
+
+
+class _Opened(NamedTuple):
+    """What is created from the configuration; sends no request yet.
+
+    Attributes:
+        config: what does not depend on the store.
+        store: where files go; it loads its client when a publisher is opened.
+        plan: layout and formats, as tasks have them.
+        chain: transformations, which may rename topics.
+        steps: what follows publishing, in this order.
+    """
+
+    config: StorageConfig
+    store: Store
+    plan: StorageTaskPlan
+    chain: tuple[TransformConfig, ...]
+    steps: tuple[AfterPublish, ...]
+
+
+class StorageSinkConnector(StagingSinkConnector):
+    """A sink that lays records out in files of a store. A subclass defines the store and its keys."""
+
+    _opened: _Opened | None = None
+
+    @abstractmethod
+    def storage(self, config: Mapping[str, str]) -> tuple[StorageConfig, Store]:
+        """What to write and where; no request yet.
+
+        Raises:
+            ConfigError: a key of the sink is wrong.
+        """
+
+    def after_publish(self, config: Mapping[str, str], storage: StorageConfig, store: Store) -> Sequence[AfterPublish]:
+        """The sink's own steps, which precede the marker of complete directories.
+
+        Args:
+            config: the configuration as text.
+            storage, store: the result of `storage` for it.
+
+        Raises:
+            ConfigError: a key of a step is wrong.
+        """
+        return ()
+
+    def check_config(self, config: Mapping[str, str]) -> None:
+        """Create everything that needs no request.
+
+        Raises:
+            ConfigError: a key of the sink is wrong, or a class that it names refuses its settings.
+        """
+        self._open(config)
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """As `check_config`."""
+        super().start(config)
+        self._open(config)
+
+    def _open(self, config: Mapping[str, str]) -> _Opened:
+        if self._opened is None:
+            self._opened = self._opened_with(config)
+        return self._opened
+
+    def _opened_with(self, config: Mapping[str, str]) -> _Opened:
+        from airflow_connect.api.sink_roles import RoleContext
+        from airflow_connect.config.resolved.transforms import transforms_of
+        from airflow_connect.connectors.storage.publishing.markers import Markers
+        from airflow_connect.connectors.storage.writing.opening import open_task_plan
+
+        storage, store = self.storage(config)
+        plan = open_task_plan(storage, RoleContext(config))
+        marker = storage.layout.complete.marker
+        # The marker comes last: it shows that everything else is done.
+        markers = [Markers(marker, plan.layout.names.directory_delimiter)] if marker else []
+        steps = (*self.after_publish(config, storage, store), *markers)
+        return _Opened(storage, store, plan, transforms_of(config), steps)
+
+    @property
+    def counted_role(self) -> str:
+        """Key files contain every record if null values are written; otherwise value files do."""
+        from airflow_connect.connectors.storage.writing.opening import WRITE_NULLS
+
+        return "key" if self._open(self.config).config.nulls.behavior == WRITE_NULLS else "value"
+
+    def store_name(self, config: Mapping[str, str]) -> str:
+        """Where files go."""
+        return self._open(config).store.name
+
+    def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
+        """How to recognise files staged by a run over `ranges`."""
+        from airflow_connect.connectors.storage.publishing.topic_names import final_topics
+        from airflow_connect.connectors.storage.writing.opening import key_pattern, key_prefixes
+        from airflow_connect.stores.store import PROBE_NAME
+
+        _, store, plan, chain, _ = self._open(self.config)
+        topics = {topic: final_topics(chain, topic) for topic in sorted({r.topic for r in ranges})}
+        probe_prefix = f"{plan.layout.names.prefix}{PROBE_NAME}-"
+        return LeftoverPattern(
+            store=store.name,
+            prefixes=(*key_prefixes(plan, topics), probe_prefix),
+            pattern=key_pattern(plan, topics),
+            ranges=tuple(ranges),
+            probe_prefix=probe_prefix,
+        )
+
+    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
+        """Whether the local-time grid of `rotate.schedule.interval.ms` has a tick since the last run."""
+        from airflow_connect.layout.rotation import next_schedule
+
+        rotation = self._open(self.config).plan.layout.rotation
+        interval = rotation.rotate_schedule_interval_ms
+        return interval > 0 and last_run_ms > 0 and next_schedule(last_run_ms, interval, rotation.zone) <= now_ms
+
+    def publisher(self) -> FilePublisher:
+        """The store's publisher; no request yet."""
+        _, store, plan, _, _ = self._open(self.config)
+        return store.publisher(probe_prefix=plan.layout.names.prefix, overwrite=self.context.overwrite)
+
+    def time_keeper(self, topics: Collection[str]) -> StorageTimeKeeper | None:
+        """What determines which directories are complete; None if the configuration does not request it."""
+        config, _, plan, chain, _ = self._open(self.config)
+        layout = plan.layout
+        if layout.late is None:
+            return None
+        from airflow_connect.connectors.storage.publishing.time_keeper import StorageTimeKeeper
+        from airflow_connect.connectors.storage.publishing.topic_names import final_topics
+        from airflow_connect.layout.partitioners import innermost
+        from airflow_connect.layout.timestamp_extractors import WallclockTimestampExtractor
+
+        partitioner = innermost(layout.partitioner)
+        follows_clock = isinstance(getattr(partitioner, "extractor", None), WallclockTimestampExtractor)
+        return StorageTimeKeeper(
+            config.layout.complete,
+            layout.late.grid,
+            layout.names,
+            follows_clock=follows_clock,
+            final_topics={topic: final_topics(chain, topic) for topic in topics},
+        )
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> Sequence[str]:
+        """Each step that follows publishing, in order."""
+        files = cast("FilePublisher", publisher)  # What `publisher` of a storage sink has returned.
+        return [note for step in self._open(self.config).steps for note in step(run, files) or ()]

@@ -1,0 +1,1 @@
+"""Driver: published files, markers, complete directories."""

@@ -1,0 +1,1 @@
+"""Keys and typed configuration of sinks that write files."""

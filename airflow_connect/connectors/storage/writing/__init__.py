@@ -1,0 +1,1 @@
+"""Executors: records to staged files."""

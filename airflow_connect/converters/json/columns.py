@@ -1,0 +1,169 @@
+"""JSON messages with a fixed schema (KIP-1054) to Arrow columns, all messages of a batch at once.
+
+The reference is JsonConverter, record by record; only batches in which every message is vectorizable are read here: one
+JSON object per message whose members have exactly the types of the schema. JsonConverter's readings of anything else
+(numbers of another type, defaults, wrapping integers, text after the document) and all of its errors stay with the
+reference: `read` returns None, and the caller processes the records one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+from numpy.typing import NDArray
+
+from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.json.text import MAX_DEPTH, has_long_number, parse_fast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_READ_AS: dict[Type, pa.DataType] = {
+    Type.INT8: pa.int8(),
+    Type.INT16: pa.int16(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT64: pa.float64(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.STRING: pa.string(),
+}
+_LOGICAL = (DATE, TIME, TIMESTAMP)
+_LAST_TIME_MS = 86_399_999
+_OPEN, _CLOSE = b"{}"
+
+
+class JsonColumns:
+    """Reads messages of one schema."""
+
+    def __init__(self, schema: Schema) -> None:
+        """Use `json_columns`."""
+        self._schema = schema
+        self._columns = _read_fields(schema)
+        self._options = pj.ParseOptions(explicit_schema=pa.schema(self._columns), unexpected_field_behavior="ignore")
+
+    def read(self, messages: Any) -> pa.StructArray | None:
+        """Structs of the messages (binary[n] without nulls), or None if one of them is not vectorizable."""
+        lines = pc.binary_join_element_wise(messages, b"", b"\n")
+        starts, data = _content(lines)
+        text = data.to_pybytes()
+        if not _are_objects(text, starts) or has_long_number(text) or _is_deep(text, starts):
+            return None
+        reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        source: Any = pa.BufferReader(data)
+        try:
+            table = pj.read_json(source, reading, self._options)
+        except pa.ArrowInvalid:
+            return None
+        # Every message begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows
+        # as messages means one document per message.
+        if table.num_rows != len(messages):
+            return None
+        (batch,) = table.combine_chunks().to_batches()
+        parts = zip(batch.columns, (f.schema for f in self._schema.fields), strict=True)
+        if not all(_is_vectorizable(column, schema) for column, schema in parts):
+            return None
+        if b"\\u" in text and not _is_unicode(batch):
+            return None
+        return pa.StructArray.from_arrays(batch.columns, fields=self._columns)
+
+
+def json_columns(schema: Schema) -> JsonColumns | None:
+    """A reader for messages of `schema`, or None if a part of it has no columnar form."""
+    if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
+        return None
+    return JsonColumns(schema)
+
+
+def _parts(schema: Schema) -> Iterator[Schema]:
+    for field in schema.fields:
+        yield field.schema
+        yield from _parts(field.schema)
+    if schema.value_schema is not None:
+        yield schema.value_schema
+        yield from _parts(schema.value_schema)
+
+
+def _is_readable(schema: Schema) -> bool:
+    if schema.name in _LOGICAL:
+        return True
+    # A Decimal is BYTES; FLOAT32 rounds twice in Java.
+    return schema.type in _READ_AS or schema.type in (Type.STRUCT, Type.ARRAY)
+
+
+def _read_fields(schema: Schema) -> list[pa.Field[Any]]:
+    return [pa.field(f.name, _read_type(f.schema)) for f in schema.fields]
+
+
+def _read_type(schema: Schema) -> pa.DataType:
+    if schema.type is Type.STRUCT:
+        return pa.struct(_read_fields(schema))
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        return pa.list_(pa.field("element", _read_type(schema.value_schema)))
+    return _READ_AS[schema.type]
+
+
+def _content(lines: Any) -> tuple[NDArray[np.int32], pa.Buffer]:
+    """The start of each line, and the bytes of all lines, one after the other."""
+    bounds = np.frombuffer(lines.buffers()[1], dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    first = int(bounds[0])
+    return bounds[:-1] - first, lines.buffers()[2].slice(first, int(bounds[-1]) - first)
+
+
+def _are_objects(text: bytes, starts: NDArray[np.int32]) -> bool:
+    """Whether every line is text that begins like an object and ends like one."""
+    letters = np.frombuffer(text, np.uint8)
+    ends = np.append(starts[1:], len(text)) - 2
+    if not (bool((ends > starts).all()) and bool((letters[starts] == _OPEN).all())):
+        return False
+    try:
+        text.decode()  # The parser accepts any bytes as text; Jackson does not.
+    except UnicodeDecodeError:
+        return False
+    return bool((letters[ends] == _CLOSE).all())
+
+
+def _is_deep(text: bytes, starts: NDArray[np.int32]) -> bool:
+    """Whether a message is nested too deeply in members that the schema does not have, which Arrow skips."""
+    ends = np.append(starts[1:], len(text))
+    # Two characters for each level: only long messages can be.
+    for row in np.flatnonzero(ends - starts > 2 * MAX_DEPTH).tolist():
+        start, end = int(starts[row]), int(ends[row])
+        if text.count(b"[", start, end) + text.count(b"{", start, end) > MAX_DEPTH:
+            try:
+                parse_fast(text[start:end])
+            except ValueError:
+                return True
+    return False
+
+
+def _is_vectorizable(column: Any, schema: Schema) -> bool:
+    """Whether the reference would read the same values: no null that it replaces or refuses, nothing out of range."""
+    # Null is an error for a required field and the default for one that has a default.
+    if column.null_count and (not schema.optional or schema.default is not None):
+        return False
+    if schema.type is Type.STRUCT:
+        inner = (column.drop_null() if column.null_count else column).flatten()
+        return all(_is_vectorizable(part, field.schema) for part, field in zip(inner, schema.fields, strict=True))
+    if schema.type is Type.ARRAY and schema.value_schema is not None:
+        return _is_vectorizable(column.flatten(), schema.value_schema)
+    if schema.name == TIME:
+        times = column.drop_null().to_numpy()
+        return not bool(np.any((times < 0) | (times > _LAST_TIME_MS)))
+    if schema.type is Type.FLOAT64:
+        values = column.drop_null().to_numpy()
+        # `-0` is an integer for Jackson, and as a double 0.0.
+        return not bool(np.any((values == 0) & np.signbit(values)))
+    return True
+
+
+def _is_unicode(batch: pa.RecordBatch) -> bool:
+    """Whether all text is valid: an escaped half of a surrogate pair is not."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""Schemaless JSON of whole batches as lines, each ended by a line feed: one canonical document per message.
+
+Values are written by orjson, in the order of the message's members; `airflow_connect/formats/json_lines.py` lists the
+differences in spelling from Confluent's sink.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import math
+import secrets
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+from airflow_connect.converters.java_text import decimal_text, epoch_ms, java_string
+from airflow_connect.converters.json.plain import plain_json
+from airflow_connect.converters.json.text import HUGE_DOUBLE, has_long_number, string_text
+from airflow_connect.errors import DataError
+from airflow_connect.java.numbers import integer_text
+
+# Small enough for the processor's cache, large enough that the overhead per chunk is negligible.
+_CHUNK_RECORDS: Final = 128
+_CHUNK_BYTES: Final = 1 << 20
+# Values that orjson would write differently cause a TypeError and take the exact path.
+_NATIVE_ONLY: Final = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+# Separates messages that are parsed together. No message can contain it, because every process chooses a new one.
+_SEPARATOR: Final = secrets.token_hex(8)
+_LINE_FEED: Final = 10
+_NULL_LINE: Final = b"null\n"
+
+
+def schemaless_lines(values: Sequence[Any]) -> bytes:
+    """Schemaless values as JSON lines.
+
+    Raises:
+        DataError: a value cannot be written as JSON.
+    """
+    chunks = []
+    for start in range(0, len(values), _CHUNK_RECORDS):
+        chunk = values[start : start + _CHUNK_RECORDS]
+        try:
+            text = b"\n".join([orjson.dumps(value, None, _NATIVE_ONLY) for value in chunk])
+            # orjson writes numbers that are not finite as null.
+            if b"null" in text and any(map(_has_odd_number, chunk)):
+                text = b"\n".join([_line(value) for value in chunk])
+        except TypeError:
+            text = b"\n".join([_line(value) for value in chunk])
+        chunks.append(text)
+    return b"\n".join([*chunks, b""])
+
+
+def _line(value: Any) -> bytes:
+    try:
+        if not _has_odd_number(value):
+            try:
+                return orjson.dumps(value, None, _NATIVE_ONLY)
+            except TypeError:
+                pass
+        return _exact_text(value).encode()
+    except RecursionError as error:
+        raise DataError(
+            "A value cannot be written as JSON: it is nested too deeply.", suggestion="Flatten it first."
+        ) from error
+
+
+def _has_odd_number(value: Any) -> bool:
+    """Whether a number inside is not finite."""
+    kind = type(value)
+    if kind is float:
+        return not math.isfinite(value)
+    if kind is dict:
+        return any(map(_has_odd_number, value.values()))
+    return kind in (list, tuple) and any(map(_has_odd_number, value))
+
+
+def _exact_text(value: Any) -> str:
+    """What orjson cannot write, as Jackson's ObjectMapper does it in Confluent's sink."""
+    if isinstance(value, str):
+        return _text_json(value)
+    if value is None or isinstance(value, bool) or (isinstance(value, float) and math.isfinite(value)):
+        return orjson.dumps(value).decode()
+    if isinstance(value, float):
+        return f'"{java_string(None, value)}"'
+    if isinstance(value, int):
+        return integer_text(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return decimal_text(value)
+    if isinstance(value, dict):
+        # For keys with the same text, the last one counts.
+        members = {_key_json(k): _exact_text(v) for k, v in value.items()}
+        return "{" + ",".join([f"{k}:{v}" for k, v in members.items()]) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join([_exact_text(item) for item in value]) + "]"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return '"' + base64.b64encode(value).decode("ascii") + '"'
+    if isinstance(value, datetime.datetime):
+        return str(epoch_ms(value))
+    raise DataError(
+        f"A value of type {type(value).__name__} cannot be written as JSON.",
+        suggestion="Convert it to text or to a number, or give the record a schema.",
+    )
+
+
+def _text_json(text: str) -> str:
+    try:
+        return orjson.dumps(text).decode()
+    except TypeError:
+        # Lone surrogates cannot be encoded in UTF-8, but can be escaped.
+        return string_text(text)
+
+
+def _key_json(key: Any) -> str:
+    if key is None:
+        raise DataError("Null key for a Map not allowed in JSON.", suggestion="Drop the entry, or give it a key.")
+    return _text_json(java_string(None, key))
+
+
+def to_json_lines(values: Sequence[bytes]) -> bytes:
+    """Messages of plain JSON as JSON lines: JsonConverter without schemas, then JsonFormat, in one step.
+
+    The output is equal to that of both, byte by byte. Many messages are parsed at a time. A message that already has
+    the form in which it would be written, as most have, is copied.
+
+    Raises:
+        DataError: a message is not JSON; the separate steps identify it.
+    """
+    chunks = []
+    start = 0
+    while start < len(values):
+        chunk = values[start : start + _CHUNK_RECORDS]
+        if len(chunk) > 1 and sum(map(len, chunk)) > _CHUNK_BYTES:
+            chunk = chunk[: max(1, len(chunk) * _CHUNK_BYTES // sum(map(len, chunk)))]
+        chunks.append(_chunk_lines(chunk))
+        start += len(chunk)
+    return b"".join(chunks)
+
+
+def _chunk_lines(chunk: Sequence[bytes]) -> bytes:
+    separator = b',"%b",' % _SEPARATOR.encode()
+    joined = b"[" + separator.join(chunk) + b"]"
+    try:
+        if has_long_number(joined):
+            raise ValueError("a number may have too many digits")
+        parsed = orjson.loads(joined)
+        # If every second element is the separator, no message extends into the next one.
+        if len(parsed) != 2 * len(chunk) - 1 or parsed[1::2].count(_SEPARATOR) != len(chunk) - 1:
+            raise ValueError("a message is not one JSON document")
+        # A message is canonical if orjson would write the same bytes; the message is then the line.
+        first = orjson.dumps(parsed[0], None, orjson.OPT_STRICT_INTEGER)
+        if first == chunk[0] and orjson.dumps(parsed, None, orjson.OPT_STRICT_INTEGER) == joined:
+            return b"\n".join(chunk) + b"\n"
+        text = b"\n".join([orjson.dumps(value, None, orjson.OPT_STRICT_INTEGER) for value in parsed[::2]]) + b"\n"
+        # Integers beyond 64 bits were read as doubles.
+        if HUGE_DOUBLE not in text:
+            return text
+    except (ValueError, TypeError):
+        pass
+    return schemaless_lines([plain_json(message) for message in chunk])
+
+
+def document_lines(messages: Any) -> Any | None:
+    """Messages of plain JSON (binary[n] without nulls) as binary[n], one line each; None if one is not vectorizable.
+
+    Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        text = to_json_lines(messages.to_pylist())
+    except DataError:
+        return None
+    # JSON escapes line feeds inside text, so each one ends a record.
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED) + 1
+    if len(ends) != len(messages):
+        return None
+    offsets = np.zeros(len(ends) + 1, dtype=np.int32)
+    offsets[1:] = ends
+    if any(text[e - len(_NULL_LINE) : e] == _NULL_LINE for e in ends[np.diff(offsets) == len(_NULL_LINE)].tolist()):
+        return None
+    starts: Any = offsets
+    buffers: Any = [None, pa.py_buffer(starts), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.binary(), len(ends), buffers)

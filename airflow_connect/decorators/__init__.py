@@ -1,0 +1,1 @@
+"""Layer 8: TaskFlow decorators. Airflow knows them as `@task.<name>`."""

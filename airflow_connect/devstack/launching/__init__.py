@@ -1,0 +1,1 @@
+"""Fetches, starts, watches and stops a server."""

@@ -1,0 +1,328 @@
+"""The documents of a run: frozen values that cross process borders as JSON.
+
+Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_once/manifest.py) -> RunReport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
+from airflow_connect.documents.time_progress import TimeDirectory
+
+STOPPED_BY_DEAD_LETTERS = "dead letters"
+"""`PartitionReport.stopped_early` if a task has collected as many bytes of dead letters as one run may commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReport:
+    """The result of one topic-partition range in a task.
+
+    Attributes:
+        range: the range that was copied: the planned one, or its beginning if a limit stopped the task.
+        position: the consumer's position when the task ended; the audit requires `>= range.end`.
+        commit_offset: next offset to read after this run is committed, `range.start <= commit_offset <= range.end`.
+        read: records delivered inside the range.
+        written: records in the value files of this report.
+        filtered: records that were dropped on purpose (ignored nulls, transformations).
+        dead_lettered: records that go to the dead letter queue.
+        left: records read but left for the next run (`flush.on.end=false`).
+        size_bytes: encoded bytes of the partition's files.
+        stopped_early: why the task narrowed the range (`run.max.bytes`, `run.max.seconds`, STOPPED_BY_DEAD_LETTERS), or
+            "".
+        times: the times of the records; None if they are not needed.
+        value_schema: if the next run begins with it: the schema of the last file of this report, in JsonConverter's
+            form; otherwise "".
+    """
+
+    range: OffsetRange
+    position: int
+    commit_offset: int
+    read: int
+    written: int
+    filtered: int = 0
+    dead_lettered: int = 0
+    left: int = 0
+    size_bytes: int = 0
+    stopped_early: str = ""
+    times: PartitionTimes | None = None
+    value_schema: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {name: value for name, value in asdict(self).items() if name != "value_schema" or value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> PartitionReport:
+        """Inverse of `to_json`."""
+        times = data.get("times")  # Earlier releases did not write this field.
+        times = PartitionTimes(**times) if times else None
+        return cls(**{**data, "range": OffsetRange.from_json(data["range"]), "times": times})
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRun:
+    """The visible output of one run, published now or earlier, for the steps after publishing.
+
+    Attributes:
+        run_id: the run that copied; not the current one if that one recovers it.
+        created_ms: the frozen clock of the run that copied.
+        files: every file of its manifest.
+        complete: time directories that are complete with these files.
+    """
+
+    run_id: str
+    created_ms: int
+    files: tuple[StagedFile, ...]
+    complete: tuple[TimeDirectory, ...] = ()
+
+
+def with_sizes(reports: Sequence[PartitionReport], files: Sequence[StagedFile]) -> list[PartitionReport]:
+    """The reports with the encoded bytes of their files filled in."""
+    sizes: dict[tuple[str, int], int] = {}
+    for file in files:
+        place = (file.topic, file.partition)
+        sizes[place] = sizes.get(place, 0) + file.size_bytes
+    return [replace(r, size_bytes=sizes.get((r.range.topic, r.range.partition), 0)) for r in reports]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """The result row of one task attempt: what it staged and what it counted.
+
+    Attributes:
+        task: number of the Connect task, from 0.
+        attempt: Spark's attempt number, from 0.
+        partitions: one report per planned range of the task.
+        files: value, key and header files staged by the task, in the order in which they were closed.
+        dead_letters: records for the dead letter queue, as plain JSON (errors.py of the executor).
+        timings_ms: phase name to milliseconds.
+        host: where the task ran.
+        peak_memory_bytes: highest resident set size of the task's process.
+        failed: records that could not be converted or written and that `errors.tolerance=all` skipped.
+        failed_places: the first of them, with stage and reason.
+        source: the result of a source's task; None for sinks.
+        notes: sentences of the task for the run's report.
+    """
+
+    task: int
+    attempt: int
+    partitions: tuple[PartitionReport, ...]
+    files: tuple[StagedFile, ...]
+    dead_letters: tuple[dict[str, Any], ...] = ()
+    timings_ms: dict[str, int] = field(default_factory=dict)
+    host: str = ""
+    peak_memory_bytes: int = 0
+    failed: int = 0
+    failed_places: tuple[str, ...] = ()
+    source: SourceTaskReport | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "task": self.task,
+            "attempt": self.attempt,
+            "partitions": [p.to_json() for p in self.partitions],
+            "files": [f.to_json() for f in self.files],
+            "dead_letters": list(self.dead_letters),
+            "timings_ms": self.timings_ms,
+            "host": self.host,
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "failed": self.failed,
+            "failed_places": list(self.failed_places),
+            "source": self.source.to_json() if self.source else None,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TaskReport:
+        """Inverse of `to_json`."""
+        return cls(
+            task=data["task"],
+            attempt=data["attempt"],
+            partitions=tuple(PartitionReport.from_json(p) for p in data["partitions"]),
+            files=tuple(StagedFile.from_json(f) for f in data["files"]),
+            dead_letters=tuple(data["dead_letters"]),
+            timings_ms=dict(data["timings_ms"]),
+            host=data["host"],
+            peak_memory_bytes=data["peak_memory_bytes"],
+            failed=data["failed"],
+            failed_places=tuple(data["failed_places"]),
+            source=SourceTaskReport.from_json(data["source"]) if data.get("source") else None,
+            notes=tuple(data.get("notes", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """The ranges that one Connect task copies.
+
+    Attributes:
+        max_bytes: the task stops reading once it has read this many bytes of keys and values; 0: no limit.
+        max_seconds: the task stops reading this long after it started; 0: no limit.
+        max_dead_letter_bytes: once the task's dead letters have this size, each partition ends after its next one; 0:
+            no limit.
+    """
+
+    task: int
+    ranges: tuple[OffsetRange, ...]
+    max_bytes: int = 0
+    max_seconds: float = 0.0
+    max_dead_letter_bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "task": self.task,
+            "ranges": [r.to_json() for r in self.ranges],
+            "max_bytes": self.max_bytes,
+            "max_seconds": self.max_seconds,
+            "max_dead_letter_bytes": self.max_dead_letter_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TaskPlan:
+        """Inverse of `to_json`."""
+        ranges = tuple(OffsetRange.from_json(r) for r in data["ranges"])
+        return cls(data["task"], ranges, data["max_bytes"], data["max_seconds"], data.get("max_dead_letter_bytes", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The frozen input of a run.
+
+    Attributes:
+        connector: connector name.
+        run_id: identifier of the run, globally unique.
+        created_ms: wall clock at planning, milliseconds since the epoch. It is *the* clock of the run: wall-clock
+            partitioners use it, so that every attempt and every repeated copy puts records into the same files.
+        tasks: work, one entry per Connect task; empty if there is nothing to copy.
+        topic_ids: Kafka's topic ids at planning.
+        notes: sentences for people about anything limited, resumed or unusual.
+        source: where a source's run starts; None for sinks. Tasks of a source have no ranges.
+    """
+
+    connector: str
+    run_id: str
+    created_ms: int
+    tasks: tuple[TaskPlan, ...]
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: SourcePlan | None = None
+
+    @property
+    def ranges(self) -> tuple[OffsetRange, ...]:
+        """All ranges, by topic and partition."""
+        every = (r for t in self.tasks for r in t.ranges)
+        return tuple(sorted(every, key=lambda r: (r.topic, r.partition, r.start)))
+
+    @property
+    def is_empty(self) -> bool:
+        """True if all ranges are empty."""
+        return not self.tasks
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "connector": self.connector,
+            "run_id": self.run_id,
+            "created_ms": self.created_ms,
+            "tasks": [t.to_json() for t in self.tasks],
+            "topic_ids": self.topic_ids,
+            "notes": list(self.notes),
+            "source": asdict(self.source) if self.source else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Plan:
+        """Inverse of `to_json`."""
+        return cls(
+            connector=data["connector"],
+            run_id=data["run_id"],
+            created_ms=data["created_ms"],
+            tasks=tuple(TaskPlan.from_json(t) for t in data["tasks"]),
+            topic_ids=dict(data["topic_ids"]),
+            notes=tuple(data["notes"]),
+            source=SourcePlan.from_json(data["source"]) if data.get("source") else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """The outcome of a run, as printed, stored in the runs topic and summarised in XCom.
+
+    Attributes:
+        status: `done`, `empty` (nothing to copy) or `failed`.
+        recovered_run_id: the earlier run whose open manifest this run rolled forward, or "".
+        records: records written and committed by this run.
+        files, size_bytes: published value, key and header files.
+        committed: topic-partition (`topic-partition`) to the committed next offset.
+        phases_ms: phase name to milliseconds.
+        ignored_keys: configuration keys that have no effect here.
+        late: records whose directory had been announced as complete before this run.
+        complete: time directories that are complete since this run.
+        error: `ConnectError.to_json()` of a failure, otherwise None.
+        source: the result of a source's run; None for sinks.
+    """
+
+    connector: str
+    run_id: str
+    status: str
+    started_ms: int
+    ended_ms: int
+    delivery_guarantee: str = "exactly_once"
+    recovered_run_id: str = ""
+    records: int = 0
+    filtered: int = 0
+    dead_lettered: int = 0
+    left: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    tasks: int = 0
+    swept: int = 0
+    peak_memory_bytes: int = 0
+    committed: dict[str, int] = field(default_factory=dict)
+    phases_ms: dict[str, int] = field(default_factory=dict)
+    ignored_keys: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    late: int = 0
+    complete: tuple[TimeDirectory, ...] = ()
+    error: dict[str, Any] | None = None
+    source: SourceRunReport | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
+        return {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> RunReport:
+        """Inverse of `to_json`."""
+        source = data.get("source")
+        return cls(
+            **{
+                **data,
+                "ignored_keys": tuple(data["ignored_keys"]),
+                "notes": tuple(data["notes"]),
+                "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
+                "source": SourceRunReport.from_json(source) if source else None,
+            }
+        )
+
+
+__all__ = [
+    "OffsetRange",
+    "PartitionReport",
+    "Plan",
+    "PublishedRun",
+    "RunReport",
+    "StagedFile",
+    "TaskPlan",
+    "TaskReport",
+    "TopicPartition",
+]

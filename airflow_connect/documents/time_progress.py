@@ -1,0 +1,146 @@
+"""A connector's progress in record time: which time directories are complete, and which are still open.
+
+Times are milliseconds since the epoch. Tasks report `PartitionTimes` (documents/run.py). A `TimeKeeper` of the sink
+combines them with the `TimeProgress` of earlier runs into a `TimeStep`, which is stored in the manifest, so that a run
+that recovers it announces the same directories. Gobblin calls the lowest time of all partitions the completeness
+watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_connect.api.offsets import TopicPartition
+
+if TYPE_CHECKING:
+    from airflow_connect.api.staging import StagedFile
+    from airflow_connect.documents.run import PartitionReport
+
+
+@dataclass(frozen=True, slots=True)
+class TimeDirectory:
+    """A time directory with written records.
+
+    Attributes:
+        topic: the topic in the directory's path, after transformations that rename it.
+        directory: key of the directory inside the store, without trailing delimiter: `topics/t/.../hour=13`.
+        origin: a topic that its records were consumed from.
+        start_ms, end_ms: the half-open time range of its records.
+        records, files, size_bytes: in value files, since the connector began to track complete directories.
+    """
+
+    topic: str
+    directory: str
+    origin: str
+    start_ms: int
+    end_ms: int
+    records: int = 0
+    files: int = 0
+    size_bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TimeDirectory:
+        """Inverse of `to_json`."""
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeProgress:
+    """The state that is kept between runs.
+
+    Attributes:
+        watermarks: latest time of a committed record, per topic-partition.
+        boundaries: per consumed topic: every directory that ends at this time or earlier has been announced, and a
+            record for it is late. Never decreases.
+        open_directories: directories with records that are not complete yet.
+    """
+
+    watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
+    boundaries: Mapping[str, int] = field(default_factory=dict)
+    open_directories: tuple[TimeDirectory, ...] = ()
+
+    def without(self, partitions: Iterable[TopicPartition]) -> TimeProgress:
+        """A copy without the watermarks of partitions that are read again from an earlier offset."""
+        gone = set(partitions)
+        return replace(self, watermarks={tp: ms for tp, ms in self.watermarks.items() if tp not in gone})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "watermarks": [[tp.topic, tp.partition, ms] for tp, ms in sorted(self.watermarks.items())],
+            "boundaries": dict(self.boundaries),
+            "open_directories": [directory.to_json() for directory in self.open_directories],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TimeProgress:
+        """Inverse of `to_json`."""
+        return cls(
+            watermarks={TopicPartition(topic, partition): ms for topic, partition, ms in data["watermarks"]},
+            boundaries=dict(data["boundaries"]),
+            open_directories=tuple(TimeDirectory.from_json(entry) for entry in data["open_directories"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTimes:
+    """The input that a run has seen.
+
+    Attributes:
+        now_ms: the run's frozen clock.
+        every: all partitions of all topics that the connector consumes.
+        at_end: those of them that the plan reads to the end of the log, with no open transaction after it.
+        reports: for the partitions with records to copy.
+        files: their staged files.
+    """
+
+    now_ms: int
+    every: Sequence[TopicPartition]
+    at_end: frozenset[TopicPartition]
+    reports: Sequence[PartitionReport] = ()
+    files: Sequence[StagedFile] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TimeStep:
+    """The changes that take effect with a commit.
+
+    Attributes:
+        progress: the new progress.
+        complete: directories that are complete now, by topic and time; each is announced only once.
+        notes: sentences for people.
+    """
+
+    progress: TimeProgress
+    complete: tuple[TimeDirectory, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return {
+            "progress": self.progress.to_json(),
+            "complete": [directory.to_json() for directory in self.complete],
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TimeStep:
+        """Inverse of `to_json`."""
+        complete = tuple(TimeDirectory.from_json(entry) for entry in data["complete"])
+        return cls(TimeProgress.from_json(data["progress"]), complete, tuple(data["notes"]))
+
+
+class TimeKeeper(Protocol):
+    """Determines which directories of a sink are complete. Pure: the same input gives the same result."""
+
+    def late_before(self, progress: TimeProgress, topics: Iterable[str]) -> dict[str, int]:
+        """Per consumed topic: records for directories that end at this time or earlier are late; absent: none are."""
+
+    def advance(self, before: TimeProgress, seen: CopiedTimes) -> TimeStep:
+        """What a run that has seen this makes of the progress before it."""

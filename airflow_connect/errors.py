@@ -1,0 +1,216 @@
+"""The error tree: one base class, one subclass per kind of failure, one function that decides what is worth a retry.
+
+A message is a complete sentence: what happened, where (configuration key or topic-partition@offset) and, in
+`suggestion`, what to do. Errors survive pickling because Spark carries them between processes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+EXIT_DONE = 0
+EXIT_RUN_FAILED = 1
+EXIT_CONFIG_WRONG = 2
+
+
+class ConnectError(Exception):
+    """Base of every error that this package raises on purpose.
+
+    Attributes:
+        message: complete sentence without secrets.
+        code: stable dotted identifier, `area.reason`, for documentation and `--json`.
+        suggestion: what the reader can do, a complete sentence, or "".
+        config_path: the configuration key that the error is about, or "".
+        retriable: whether running again, unchanged, may succeed.
+        exit_code: process exit code of the command line (design: 0 done, 1 run failed, 2 configuration wrong).
+    """
+
+    code = "connect.failed"
+    retriable = False
+    exit_code = EXIT_RUN_FAILED
+
+    def __init__(self, message: str, *, code: str = "", suggestion: str = "", config_path: str = "") -> None:
+        """Store the parts; `code` overrides the class's own."""
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.suggestion = suggestion
+        self.config_path = config_path
+
+    def __str__(self) -> str:
+        """Message, then suggestion."""
+        return f"{self.message} {self.suggestion}".rstrip()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from all parts: the default would drop the keyword arguments."""
+        return _rebuild, (type(self), self.message, self.code, self.suggestion, self.config_path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The `error` member of the `--json` envelope."""
+        return {
+            "code": self.code,
+            "type": type(self).__name__,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "configPath": self.config_path,
+            "retriable": self.retriable,
+        }
+
+
+def _rebuild(kind: type[ConnectError], message: str, code: str, suggestion: str, config_path: str) -> ConnectError:
+    return kind(message, code=code, suggestion=suggestion, config_path=config_path)
+
+
+class ConfigError(ConnectError):
+    """The configuration is wrong; nothing was started. Running again unchanged fails again."""
+
+    code = "config.invalid"
+    exit_code = EXIT_CONFIG_WRONG
+
+
+class MissingPackageError(ConfigError):
+    """A Python package of an extra is not installed; the suggestion names the extra. Use `missing_package`."""
+
+    code = "package.missing"
+
+
+def missing_package(
+    package: str, extra: str, *, purpose: str, where: str = "where the driver runs", config_path: str = ""
+) -> MissingPackageError:
+    """The error for a package that is not installed, with the same wording for every extra.
+
+    Args:
+        package: name of the distribution.
+        extra: the extra of airflow-connect that installs it.
+        purpose: the feature that needs it, as the beginning of a sentence.
+        where: which machines need it; "" if there is only this one.
+        config_path: the key that requires it.
+    """
+    return MissingPackageError(
+        f"{purpose} needs the Python package {package}, which is not installed.",
+        suggestion=f'Run{f" this {where}" if where else ""}: pip install "airflow-connect[{extra}]"',
+        config_path=config_path,
+    )
+
+
+class RetriableError(ConnectError):
+    """A temporary failure. If `SinkTask.put` raises it, the same records are delivered again."""
+
+    code = "connect.retriable"
+    retriable = True
+
+
+class UnavailableError(RetriableError):
+    """A server did not respond, throttled, or responded with 5xx until the retries were used up."""
+
+    code = "server.unavailable"
+    retriable = True
+
+
+class AccessError(ConnectError):
+    """A server refused a request: credentials, permission, missing bucket or topic."""
+
+    code = "access.denied"
+
+
+class DataError(ConnectError):
+    """A record cannot be converted or written; `errors.tolerance` decides what happens."""
+
+    code = "data.invalid"
+
+
+class LateRecordError(DataError):
+    """A record arrived after its directory was announced as complete, and late records are refused."""
+
+    code = "data.late_record"
+
+
+class FatalDataError(DataError):
+    """A record that fails the run despite `errors.tolerance`: it cannot, or must not, be skipped on its own."""
+
+
+class UnencodableError(FatalDataError):
+    """One of the values passed to an encoder cannot be encoded, and it is unknown which one.
+
+    The task then starts over and checks each value separately, so users see this error only if that is not possible.
+    """
+
+    code = "data.unencodable"
+
+
+class TooManyErrorsError(FatalDataError):
+    """More records failed than `errors.max.records` allows; nothing of the run became visible."""
+
+    code = "data.too_many_errors"
+
+
+class SchemaError(DataError):
+    """A record's schema does not fit the schema it must be written with."""
+
+    code = "data.schema"
+
+
+class OffsetError(ConnectError):
+    """A committed offset cannot be used: the log no longer holds it, or the topic was recreated."""
+
+    code = "offset.out_of_range"
+
+
+class FencedError(ConnectError):
+    """A newer run of the same connector has taken over. Nothing of this run was committed."""
+
+    code = "run.fenced"
+
+
+class NotStoppedError(ConnectError):
+    """A live Kafka Connect worker still owns the connector's consumer group."""
+
+    code = "group.not_empty"
+
+
+class AuditError(ConnectError):
+    """Counts or positions do not add up; the run stops before anything is visible."""
+
+    code = "audit.mismatch"
+
+
+class PublishConflictError(ConnectError):
+    """The key of a staged file already holds an object that this run did not write."""
+
+    code = "publish.conflict"
+
+
+class StagedFileLostError(ConnectError):
+    """A staged file has vanished before it was published and could not be copied again."""
+
+    code = "publish.lost"
+
+
+class StateError(ConnectError):
+    """A document in the runs topic cannot be read: unknown version or damaged."""
+
+    code = "state.unreadable"
+
+
+class TaskFailedError(ConnectError):
+    """A Spark task or the Spark cluster failed; another attempt may succeed."""
+
+    code = "task.failed"
+    retriable = True
+
+
+class InternalError(ConnectError):
+    """This package has a bug. Running again fails in the same way; please report it with its traceback."""
+
+    code = "internal.error"
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same run, started again, may succeed.
+
+    Retriable: unavailable servers, Spark failures (a later run recovers from the manifest). Not retriable: wrong
+    configuration, refused access, data that cannot be converted, audit mismatches, and being fenced, because the run
+    that fenced this one has already done or will do the work. Foreign exceptions count as retriable: they are mostly
+    broken connections, and a retry is harmless (exactly-once does not depend on it).
+    """
+    return error.retriable if isinstance(error, ConnectError) else True

@@ -1,0 +1,1 @@
+"""Columns to file formats."""

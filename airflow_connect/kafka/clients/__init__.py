@@ -1,0 +1,1 @@
+"""How Kafka clients are configured, opened and called."""

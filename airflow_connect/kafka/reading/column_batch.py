@@ -1,0 +1,110 @@
+"""Records in columns, as the columnar path passes them from the reader to the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from airflow_connect.api.offsets import TopicPartition
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import KafkaRecord
+
+Records = Callable[[int, int], "list[KafkaRecord]"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnBatch:
+    """Consecutive records of one partition, in columns of equal length.
+
+    Attributes:
+        timestamp_type: one of api.record.TIMESTAMP_*, the same for all records of the batch.
+        offsets: int64[n], ascending, not necessarily dense.
+        timestamps: int64[n], milliseconds since the epoch; no meaning where `timestamp_type` says that there is none.
+        keys, values: binary[n], null where the message has none.
+        read_records: `(start, stop)` to the records `[start, stop)` as objects, headers included: the reference form
+            of the same messages, for batches that are not vectorizable.
+    """
+
+    topic: str
+    partition: int
+    timestamp_type: int
+    offsets: NDArray[np.int64]
+    timestamps: NDArray[np.int64]
+    keys: pa.BinaryArray
+    values: pa.BinaryArray
+    read_records: Records
+
+    def __len__(self) -> int:
+        """Number of records."""
+        return len(self.offsets)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition of all records."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all keys and values."""
+        return _content_bytes(self.keys) + _content_bytes(self.values)
+
+    def records(self) -> list[KafkaRecord]:
+        """The same records as objects."""
+        return self.read_records(0, len(self))
+
+    def slice(self, start: int, stop: int) -> ColumnBatch:
+        """The records `[start, stop)`; copies nothing."""
+        read = self.read_records
+        return ColumnBatch(
+            self.topic,
+            self.partition,
+            self.timestamp_type,
+            self.offsets[start:stop],
+            self.timestamps[start:stop],
+            self.keys.slice(start, stop - start),
+            self.values.slice(start, stop - start),
+            lambda first, end: read(start + first, start + end),
+        )
+
+
+def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:
+    """Batches of one partition that follow one another, with equal timestamp types, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    ends = np.cumsum([len(batch) for batch in batches]).tolist()
+
+    def read(start: int, stop: int) -> list[KafkaRecord]:
+        parts = zip(batches, [0, *ends[:-1]], ends, strict=True)
+        wanted = [(b, max(start, low) - low, min(stop, high) - low) for b, low, high in parts]
+        return list(chain.from_iterable(b.read_records(low, high) for b, low, high in wanted if low < high))
+
+    return ColumnBatch(
+        first.topic,
+        first.partition,
+        first.timestamp_type,
+        np.concatenate([batch.offsets for batch in batches]),
+        np.concatenate([batch.timestamps for batch in batches]),
+        _concat([batch.keys for batch in batches]),
+        _concat([batch.values for batch in batches]),
+        read,
+    )
+
+
+def _concat(arrays: list[Any]) -> Any:
+    return pa.concat_arrays(arrays)
+
+
+def _content_bytes(column: Any) -> int:
+    """Bytes between the first and the last offset of a binary column; nulls take none."""
+    if len(column) == 0:
+        return 0
+    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)
+    return int(ends[column.offset + len(column)]) - int(ends[column.offset])

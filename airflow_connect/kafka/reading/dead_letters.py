@@ -1,0 +1,136 @@
+"""Reads a dead letter queue: its records, where each letter came from, and what went wrong.
+
+Reading does not join a group or commit anything. Letters may come from this project or from Kafka Connect: the context
+is in the headers `__connect.errors.*` (KIP-298), which a connector writes only with
+`errors.deadletterqueue.context.headers.enable=true`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.record import KafkaRecord
+from airflow_connect.kafka.admin import watermarks
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, translate
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+
+PREFIX = "__connect.errors."
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record of a dead letter queue.
+
+    Attributes:
+        record: the record in the queue; its coordinates are those in the queue.
+    """
+
+    record: KafkaRecord
+
+    @cached_property
+    def context(self) -> Mapping[str, str]:
+        """`__connect.errors.*` without that prefix; {} if the connector does not write them.
+
+        A record that failed again after a manual replay may have them twice: the last ones count.
+        """
+        return {
+            name.removeprefix(PREFIX): (value or b"").decode("utf-8", "replace")
+            for name, value in self.record.headers
+            if name.startswith(PREFIX)
+        }
+
+    @property
+    def own_headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """The headers that the record had before it failed."""
+        return tuple((name, value) for name, value in self.record.headers if not name.startswith(PREFIX))
+
+    @property
+    def origin(self) -> tuple[str, int, int] | None:
+        """Topic, partition and offset where the record failed; None if the letter does not contain them."""
+        found = self.context
+        try:
+            return found["topic"], int(found["partition"]), int(found["offset"])
+        except (KeyError, ValueError):
+            return None
+
+    @property
+    def connector(self) -> str:
+        """The connector that gave it up, or ""."""
+        return self.context.get("connector.name", "")
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of key and value."""
+        return len(self.record.key or b"") + len(self.record.value or b"")
+
+
+@dataclass(frozen=True, slots=True)
+class LetterFilter:
+    """Selects dead letters.
+
+    Attributes:
+        connector: name of the connector; "": any.
+        stage: Connect's stage, any case; "": any.
+        error: part of the exception's class or message, any case; "": any.
+        since_ms: records of this time and later, milliseconds since the epoch; None: any.
+    """
+
+    connector: str = ""
+    stage: str = ""
+    error: str = ""
+    since_ms: int | None = None
+
+    def accepts(self, letter: DeadLetter) -> bool:
+        """Whether a letter is selected."""
+        context = letter.context
+        if self.connector and context.get("connector.name") != self.connector:
+            return False
+        if self.stage and context.get("stage", "").lower() != self.stage.lower():
+            return False
+        told = f"{context.get('exception.class.name', '')}\n{context.get('exception.message', '')}"
+        if self.error and self.error.lower() not in told.lower():
+            return False
+        return self.since_ms is None or (letter.record.timestamp or 0) >= self.since_ms
+
+
+def find_ranges(admin: Admin, topic: str) -> list[OffsetRange]:
+    """The current contents of the queue, committed transactions only; [] if the topic does not exist yet.
+
+    Raises:
+        AccessError: it may not be read.
+    """
+    try:
+        found = admin.list_topics(topic, timeout=API_TIMEOUT_S).topics.get(topic)
+    except KafkaException as error:
+        raise translate(error, f"looking for the dead letter queue {topic}") from error
+    if found is None or found.error is not None:
+        return []
+    tps = [TopicPartition(topic, partition) for partition in sorted(found.partitions)]
+    earliest = watermarks.earliest_offsets(admin, tps)
+    latest = watermarks.latest_offsets(admin, tps, watermarks.READ_COMMITTED)
+    return [OffsetRange(tp.topic, tp.partition, earliest[tp], max(earliest[tp], latest[tp])) for tp in tps]
+
+
+def read_letters(settings: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> Iterator[DeadLetter]:
+    """The letters of the ranges, in order of offsets for each partition.
+
+    Args:
+        settings: librdkafka settings of a consumer.
+        ranges: at most one per partition.
+
+    Raises:
+        UnavailableError: the queue cannot be read.
+    """
+    reader = RangeReader({**settings, "isolation.level": watermarks.READ_COMMITTED}, ranges)
+    try:
+        for _, records in reader.records():
+            for record in records:
+                yield DeadLetter(record)
+    finally:
+        reader.close()

@@ -1,0 +1,1 @@
+"""Topics that hold state: Kafka Connect's and our own."""

@@ -1,0 +1,241 @@
+"""The offsets of one source in its topics, and how far each topic was read, so that later reads start there.
+
+The driver reads the topics once, from its bookmarks (`bookmarks.LogMark`) if they are long. Later in the run, and in
+the tasks, reading continues from there: after the high watermark of that time there is only what was written since. A
+task gets the offsets that it is expected to request. If it requests others, it reads the topics as the driver did.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.kafka.admin import new_topics
+from airflow_connect.kafka.admin.watermarks import LogEnd, earliest_offsets, log_ends
+from airflow_connect.kafka.state import bookmarks, compacted_topics
+from airflow_connect.kafka.state.bookmarks import LogMark
+from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.own_records import OwnRecords
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+    from airflow_connect.kafka.clients.short_lived import Admin
+
+MOST_BYTES = 4 * 1024 * 1024
+"""Offsets with a larger compressed size are not sent to tasks; each task reads them itself."""
+WORTH_A_BOOKMARK = 1_000
+"""A topic with fewer offsets is read faster than its bookmarks."""
+
+StateRecord = tuple[str, int, bytes, bytes | None]
+"""Topic, partition, key and value."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """One topic.
+
+    Attributes:
+        offsets: of the connector.
+        topic_id: Kafka's id of the topic when it was read.
+        ends: how far each partition was read.
+        starts: where reading began; nothing below matters.
+        own: positions of the connector's records, by partition.
+    """
+
+    offsets: SourceOffsets
+    topic_id: str = ""
+    ends: dict[int, LogEnd] = field(default_factory=dict)
+    starts: dict[int, int] = field(default_factory=dict)
+    own: dict[int, OwnRecords] = field(default_factory=dict)
+
+    def take(self, message: Message[Any, Any]) -> None:
+        """Apply one record of the topic."""
+        key, value, partition = message.key(), message.value(), int(message.partition() or 0)
+        own = self.own.get(partition)
+        if own is None:
+            own = self.own[partition] = OwnRecords()
+        offset, epoch = int(message.offset() or 0), message.leader_epoch()
+        own.passed(offset, -1 if epoch is None else epoch)
+        if self.offsets.take(key, value) and key is not None:
+            own.take(key, value, offset)
+
+    def first_relevant_offset(self, partition: int) -> int:
+        """The offset from which the connector's records in a partition matter, as far as it was read."""
+        first = self.own[partition].first if partition in self.own else None
+        return self.ends[partition].offset if first is None else first
+
+
+class OffsetsView:
+    """Committed offsets of a connector, of all its topics together."""
+
+    def __init__(self, connector: str, topics: Sequence[str]) -> None:
+        """Reads nothing yet. `topics`: in order of precedence."""
+        self._connector = connector
+        self._topics = {topic: _Known(SourceOffsets(connector)) for topic in topics}
+        self._handed: frozenset[str] | None = None
+
+    def read(self, admin: Admin, settings: Mapping[str, Any]) -> SourceOffsets:
+        """The current offsets; in a task those that it was given, and those written since.
+
+        The first topic takes precedence; offsets that only later topics have are added (ConnectorOffsetBackingStore).
+
+        Raises:
+            UnavailableError, AccessError: a topic cannot be read.
+        """
+        together = SourceOffsets(self._connector)
+        for topic in self._topics:
+            self._refresh(admin, settings, topic)
+            together.take_missing(self._topics[topic].offsets)
+        return together
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether `read` returns every offset of the connector."""
+        return self._handed is None
+
+    def tells(self, who: str) -> bool:
+        """Whether `read` returns the offset of the source partition with this identity, or there is none."""
+        return self._handed is None or who in self._handed
+
+    def read_all(self, admin: Admin, settings: Mapping[str, Any]) -> SourceOffsets:
+        """Offsets of all source partitions of the connector, also in a task that was given only its own."""
+        if self._handed is not None:
+            self._handed = None
+            self._topics = {topic: self._unread(known) for topic, known in self._topics.items()}
+        return self.read(admin, settings)
+
+    def _unread(self, known: _Known) -> _Known:
+        """An empty view of a topic that only contains where to start reading."""
+        ends = {partition: LogEnd(start, None) for partition, start in known.starts.items()}
+        return _Known(SourceOffsets(self._connector), known.topic_id, ends, dict(known.starts))
+
+    def _refresh(self, admin: Admin, settings: Mapping[str, Any], topic: str) -> None:
+        topic_id, known = new_topics.topic_id(admin, topic), self._topics[topic]
+        places = [TopicPartition(topic, number) for number in range(new_topics.partition_count(admin, topic) or 0)]
+        ends = log_ends(admin, places)
+        is_other_log = any(p in known.ends and known.ends[p].offset > end.offset for (_, p), end in ends.items())
+        if known.topic_id != topic_id or is_other_log:
+            known = self._topics[topic] = _Known(SourceOffsets(self._connector), topic_id)
+        unread = [place for place in places if place.partition not in known.ends]
+        lows = earliest_offsets(admin, unread) if unread else {}
+        marks = self._marks(admin, topic, topic_id, lows, ends)
+        starts = {**lows, **{place: max(lows[place], mark.start) for place, mark in marks.items()}}
+        known.starts.update({place.partition: start for place, start in starts.items()})
+        starts.update({p: known.ends[p.partition].offset for p in places if p.partition in known.ends})
+        watermarks = {place: end.offset for place, end in ends.items()}
+        for place, mark in marks.items():
+            known.own[place.partition] = OwnRecords(mark)
+        compacted_topics.read_to(settings, starts, watermarks, known.take)
+        again = {place: lows[place] for place in marks if not known.own[place.partition].confirms_mark}
+        for place, low in again.items():
+            known.own[place.partition], known.starts[place.partition] = OwnRecords(), low
+        compacted_topics.read_to(settings, again, {place: watermarks[place] for place in again}, known.take)
+        known.ends = {place.partition: end for place, end in ends.items()}
+
+    def _marks(
+        self,
+        admin: Admin,
+        topic: str,
+        topic_id: str,
+        lows: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, LogEnd],
+    ) -> dict[TopicPartition, LogMark]:
+        """Bookmarks of partitions that were not read yet, if these are long."""
+        if sum(ends[place].offset - low for place, low in lows.items()) < WORTH_A_BOOKMARK:
+            return {}
+        found = bookmarks.read_marks(admin, self._connector, list(lows), topic_id)
+        # A log that ends before the point up to which it was read has lost its end.
+        return {place: mark for place, mark in found.items() if mark.end <= ends[place].offset}
+
+    # --- for the next run -----------------------------------------------------------------------------------------
+
+    def keep_bookmarks(self, settings: Mapping[str, Any]) -> None:
+        """Set bookmarks where the connector's records begin to matter, if that saves much reading."""
+        for topic, known in self._topics.items():
+            marks = {}
+            for partition, end in known.ends.items():
+                own = known.own.get(partition)
+                if own is None or own.last is None or end.epoch is None:
+                    continue
+                start = min(known.first_relevant_offset(partition), own.last)
+                marks[TopicPartition(topic, partition)] = LogMark(start, end.offset, end.epoch)
+            gained = sum(mark.start - known.starts[place.partition] for place, mark in marks.items())
+            if gained >= WORTH_A_BOOKMARK:
+                bookmarks.save_marks(settings, self._connector, known.topic_id, marks)
+
+    def holding_back(self) -> list[StateRecord]:
+        """Records to write again, unchanged, so the next run can start reading much later in the log."""
+        records: list[StateRecord] = []
+        for topic, known in self._topics.items():
+            for partition, own in known.own.items():
+                for key, value in own.holding_back(known.ends[partition].offset):
+                    own.write_again(key, value)
+                    records.append((topic, partition, key, value))
+        return records
+
+    def covered(self) -> list[StateRecord]:
+        """Records that others wrote just before a rewritten record; they must count, so they are written again."""
+        return [
+            (topic, partition, key, value)
+            for topic, known in self._topics.items()
+            for partition, own in known.own.items()
+            for key, value in own.take_covered().items()
+        ]
+
+    # --- for tasks ------------------------------------------------------------------------------------------------
+
+    def packed(self, wanted: frozenset[str] | None = None) -> bytes:
+        """The offsets for a task, as text for `of_packed`.
+
+        Args:
+            wanted: identities of the source partitions that it is expected to request; None: all.
+        """
+        handed = wanted
+        if handed is not None and not any(self._left_out(handed)):
+            handed = None
+        document = []
+        for topic, known in self._topics.items():
+            # Key and value as text; members of the key are in the order in which they were written.
+            stored = known.offsets.stored(handed)
+            records = [(offset.key.decode("latin-1"), json.dumps(offset.offset)) for offset in stored]
+            ends = [(partition, *end) for partition, end in known.ends.items()]
+            starts = [(partition, known.first_relevant_offset(partition)) for partition in known.ends]
+            document.append((topic, known.topic_id, ends, starts, records))
+        return _pack((document, None if handed is None else sorted(handed)))
+
+    def packed_starts(self) -> bytes:
+        """For tasks that read the offsets themselves: where to start."""
+        document = []
+        for topic, known in self._topics.items():
+            starts = [(partition, known.first_relevant_offset(partition)) for partition in known.ends]
+            ends = [(partition, start, None) for partition, start in starts]
+            document.append((topic, known.topic_id, ends, starts, ()))
+        return _pack((document, None))
+
+    def _left_out(self, handed: frozenset[str]) -> Iterable[str]:
+        """Source partitions with an offset that are not in `handed`."""
+        return (who for known in self._topics.values() for who in known.offsets.identities() if who not in handed)
+
+    @classmethod
+    def of_packed(cls, connector: str, topics: Sequence[str], packed: bytes) -> OffsetsView:
+        """Inverse of `packed`; b"" contains no offsets."""
+        view = cls(connector, topics)
+        if not packed:
+            return view
+        document, handed = json.loads(zlib.decompress(packed))
+        view._handed = None if handed is None else frozenset(handed)
+        for topic, topic_id, ends, starts, records in document:
+            known_ends = {partition: LogEnd(offset, epoch) for partition, offset, epoch in ends}
+            known = view._topics[topic] = _Known(SourceOffsets(connector), topic_id, known_ends, dict(starts))
+            for key, value in records:
+                known.offsets.take(key.encode("latin-1"), value.encode())
+        return view
+
+
+def _pack(document: Any) -> bytes:
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode())

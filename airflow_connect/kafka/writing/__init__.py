@@ -1,0 +1,1 @@
+"""Writing records: with or without transactions, and what happens to refused ones."""

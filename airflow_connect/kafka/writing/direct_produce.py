@@ -1,0 +1,189 @@
+"""Sends many records through the Python client's producer without a Python object each: `rd_kafka_produce_batch`.
+
+The producer and its transactions are confluent_kafka's. Records are enqueued here, with the library that it has loaded
+(kafka/clients/librdkafka.py), from an array of `rd_kafka_message_t` (rdkafka.h) that NumPy fills from the offsets of
+Arrow arrays. librdkafka copies the values.
+
+Delivery reports are read here too. confluent_kafka's own callback ignores records that it did not produce (`dr_msg_cb`
+returns if the message has no Python state), so its `poll` and `flush` would lose the report that a broker refused one.
+While records that were enqueued here are in flight, only `serve` may be called: it reads reports from the same queue
+as events (`rd_kafka_queue_poll`), many at a time.
+
+If the memory layout of the client is unknown, there is no `DirectProduce`, and records are sent one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError
+
+from airflow_connect.kafka.clients.librdkafka import Librdkafka, NotDirectError, required_library
+from airflow_connect.kafka.reading.message_memory import words_at
+from airflow_connect.kafka.writing.refused_records import LESS_SPECIFIC, most_specific
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from airflow_connect.kafka.clients.short_lived import QuickProducer
+
+KNOWN_CLIENTS = ("2.16.",)
+"""Versions whose `Handle` consists of a Python object header and then the `rd_kafka_t *`."""
+LONGEST_LINGER_MS = 100
+"""The end of a unit waits as long as the last batches linger: only `flush` would send them earlier, see above."""
+CHUNK = 10_000
+_HANDLE_AT = 16
+_PRODUCER = 0
+_DELIVERY_REPORT, _LOG, _ERROR = 0x1, 0x4, 0x8
+_ANY_PARTITION = -1
+_COPY = 0x2
+_MESSAGE = [
+    ("err", "i4"), ("_pad", "i4"), ("rkt", "u8"), ("partition", "i4"), ("_pad2", "i4"), ("payload", "u8"),
+    ("len", "u8"), ("key", "u8"), ("key_len", "u8"), ("offset", "i8"), ("private", "u8"),
+]  # fmt: skip
+
+
+class DirectProduce:
+    """Enqueues arrays in one producer."""
+
+    def __init__(self, library: Librdkafka, producer: QuickProducer, handle: int) -> None:
+        """Use `direct_produce`."""
+        self._library = library
+        self._producer = producer  # Keeps the handle alive.
+        self._handle = handle
+        self._queue: int = library.call("queue_get_main", handle)
+        self._topics: dict[str, int] = {}
+
+    def send(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+        """Enqueue every record, in order; returns how many were accepted: fewer if the queue is full or Kafka refuses.
+
+        Args:
+            keys, values: string or binary arrays of equal length, at most `CHUNK` long.
+        """
+        import numpy as np
+
+        count = len(values)
+        messages = np.zeros(count, dtype=_MESSAGE)
+        messages["payload"], messages["len"] = addresses(values)
+        if keys is not None:
+            messages["key"], messages["key_len"] = addresses(keys)
+        rkt = self._topic(topic)
+        taken: int = self._library.call("produce_batch", rkt, _ANY_PARTITION, _COPY, messages.ctypes.data, count)
+        if taken == count:
+            return count
+        refused = np.flatnonzero(messages["err"])
+        return int(refused[0]) if len(refused) else taken
+
+    def serve(self, timeout_s: float) -> KafkaError | None:
+        """Read delivery reports, waiting for the first; returns the most specific reason for a refused record."""
+        reasons: list[KafkaError] = []
+        timeout_ms = round(timeout_s * 1000)
+        while event := self._library.call("queue_poll", self._queue, timeout_ms):
+            timeout_ms = 0
+            try:
+                if reason := self._served(event):
+                    reasons.append(reason)
+            finally:
+                self._library.call("event_destroy", event)
+        return most_specific(reasons)
+
+    def _served(self, event: int) -> KafkaError | None:
+        kind = self._library.call("event_type", event)
+        if kind == _DELIVERY_REPORT:
+            return self._refused(event)
+        if kind == _ERROR:
+            code, text = self._library.call("event_error", event), self._library.call("event_error_string", event)
+            is_fatal = bool(self._library.call("event_error_is_fatal", event))
+            self._producer.diary.error(KafkaError(code, _text(text), fatal=is_fatal))
+        elif kind == _LOG:
+            facility, line, level = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_int()
+            self._library.call("event_log", event, facility, line, level)
+            self._producer.diary.log(level.value, "%s", _text(line.value))
+        return None
+
+    def _refused(self, event: int) -> KafkaError | None:
+        """The most specific error of a delivery report."""
+        import numpy as np
+
+        count = self._library.call("event_message_count", event)
+        messages = np.zeros(count, dtype=np.int64)
+        count = self._library.call("event_message_array", event, messages.ctypes.data, count)
+        codes = words_at(messages[:count], 1)[0].astype(np.int32)
+        failed = np.flatnonzero(codes)
+        if not len(failed):
+            return None
+        telling = failed[~np.isin(codes[failed], LESS_SPECIFIC)]
+        first = int(telling[0] if len(telling) else failed[0])
+        code = int(codes[first])
+        # Not rd_kafka_message_errstr: for a message of a producer that is the record's value.
+        text = self._library.call("message_produce_errstr", int(messages[first]))
+        return KafkaError(code, _text(text or self._library.call("err2str", code)))
+
+    def close(self) -> None:
+        """Release the topics and the queue; call it before the producer is closed."""
+        if self._queue:
+            self._library.call("queue_destroy", self._queue)
+            self._queue = 0
+        for rkt in self._topics.values():
+            self._library.call("topic_destroy", rkt)
+        self._topics.clear()
+
+    def _topic(self, name: str) -> int:
+        found = self._topics.get(name)
+        if found is None:
+            found = self._topics[name] = self._library.call("topic_new", self._handle, name.encode(), None)
+        return found
+
+
+def direct_produce(producer: QuickProducer) -> DirectProduce:
+    """A `DirectProduce` for a producer of confluent_kafka.
+
+    Raises:
+        NotDirectError: its layout is not known, or its settings need the Python client.
+    """
+    library, version = required_library(), str(confluent_kafka.__version__)
+    if not version.startswith(KNOWN_CLIENTS):
+        raise NotDirectError(f"confluent-kafka {version} is not a supported version")
+    _refuse_settings(producer.settings)
+    handle = ctypes.c_void_p.from_address(id(producer) + _HANDLE_AT).value
+    if not handle or library.call("type", handle) != _PRODUCER:
+        raise NotDirectError("the producer of confluent-kafka does not have the expected memory layout")
+    return DirectProduce(library, producer, handle)
+
+
+def _refuse_settings(settings: Mapping[str, Any]) -> None:
+    mechanism = str(settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "")
+    if "OAUTHBEARER" in mechanism.upper():  # tokens come from a Python callback, which `serve` does not call
+        raise NotDirectError("sasl.mechanism=OAUTHBEARER needs the Python client")
+    linger_ms = float(settings.get("linger.ms", settings.get("queue.buffering.max.ms", 0)))
+    if linger_ms > LONGEST_LINGER_MS:
+        raise NotDirectError(f"linger.ms is longer than {LONGEST_LINGER_MS} ms")
+
+
+def _text(text: bytes | None) -> str:
+    return (text or b"").decode("utf-8", "replace")
+
+
+def addresses(values: pa.Array[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Address and length of each value; 0 and 0 for a null. The array must outlive their use."""
+    import numpy as np
+    import pyarrow as pa
+
+    is_large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+    kind: Any = np.int64 if is_large else np.int32
+    buffers: list[Any] = values.buffers()
+    validity, offset_buffer, data = buffers
+    width = np.dtype(kind).itemsize
+    offsets = np.frombuffer(offset_buffer, kind, len(values) + 1, values.offset * width).astype(np.uint64)
+    # An empty value has an address too: without one, librdkafka would write a null.
+    base = np.uint64(data.address if data is not None and data.size else offset_buffer.address)
+    starts, lengths = offsets[:-1] + base, np.diff(offsets)
+    if validity is not None and values.null_count:
+        missing = np.asarray(values.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+        starts[missing], lengths[missing] = 0, 0
+    return starts, lengths

@@ -1,0 +1,228 @@
+"""Fencing and transactions: records and consumer offsets that become visible together or not at all.
+
+How each step handles librdkafka's errors: transaction_steps.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as _Partition
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.errors import ConnectError, FencedError, NotStoppedError, UnavailableError
+from airflow_connect.kafka.admin.consumer_group import GroupMetadata
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, QuickProducer, producer, translate
+from airflow_connect.kafka.writing import transaction_steps
+from airflow_connect.kafka.writing.refused_records import PURGED, most_specific
+from airflow_connect.kafka.writing.transaction_steps import CommitUnknownError
+
+OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
+"""Topic, partition, key, value (None: tombstone)."""
+
+
+class OutgoingMessage(Protocol):
+    """A whole message for any topic, e.g. a dead letter."""
+
+    @property
+    def topic(self) -> str:
+        """Destination topic."""
+
+    @property
+    def key(self) -> bytes | None:
+        """Key bytes."""
+
+    @property
+    def value(self) -> bytes | None:
+        """Value bytes; None is a tombstone."""
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        """Headers in order."""
+
+    @property
+    def timestamp(self) -> int | None:
+        """Milliseconds since the epoch, or None for now."""
+
+    @property
+    def partition(self) -> int:
+        """Partition; ANY_PARTITION: determined by the key."""
+
+
+ANY_PARTITION = -1
+TRANSACTION_TIMEOUT_MS = 60_000
+_UNKNOWN = "The next run reads the state from Kafka and continues from what was committed."
+_DECIDED = transaction_steps.DECIDED | {"linger.ms", "queue.buffering.max.ms"}
+
+
+class TransactionalWriter:
+    """The one producer of a run.
+
+    Args:
+        settings: librdkafka settings.
+        transactional_id: `<group.id>-<connector>`; a producer that initialises it later fences this writer.
+        transaction_timeout_ms: time after which the cluster aborts an open transaction by itself.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+    ) -> None:
+        own = {key: value for key, value in settings.items() if key not in _DECIDED}
+        own["transactional.id"] = transactional_id
+        own["transaction.timeout.ms"] = transaction_timeout_ms
+        self.transactional_id = transactional_id
+        self._timeout_s = transaction_timeout_ms / 1000
+        self._producer: QuickProducer = producer(own, linger_ms=0)
+        self._undelivered: list[KafkaError] = []
+        self._purged_by_earlier_abort = False
+
+    def fence(self) -> None:
+        """Fence every older writer of the same id and abort what it left open; about 7 ms.
+
+        Raises:
+            UnavailableError: the cluster or its transaction coordinator does not respond.
+            AccessError: there is no permission for the transactional.id.
+        """
+        doing = f"fencing older runs of transactional.id {self.transactional_id}"
+        transaction_steps.fence_older(self._producer, doing)
+
+    def commit(
+        self,
+        records: Sequence[OutgoingRecord],
+        offsets: Mapping[TopicPartition, int] | None = None,
+        group: GroupMetadata | None = None,
+        messages: Sequence[OutgoingMessage] = (),
+        notes: Mapping[TopicPartition, str] = MappingProxyType({}),
+    ) -> None:
+        """Write `records`, `messages` and, if given, the next offsets of `group` in one transaction; ~4 ms.
+
+        `notes`: metadata that Kafka stores with an offset; up to `offset.metadata.max.bytes`, 4096 by default.
+
+        Raises:
+            FencedError: a newer run has taken over.
+            CommitUnknownError: the commit was sent, but its outcome is unknown.
+            UnavailableError: nothing was committed; trying again is safe.
+            NotStoppedError: Kafka refused the offsets because of live members; nothing was committed.
+            ConfigError: a record is too large; nothing was committed.
+        """
+        if offsets and group is None:
+            raise ValueError("offsets need the metadata of their group")
+        positions = [
+            _Partition(tp.topic, tp.partition, offset, notes.get(tp, "")) for tp, offset in (offsets or {}).items()
+        ]
+        try:
+            self._transact(records, positions, group, messages)
+        except UnavailableError:
+            if not self._purged_by_earlier_abort:
+                raise
+            # librdkafka 2.16: the purge of an aborted transaction can hit the first messages of the next
+            # one. That one was aborted in turn, so writing it again is safe.
+            self._transact(records, positions, group, messages)
+
+    def _transact(
+        self,
+        records: Sequence[OutgoingRecord],
+        offsets: list[_Partition],
+        group: GroupMetadata | None,
+        messages: Sequence[OutgoingMessage],
+    ) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        # A new list: purged messages of an aborted transaction report to the list of that transaction.
+        self._undelivered = []
+        self._purged_by_earlier_abort = False
+        doing = f"writing a transaction of {self.transactional_id}"
+        try:
+            self._producer.begin_transaction()
+            for topic, partition, key, value in records:
+                self._produce(topic, value, key, partition=partition)
+            for message in messages:
+                self._produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    partition=message.partition,
+                    headers=list(message.headers),
+                    timestamp=message.timestamp or 0,
+                )
+            if offsets and group is not None:
+                self._send_offsets(offsets, group, deadline)
+            # Delivery errors surface here, while an abort is still possible and certain.
+            self._producer.flush(self._timeout_s)
+        except (KafkaException, BufferError, ConnectError) as error:
+            raise self._abort(error, doing) from error
+        except SystemError as error:
+            # A fatal error that the client raises during delivery callbacks is wrapped.
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise self._abort(error.__cause__, doing) from error
+        if reason := most_specific(self._undelivered):
+            self._purged_by_earlier_abort = reason.code() == KafkaError._PURGE_QUEUE
+            cause = KafkaException(reason)
+            raise self._abort(cause, doing) from cause
+        self._commit(deadline)
+
+    def close(self) -> None:
+        """Release the connections. Waits at most `CLOSE_TIMEOUT_S`."""
+        transaction_steps.close(self._producer, self.transactional_id)
+
+    def _produce(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
+        undelivered = self._undelivered
+
+        def delivered(error: KafkaError | None, _message: Message[Any, Any]) -> None:
+            if error is not None:
+                undelivered.append(error)
+
+        def is_known() -> bool:
+            return any(error.code() not in PURGED for error in undelivered)
+
+        while True:
+            try:
+                self._producer.produce(topic, value, key, on_delivery=delivered, **more)
+                return
+            except BufferError:  # the local queue is full: deliveries make room
+                self._producer.poll(0.1)
+                if self._undelivered:
+                    raise
+            except KafkaException as error:
+                if not transaction_steps.has_failed(error):
+                    raise
+                transaction_steps.await_report(self._producer, is_known, self._producer.poll)
+                if not undelivered:
+                    raise
+                return  # the caller aborts, and reports why
+
+    def _send_offsets(self, positions: list[_Partition], group: GroupMetadata, deadline: float) -> None:
+        def send() -> None:
+            self._producer.send_offsets_to_transaction(positions, group.metadata, API_TIMEOUT_S)
+
+        transaction_steps.repeat(send, deadline, f"adding the offsets of group {group.group} to the transaction")
+
+    def _commit(self, deadline: float) -> None:
+        refused = transaction_steps.commit(self._producer, self.transactional_id, deadline, _UNKNOWN)
+        if refused is not None:
+            raise self._abort(refused, f"committing a transaction of {self.transactional_id}") from refused
+
+    def _abort(self, error: Exception, doing: str) -> ConnectError:
+        """Abort, and return the error. The commit was never sent or was refused, so nothing is committed."""
+        ours = error if isinstance(error, ConnectError) else translate(error, doing)
+        try:
+            self._producer.abort_transaction(API_TIMEOUT_S)  # purges what is still queued
+        except KafkaException as failed:
+            also = translate(failed, f"aborting a transaction of {self.transactional_id}")
+            if isinstance(also, FencedError):
+                return also
+            # Not another problem: the cluster aborts it after transaction.timeout.ms, or the next
+            # fence does.
+        if isinstance(ours, UnavailableError | NotStoppedError):
+            return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
+        return ours
+
+
+__all__ = ["CommitUnknownError", "OutgoingRecord", "TransactionalWriter"]

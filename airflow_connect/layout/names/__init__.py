@@ -1,0 +1,1 @@
+"""Object names and directory names."""

@@ -1,0 +1,1 @@
+"""Date patterns, time zones and the grid of time directories."""

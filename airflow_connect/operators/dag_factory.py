@@ -1,0 +1,240 @@
+"""A folder of connector files as DAGs: one DAG for each file, with its schedule beside it.
+
+    connectors/orders.json        the configuration, as for Kafka Connect; or orders.properties
+    connectors/orders.dag.json    {"schedule": "@hourly", "tags": ["sales"]}; may be missing
+
+Parsing reads these files, each once, and nothing else: no broker, no connection, no plugin.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_connect.airflow.default_assets import default_assets
+from airflow_connect.airflow.run_params import run_params
+from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.operators.connector import ConnectorOperator
+from airflow_connect.runtime.config_files import read_connector_file, read_worker_file
+
+SIDECAR = ".dag.json"
+ENDINGS = (".json", ".properties")
+COPY = "copy"
+_NOT_IN_DAG_ID = re.compile(r"[^\w.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class DagSettings:
+    """What the DAG of a connector needs besides the connector's configuration.
+
+    Attributes:
+        schedule: a cron expression, a preset such as `@hourly`, or None: started by hand.
+        dag_id: None: the name of the connector, with `_` for characters that Airflow does not allow.
+        description: for the list of DAGs; None: the connector's class and topics.
+        start_date: ISO 8601; None: the beginning of 2026. Runs before now are never caught up.
+        tags: besides `connector`.
+        owner: owner of the task.
+        retries, retry_delay_s: attempts after the first one, and seconds before each.
+        execution_timeout_s: seconds for one attempt; None: no limit.
+        pool: None: Airflow's default pool.
+        priority_weight: of the task.
+        is_paused_upon_creation: None: as Airflow is configured.
+    """
+
+    schedule: str | None = None
+    dag_id: str | None = None
+    description: str | None = None
+    start_date: str | None = None
+    tags: Sequence[str] = ()
+    owner: str = "airflow"
+    retries: int = 3
+    retry_delay_s: float = 60
+    execution_timeout_s: float | None = None
+    pool: str | None = None
+    priority_weight: int = 1
+    is_paused_upon_creation: bool | None = None
+
+    def with_sidecar(self, path: Path) -> DagSettings:
+        """These settings, changed by a file; the same if it does not exist.
+
+        Raises:
+            ConfigError: it is no JSON object, or has a member that is no setting or has the wrong type.
+        """
+        if not path.is_file():
+            return self
+        try:
+            given = json.loads(path.read_text())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} is not JSON: {error}.") from error
+        if not isinstance(given, dict):
+            raise ConfigError(f"{path} is not a JSON object.")
+        known = {field.name: field.type for field in fields(self)}
+        for name, value in given.items():
+            if name not in known:
+                hint = did_you_mean(nearest(name, known)) or f"Known members: {', '.join(known)}."
+                raise ConfigError(f"{path} has an unknown member {name!r}.", suggestion=hint, config_path=name)
+            if not _fits(value, str(known[name])):
+                raise ConfigError(f"{path}: {name} is {value!r}; expected {known[name]}.", config_path=name)
+        return replace(self, **given)
+
+
+def _fits(value: Any, expected: str) -> bool:
+    if value is None:
+        return expected.endswith("None")
+    if expected.startswith("Sequence"):
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if expected.startswith("bool"):
+        return isinstance(value, bool)
+    kinds: tuple[type, ...] = (int, float) if expected.startswith("float") else (int,)
+    return isinstance(value, str if expected.startswith("str") else kinds) and not isinstance(value, bool)
+
+
+def connector_dags(
+    folder: str | Path,
+    *,
+    worker: Mapping[str, Any] | str | Path | None = None,
+    settings: DagSettings | None = None,
+    **arguments: Any,
+) -> dict[str, DAG]:
+    """Create a DAG for each connector file in a folder, by dag id. Call it at the top level of a DAG file.
+
+    A file that cannot be used becomes an import error of its own in Airflow, under its path. The other files keep their
+    DAGs.
+
+    Args:
+        folder: with `*.json` and `*.properties`; subfolders are not searched.
+        worker: worker configuration for all of them, or the path of a file with it; the file is read here, for assets,
+            and again by each task.
+        settings: what holds for connectors without a sidecar file, and for what their sidecar does not set.
+        arguments: further arguments of every `ConnectorOperator`, such as `kafka_conn_id`, `spark_conn_id`.
+
+    Raises:
+        ConfigError: there is no such folder, or the worker file cannot be read.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise ConfigError(f"There is no folder {root}.", suggestion="Give the folder of the connector files.")
+    brokers = read_worker_file(worker) if isinstance(worker, (str, Path)) else dict(worker or {})
+    dags: dict[str, DAG] = {}
+    for path in _connector_files(root):
+        try:
+            config = _read(path)
+            chosen = (settings or DagSettings()).with_sidecar(path.with_name(path.stem + SIDECAR))
+            dag_id = chosen.dag_id or _NOT_IN_DAG_ID.sub("_", str(config["name"]))
+            if dag_id in dags:
+                raise ConfigError(
+                    f"{path} and another file of its folder give DAG {dag_id!r}.",
+                    suggestion="Give connectors different names, or set dag_id beside one of them.",
+                    config_path="name",
+                )
+            inlets, outlets = default_assets(config, brokers)
+            task = {"worker": worker, "inlets": inlets, "outlets": outlets, **arguments}
+            dags[dag_id] = _dag(dag_id, path, config, chosen, task)
+        except (
+            ConnectError,
+            AirflowException,
+            ValueError,
+            TypeError,
+        ) as error:  # Airflow's own checks raise the others.
+            with BrokenConnectorFile(path, error):  # Airflow registers it.
+                pass
+    return dags
+
+
+def _connector_files(root: Path) -> Iterator[Path]:
+    found = (path for path in sorted(root.iterdir()) if path.suffix in ENDINGS and path.is_file())
+    return (path for path in found if not path.name.endswith(SIDECAR))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    config = read_connector_file(path)
+    for key in ("name", "connector.class"):
+        if not config.get(key):
+            raise ConfigError(f"{path} has no {key!r}.", suggestion="Every connector needs it.", config_path=key)
+    return config
+
+
+def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings, arguments: Mapping[str, Any]) -> DAG:
+    kind = str(config["connector.class"]).rpartition(".")[2]
+    what = config.get("topics") or config.get("topics.regex") or config.get("topic") or ""
+    start = datetime.fromisoformat(chosen.start_date) if chosen.start_date else datetime(2026, 1, 1, tzinfo=UTC)
+    limit = chosen.execution_timeout_s
+    dag = DAG(
+        dag_id=dag_id,
+        description=chosen.description or f"{kind} {what}".strip(),
+        schedule=chosen.schedule,
+        start_date=start if start.tzinfo else start.replace(tzinfo=UTC),
+        catchup=False,  # Offsets decide what is copied, not dates.
+        max_active_runs=1,
+        params=run_params(),
+        tags=["connector", *chosen.tags],
+        is_paused_upon_creation=chosen.is_paused_upon_creation,
+    )
+    dag.validate()  # type: ignore[no-untyped-call]  # The schedule, for example.
+    given: dict[str, Any] = {
+        "owner": chosen.owner,
+        "retries": chosen.retries,
+        "retry_delay": timedelta(seconds=chosen.retry_delay_s),
+        "execution_timeout": timedelta(seconds=limit) if limit else None,
+        "priority_weight": chosen.priority_weight,
+        **({"pool": chosen.pool} if chosen.pool else {}),
+        "add_assets": False,  # They were found above, without reading the file again.
+        **arguments,
+    }
+    ConnectorOperator(task_id=COPY, dag=dag, config_file=path, **given)
+    with dag:  # Only now Airflow registers it.
+        pass
+    return dag
+
+
+class BrokenConnectorFile(DAG):
+    """Stands for a connector file that cannot be used. Airflow finds out when it serializes it.
+
+    Airflow keeps one import error per path, and drops every DAG that was found under that path. If the DAG file itself
+    raised, or if a DAG of it were refused, all others would go. So this DAG names the connector file as its path, and
+    cannot be serialized.
+    """
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        self._path = path
+        self._error: Exception | None = None
+        self._dag_file: str | None = None
+        super().__init__(dag_id="broken_file_" + _NOT_IN_DAG_ID.sub("_", path.name), schedule=None)
+        self._error = error
+
+    @property
+    def description(self) -> str | None:
+        """Airflow reads it to serialize the DAG.
+
+        Raises:
+            ConfigError: what is wrong with the file.
+        """
+        if self._error is None:  # Airflow's own constructor reads it, too.
+            return None
+        raise ConfigError(f"{self._path} cannot become a DAG: {self._error}")
+
+    @description.setter
+    def description(self, value: str | None) -> None:
+        """There is none."""
+
+    @property
+    def relative_fileloc(self) -> str:
+        """Path of the connector file, relative to the bundle like that of a DAG file."""
+        if self._dag_file is None:
+            return str(self._path)
+        return str(Path(self._dag_file).parent / os.path.relpath(self._path, Path(self.fileloc).parent))
+
+    @relative_fileloc.setter
+    def relative_fileloc(self, value: str | None) -> None:
+        """`value`: the path of the DAG file."""
+        self._dag_file = value

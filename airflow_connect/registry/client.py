@@ -1,0 +1,273 @@
+"""A Schema Registry client: schemas by id and by subject, registration, compatibility; everything cached.
+
+Sources: Confluent Schema Registry API v1; error codes 40401 (subject), 40402 (version), 40403 (schema), 409
+(incompatible), 42201 (invalid schema).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from airflow_connect.errors import DataError, SchemaError, UnavailableError
+from airflow_connect.registry import settings
+from airflow_connect.registry.connection import RegistryConnection, RegistryResponse, segment
+
+AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
+_NOT_FOUND, _CONFLICT = 404, 409
+_FORGET_MISSING_AFTER_S = 60.0
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReference:
+    """A reference to another schema: the `name` that the schema uses for it, and its `subject` and `version`."""
+
+    name: str
+    subject: str
+    version: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the API."""
+        return {"name": self.name, "subject": self.subject, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaText:
+    """A schema as the registry stores it.
+
+    Attributes:
+        kind: AVRO, JSON or PROTOBUF.
+        text: the schema's own language.
+        references: other registered schemas that it uses.
+    """
+
+    kind: str
+    text: str
+    references: tuple[SchemaReference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the API. The type of Avro is omitted, because old registries know no other."""
+        made: dict[str, Any] = {"schema": self.text}
+        if self.kind != AVRO:
+            made["schemaType"] = self.kind
+        if self.references:
+            made["references"] = [reference.to_json() for reference in self.references]
+        return made
+
+
+class SubjectVersion(NamedTuple):
+    """A schema under a subject."""
+
+    subject: str
+    version: int
+    schema_id: int
+    schema: SchemaText
+
+
+class SchemaRegistryClient:
+    """Queries one registry. Caches answers that cannot change, and unknown ids for a minute."""
+
+    def __init__(self, parsed: Mapping[str, Any], raw: Mapping[str, str]) -> None:
+        """`parsed`: values of `settings.shared_keys()`; `raw`: all given keys.
+
+        Raises:
+            ConfigError: a key that cannot be used.
+        """
+        self._connection = RegistryConnection(parsed, raw)
+        self._limit = max(1, parsed[settings.MAX_CACHED_SCHEMAS])
+        ttl = parsed["latest.cache.ttl.sec"]
+        self._latest_ttl_s = float("inf") if ttl < 0 else float(ttl)
+        self._by_id: dict[int, SchemaText] = {}
+        self._missing: dict[int, tuple[float, DataError]] = {}
+        self._ids: dict[tuple[str, SchemaText, bool], int] = {}
+        self._lookups: dict[tuple[str, SchemaText, bool, bool], SubjectVersion | None] = {}
+        self._versions: dict[tuple[str, int], SubjectVersion] = {}
+        self._latest: dict[str, tuple[float, SubjectVersion]] = {}
+
+    def schema(self, schema_id: int) -> SchemaText:
+        """The schema of an id.
+
+        Raises:
+            DataError: the registry does not know the id.
+        """
+        known = self._by_id.get(schema_id)
+        if known is not None:
+            return known
+        asked_at, error = self._missing.get(schema_id, (0.0, None))
+        # Thousands of records may have the same unknown id, and each would request it.
+        if error is not None and time.monotonic() - asked_at < _FORGET_MISSING_AFTER_S:
+            raise DataError(error.message, code=error.code, suggestion=error.suggestion)
+        answer = self._connection.request("GET", f"/schemas/ids/{schema_id}", access=f"read the schema {schema_id}")
+        if answer.status == _NOT_FOUND:
+            error = DataError(
+                f"The Schema Registry has no schema with the id {schema_id}: {answer.message}; error code: "
+                f"{answer.error_code}.",
+                code="data.schema_id",
+                suggestion="The producer used another registry, or the schema was deleted.",
+            )
+            _keep(self._missing, schema_id, (time.monotonic(), error), self._limit)
+            raise error
+        found = _read(answer, f"the schema {schema_id}", _schema_text)
+        _keep(self._by_id, schema_id, found, self._limit)
+        return found
+
+    def referenced(self, schema: SchemaText) -> dict[str, SchemaText]:
+        """All schemas that this one uses, directly or not: name to schema, each after the schemas that it uses.
+
+        Raises:
+            DataError: a reference cannot be resolved.
+        """
+        found: dict[str, SchemaText] = {}
+        self._collect(schema, found, set())
+        return found
+
+    def _collect(self, schema: SchemaText, found: dict[str, SchemaText], entered: set[tuple[str, int]]) -> None:
+        for reference in schema.references:
+            place = (reference.subject, reference.version)
+            if place not in entered:
+                entered.add(place)
+                used = self.version(*place).schema
+                self._collect(used, found, entered)
+                found[reference.name] = used
+            elif reference.name not in found:
+                found[reference.name] = self.version(*place).schema
+
+    def register(self, subject: str, schema: SchemaText, normalize: bool = False) -> int:
+        """Register the schema under the subject unless it is already registered; returns its id.
+
+        Raises:
+            SchemaError: incompatible with what the subject has, or not a valid schema.
+        """
+        key = (subject, schema, normalize)
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        path = f"/subjects/{segment(subject)}/versions{_query(normalize=normalize)}"
+        access = f"register a schema under the subject {subject}"
+        answer = self._connection.request("POST", path, schema.to_json(), access=access)
+        if not answer.is_ok:
+            raise _refused_schema(subject, answer)
+        schema_id = _read(answer, f"the registration under {subject}", lambda found: int(found["id"]))
+        _keep(self._ids, key, schema_id, self._limit)
+        return schema_id
+
+    def lookup(
+        self, subject: str, schema: SchemaText, normalize: bool = False, deleted: bool = False
+    ) -> SubjectVersion | None:
+        """The version of the schema under the subject, or None.
+
+        Args:
+            subject: where to look.
+            schema: what to look for.
+            normalize: compare normalized schemas.
+            deleted: also find soft-deleted versions.
+        """
+        key = (subject, schema, normalize, deleted)
+        if key in self._lookups:
+            return self._lookups[key]
+        path = f"/subjects/{segment(subject)}{_query(normalize=normalize, deleted=deleted)}"
+        answer = self._connection.request("POST", path, schema.to_json(), access=f"read the subject {subject}")
+        if answer.status == _NOT_FOUND:
+            return None
+        found = _read(answer, f"the subject {subject}", lambda found: _subject_version(found, subject))
+        _keep(self._lookups, key, found, self._limit)
+        return found
+
+    def version(self, subject: str, version: int) -> SubjectVersion:
+        """One version of a subject, even a deleted one, because references may name it.
+
+        Raises:
+            DataError: there is none.
+        """
+        known = self._versions.get((subject, version))
+        if known is not None:
+            return known
+        found = self._subject_version(subject, str(version), _query(deleted=True))
+        _keep(self._versions, (subject, version), found, self._limit)
+        return found
+
+    def latest(self, subject: str) -> SubjectVersion:
+        """The latest version of a subject, requested again after `latest.cache.ttl.sec`.
+
+        Raises:
+            DataError: the subject has none.
+        """
+        asked_at, known = self._latest.get(subject, (0.0, None))
+        if known is not None and time.monotonic() - asked_at < self._latest_ttl_s:
+            return known
+        found = self._subject_version(subject, "latest", "")
+        _keep(self._latest, subject, (time.monotonic(), found), self._limit)
+        return found
+
+    def _subject_version(self, subject: str, version: str, query: str) -> SubjectVersion:
+        path = f"/subjects/{segment(subject)}/versions/{version}{query}"
+        answer = self._connection.request("GET", path, access=f"read the subject {subject}")
+        if answer.status == _NOT_FOUND:
+            raise DataError(
+                f"The Schema Registry has no version {version} of the subject {subject}: {answer.message}; "
+                f"error code: {answer.error_code}.",
+                code="data.subject",
+                suggestion="Register the schema first, or set auto.register.schemas=true.",
+            )
+        return _read(answer, f"the subject {subject}", lambda found: _subject_version(found, subject))
+
+
+def _keep(cache: dict[Any, Any], key: Any, value: Any, limit: int) -> None:
+    while len(cache) >= limit:
+        del cache[next(iter(cache))]
+    cache[key] = value
+
+
+def _query(**flags: bool) -> str:
+    given = "&".join(f"{name}=true" for name, value in flags.items() if value)
+    return f"?{given}" if given else ""
+
+
+def _read(answer: RegistryResponse, what: str, read: Callable[[Any], T]) -> T:
+    if answer.is_ok:
+        try:
+            return read(answer.document)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass  # It does not match the API: reported below, like other refusals.
+    if answer.status == 422:
+        raise SchemaError(f"The Schema Registry refuses {what}: {answer.message}; error code: {answer.error_code}.")
+    # Usually the page of a proxy; another attempt may reach the registry.
+    raise UnavailableError(
+        f"The Schema Registry's answer about {what} cannot be used: {answer.message}.",
+        code="registry.answer",
+        suggestion=f"Check that {settings.URL} is the base URL of a Schema Registry.",
+        config_path=settings.URL,
+    )
+
+
+def _schema_text(found: Any) -> SchemaText:
+    references = tuple(
+        SchemaReference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in found.get("references") or ()
+    )
+    return SchemaText(found.get("schemaType") or AVRO, str(found["schema"]), references)
+
+
+def _subject_version(found: Any, subject: str) -> SubjectVersion:
+    return SubjectVersion(found.get("subject", subject), int(found["version"]), int(found["id"]), _schema_text(found))
+
+
+def _refused_schema(subject: str, answer: RegistryResponse) -> SchemaError:
+    if answer.status == _CONFLICT:
+        return SchemaError(
+            f"Schema being registered is incompatible with an earlier schema for subject {subject}: {answer.message}; "
+            f"error code: {answer.error_code}.",
+            code="data.schema_incompatible",
+            suggestion=(
+                "Change the schema so that the subject's compatibility level allows it (a new field needs a default), "
+                "or change that level in the registry."
+            ),
+        )
+    return SchemaError(
+        f"The Schema Registry refuses the schema for the subject {subject}: {answer.message}; error code: "
+        f"{answer.error_code}.",
+        code="data.schema_refused",
+        suggestion="Compare the schema with the registry's message.",
+    )

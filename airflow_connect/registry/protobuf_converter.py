@@ -1,0 +1,243 @@
+"""ProtobufConverter: Protobuf messages with a schema in a Schema Registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from google.protobuf import message_factory
+from google.protobuf.message import DecodeError, EncodeError
+
+from airflow_connect.api.converter import SchemaAndValue
+from airflow_connect.api.schema import Schema
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
+from airflow_connect.converters.protobuf import files
+from airflow_connect.converters.protobuf.from_connect import schema_from_connect
+from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.reading import message_reader
+from airflow_connect.converters.protobuf.text_printer import print_proto
+from airflow_connect.converters.protobuf.to_connect import schema_to_connect
+from airflow_connect.converters.protobuf.writing import fill_message
+from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.registry import settings
+from airflow_connect.registry.client import PROTOBUF, SchemaText
+from airflow_connect.registry.registry_converter import (
+    MessageReader,
+    MessageWriter,
+    RegistryConverter,
+    cache_size_key,
+    find_connect_mismatch,
+    refusing,
+)
+from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix
+
+_BOOLEAN_KEYS = (
+    ("generalized.sum.type.support", "false", "Represent enums and unions as the Avro and JSON Schema converters do."),
+    ("enhanced.protobuf.schema.support", "false", "Keep the package in the names of schemas."),
+    ("scrub.invalid.names", "false", "Replace characters that Protobuf does not allow in names."),
+    ("int.for.enums", "false", "Read enums as their numbers, not as their symbols."),
+    ("optional.for.nullables", "false", "Only fields with the label optional are optional, and are written with it."),
+    ("optional.for.proto2", "true", "In proto2, a missing optional field is null, not its default."),
+    ("wrapper.for.nullables", "false", "Optional fields are messages of google/protobuf/wrappers.proto."),
+    ("wrapper.for.raw.primitives", "true", "Read such a message at the root as its value, not as a struct."),
+    ("generate.struct.for.nulls", "false", "A missing message field is a struct of zeros, not null."),
+    ("generate.index.for.unions", "true", "Add the number of a oneof to the name of the field that holds it."),
+    ("flatten.unions", "false", "The members of a oneof are fields of the struct itself."),
+)
+_NO_REFERENCES_WRITTEN = "Schemas that are written here import only well-known files."
+
+
+def _own_keys() -> list[ConfigKey]:
+    return [
+        *(ConfigKey(name, Type.BOOLEAN, default, text) for name, default, text in _BOOLEAN_KEYS),
+        cache_size_key(),
+        *(
+            ConfigKey(name, Type.STRING, "", "Not used.", ignored=_NO_REFERENCES_WRITTEN)
+            for name in ("reference.subject.name.strategy", "reference.lookup.only", "skip.known.types")
+        ),
+    ]
+
+
+class _Target(NamedTuple):
+    """A message type to write, and the bytes before its data."""
+
+    message: Any
+    start: bytes
+
+
+class ProtobufConverter(RegistryConverter):
+    """io.confluent.connect.protobuf.ProtobufConverter."""
+
+    config_def: ClassVar[ConfigDef] = settings.shared_keys().define(*_own_keys())
+    kind: ClassVar[str] = PROTOBUF
+
+    def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._options = ProtobufOptions(
+            generalized_sum_types=parsed["generalized.sum.type.support"],
+            full_names=parsed["enhanced.protobuf.schema.support"],
+            scrub_names=parsed["scrub.invalid.names"],
+            int_for_enums=parsed["int.for.enums"],
+            optional_for_nullables=parsed["optional.for.nullables"],
+            optional_for_proto2=parsed["optional.for.proto2"],
+            wrapper_for_nullables=parsed["wrapper.for.nullables"],
+            wrapper_for_raw_primitives=parsed["wrapper.for.raw.primitives"],
+            struct_for_nulls=parsed["generate.struct.for.nulls"],
+            index_for_unions=parsed["generate.index.for.unions"],
+            flatten_unions=parsed["flatten.unions"],
+        )
+
+    def _file(self, schema: SchemaText) -> Any:
+        others = self._client.referenced(schema)
+        return files.open_schema(schema.text, {name: other.text for name, other in others.items()})
+
+    def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
+        file = self._file(registered)
+        options = self._options
+        # A schema can hold several message types, but nearly always all messages have the same one.
+        by_indexes: dict[bytes, MessageReader] = {}
+
+        def read_message(data: bytes) -> SchemaAndValue:
+            indexes, end = _read_indexes(data, PREFIX_BYTES)
+            key = data[PREFIX_BYTES:end]
+            reader = by_indexes.get(key)
+            if reader is None:
+                message = files.message_at(file, indexes)
+                if message is None:
+                    raise _no_message(schema_id, indexes)
+                try:
+                    version = self._version(topic, message.full_name, schema_id, registered)
+                    reader = _payload_reader(message, schema_id, options, version, end)
+                except DataError as error:
+                    reader = refusing(error)
+                by_indexes[key] = reader
+            return reader(data)
+
+        return read_message
+
+    def _open_writer(self, topic: str, schema: Schema) -> MessageWriter:
+        options = self._options
+        made = schema_from_connect(schema, options)
+        text = SchemaText(PROTOBUF, print_proto(made.file))
+        schema_id, registered = self._ids.written(topic, made.message, text)
+        target = self._target(schema_id, registered, made.message)
+        build = message_factory.GetMessageClass(target.message)
+
+        def write_message(value: Any) -> bytes | None:
+            if value is None:
+                return None
+            message = build()
+            fill_message(message, schema, value, options)
+            try:
+                return bytes(target.start + message.SerializeToString(deterministic=True))
+            except EncodeError as error:
+                raise DataError(
+                    f"The value cannot be written as {target.message.full_name}: {error}.",
+                    suggestion="Give every required field a value.",
+                ) from error
+
+        return write_message
+
+    def _target(self, schema_id: int, registered: SchemaText, name: str) -> _Target:
+        file = self._file(registered)
+        try:
+            message = file.pool.FindMessageTypeByName(name)
+        except KeyError as error:
+            raise SchemaError(
+                f"The Protobuf schema {schema_id} has no message type {name}.",
+                code="data.schema_incompatible",
+                suggestion="Give the value's schema the name of a message type there (SetSchemaMetadata).",
+            ) from error
+        return _Target(message, prefix(schema_id) + _written_indexes(files.indexes_of(message)))
+
+    def _find_mismatch(self, target: SchemaText, schema: SchemaText) -> str:
+        message = files.message_at(self._file(schema), [0])
+        try:
+            other = self._file(target).pool.FindMessageTypeByName(message.full_name)
+        except KeyError:
+            return f"it has no message type {message.full_name}"
+        left, right = (schema_to_connect(each, self._options) for each in (other, message))
+        return find_connect_mismatch(left, right)
+
+
+def _payload_reader(
+    message: Any, schema_id: int, options: ProtobufOptions, version: int | None, start: int
+) -> MessageReader:
+    """A reader of messages of one type; `start` is where their data begins."""
+    schema = schema_to_connect(message, options, version)
+    read = message_reader(message, schema, options)
+    parse = message_factory.GetMessageClass(message).FromString
+    name = message.full_name
+
+    def read_payload(data: bytes) -> SchemaAndValue:
+        try:
+            found = parse(data[start:])
+        except DecodeError as error:
+            raise DataError(
+                f"The message is not a valid {name} of the Protobuf schema {schema_id}: {error}.",
+                code="data.truncated",
+                suggestion="It was truncated, or written with a schema other than the one it names.",
+            ) from error
+        return SchemaAndValue(schema, read(found))
+
+    return read_payload
+
+
+# The list of positions between id and data: zigzag varints, first how many; a single 0 is short for [0].
+# Source: Confluent Schema Registry, "Wire format", Protobuf.
+
+
+def _read_indexes(data: bytes, start: int) -> tuple[list[int], int]:
+    """The positions, and where they end."""
+    count, end = _read_varint(data, start)
+    if count == 0:
+        return [0], end
+    # Each position takes at least a byte.
+    if not 0 < count <= len(data) - end:
+        raise _broken_indexes()
+    indexes = []
+    for _ in range(count):
+        index, end = _read_varint(data, end)
+        indexes.append(index)
+    return indexes, end
+
+
+def _read_varint(data: bytes, start: int) -> tuple[int, int]:
+    number = 0
+    for position in range(start, min(start + 5, len(data))):
+        byte = data[position]
+        number |= (byte & 0x7F) << (7 * (position - start))
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position + 1
+    raise _broken_indexes()
+
+
+def _written_indexes(indexes: list[int]) -> bytes:
+    if indexes == [0]:
+        return b"\0"
+    return b"".join(map(_written_varint, [len(indexes), *indexes]))
+
+
+def _written_varint(number: int) -> bytes:
+    number <<= 1  # zigzag of a number that is never negative
+    made = bytearray()
+    while number >= 0x80:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+def _broken_indexes() -> DataError:
+    return DataError(
+        "The message ends within the list of message indexes that follows the schema id, or the list is broken.",
+        code="data.truncated",
+        suggestion="It was truncated, or not written by a Protobuf serializer of a Schema Registry.",
+    )
+
+
+def _no_message(schema_id: int, indexes: list[int]) -> DataError:
+    return DataError(
+        f"The message indexes {indexes} do not lead to a message type of the Protobuf schema {schema_id}.",
+        code="data.message_indexes",
+        suggestion="The message was written with a schema other than the one it names.",
+    )

@@ -1,0 +1,1 @@
+"""What the driver checks about a configuration before a run."""

@@ -1,0 +1,1 @@
+"""Dead letters on the driver: written, shown, replayed."""

@@ -1,0 +1,1 @@
+"""The driver of a sink's run."""

@@ -1,0 +1,236 @@
+"""Everything the driver takes from the two configurations of a sink's run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.sink import Delivery
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.infos import config_infos
+from airflow_connect.config.definition.references import ResolvedText, as_written
+from airflow_connect.config.definition.values import HIDDEN, coerce_config
+from airflow_connect.config.keys import connector as connector_keys
+from airflow_connect.config.resolved.loading import ResolvedConfig, connector_definition, load_connector_config
+from airflow_connect.config.resolved.sink import CONVERTER_TYPE
+from airflow_connect.config_providers.resolving import look_up
+from airflow_connect.errors import ConfigError
+from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, Guarantee
+from airflow_connect.planning.limits import RunLimits
+from airflow_connect.planning.planner import Policy
+from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
+from airflow_connect.runtime.driver.checks.sinks import refuse_unusable_sink
+from airflow_connect.runtime.driver.sink.started_sink import StartedSink
+from airflow_connect.runtime.driver.started import ConnectorRun
+from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.settings import TaskSettings
+
+if TYPE_CHECKING:
+    from airflow_connect.api.sink import SinkConnector
+    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.exactly_once.manifest import Manifest
+    from airflow_connect.runtime.spec import RunSpec
+
+_TABLES = "hive."
+"""Keys about tables over files: they do not affect what was staged."""
+
+
+class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
+    """Everything the driver takes from the two configurations of a sink."""
+
+    @classmethod
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> RunConfiguration:
+        connector, worker = references.resolve(spec.connector), references.resolve(spec.worker)
+        definition = connector_definition(connector)
+        resolved = load_connector_config(connector, worker, definition)
+        configuration = cls(spec, resolved, definition, worker, references)
+        refuse_unusable_sink(resolved.connector.connector.name, configuration.connector_class, resolved.connector.raw)
+        configuration.sink.check()
+        # Only the class itself can check some settings, such as a path to a field: do it now, not during the copy.
+        TransformChain.open(resolved.connector.transforms).close()
+        return configuration
+
+    @classmethod
+    def infos(cls, spec: RunSpec) -> dict[str, Any]:
+        """Kafka Connect's ConfigInfos of the connector; a reference that cannot be looked up stays as it is.
+
+        Raises:
+            ConfigError: the class of the connector, or a config provider of the worker, is wrong.
+        """
+        references = look_up(spec.connector, spec.worker, spec.references).references
+        with references.hiding_errors():
+            connector = references.resolve(spec.connector)
+            definition = connector_definition(connector)
+            return config_infos(str(as_written(connector)[connector_keys.CONNECTOR_CLASS]), definition, connector)
+
+    @property
+    def tasks_max(self) -> int:
+        """`tasks.max`, or fewer if the connector returns fewer configurations."""
+        return len(self.task_configs) or self.resolved.connector.tasks_max
+
+    @cached_property
+    def task_configs(self) -> Sequence[Mapping[str, str]]:
+        """The configurations of the tasks; () if every task uses the connector's own."""
+        return self.sink.task_configs(self.resolved.connector.tasks_max)
+
+    @property
+    def connector_class(self) -> type[SinkConnector]:
+        """The connector's class."""
+        loaded: type[SinkConnector] = plugins.load(self.resolved.connector.connector)
+        return loaded
+
+    @cached_property
+    def sink(self) -> StartedSink:
+        """The connector object: the only one of this configuration, started on first use. The run stops it."""
+        connector = self.resolved.connector
+        run = ConnectorRun(connector.raw, self.run_id, dict(self.spec.aws))
+        return StartedSink(self.connector_class, run, overwrite=self.guarantee.overwrites)
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """What the connector class declares for this configuration."""
+        return self.connector_class.delivery_for(self.resolved.connector.raw)
+
+    @property
+    def max_failed_records(self) -> int | None:
+        """`errors.max.records`; None is no limit."""
+        return self.resolved.connector.errors.max_records
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """`delivery.guarantee`; by default the best one that the sink supports."""
+        connector = self.resolved.connector
+        if self.delivery is Delivery.AT_LEAST_ONCE and connector_keys.DELIVERY_GUARANTEE not in connector.raw:
+            return AT_LEAST_ONCE
+        return Guarantee.of(connector.delivery_guarantee)
+
+    @property
+    def delivery_notes(self) -> tuple[str, ...]:
+        """Sentences about a sink that does not stage: what is visible before the commit, and what a crash repeats."""
+        name = self.resolved.connector.connector.name
+        if self.delivery is Delivery.AT_LEAST_ONCE:
+            return (f"{name} delivers at least once: after a run that failed, records are written again.",)
+        if self.delivery in (Delivery.IDEMPOTENT, Delivery.TRANSACTIONAL):
+            return (f"{name} writes while it copies: records are stored once, but are visible before the commit.",)
+        return ()
+
+    @property
+    def policy(self) -> Policy:
+        """What decides about offsets."""
+        connector = self.resolved.connector
+        return Policy(
+            auto_offset_reset=self.consumer.auto_offset_reset,
+            out_of_range=connector.offsets_out_of_range,
+            limits=RunLimits(
+                max_records=connector.run_max_records,
+                max_bytes=connector.run_max_bytes,
+                max_seconds=connector.run_max_seconds,
+                until_timestamp_ms=connector.run_until_timestamp_ms,
+            ),
+        )
+
+    def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
+        """What tasks get."""
+        return TaskSettings(
+            connector=self.resolved.connector.raw,
+            worker=dict(self.worker),
+            aws=dict(self.spec.aws),
+            run_id=self.run_id,
+            now_ms=now_ms,
+            flush_on_end=self.resolved.connector.flush_on_end,
+            schedule_expired=schedule_expired,
+            task_configs=self.task_configs,
+        )
+
+    def without_secrets(self) -> dict[str, str]:
+        """The connector's configuration as a manifest may hold it: references as written, secret values left out.
+
+        Includes the converters of the worker, because the worker may have others when a file is copied again.
+        """
+        complete = as_written(self._with_converters())
+        masked = self.definition.masked(complete)
+        return {key: value for key, value in complete.items() if masked.get(key) == value}
+
+    def _with_converters(self) -> dict[str, str]:
+        used = (
+            (connector_keys.KEY_CONVERTER, self.resolved.connector.key_converter, self.resolved.key_converter),
+            (connector_keys.VALUE_CONVERTER, self.resolved.connector.value_converter, self.resolved.value_converter),
+            (connector_keys.HEADER_CONVERTER, self.resolved.connector.header_converter, self.resolved.header_converter),
+        )
+        complete = dict(self.resolved.connector.raw)
+        for key, own, effective in used:
+            if own is None:
+                # Nested keys without their converter have no effect, and must not get one now.
+                complete = {name: value for name, value in complete.items() if not name.startswith(f"{key}.")}
+                complete[key] = effective.plugin.name
+                nested = {f"{key}.{name}": value for name, value in effective.settings.items()}
+                nested.pop(f"{key}.{CONVERTER_TYPE}", None)
+                complete.update(nested)
+        return complete
+
+    def with_manifest(self, manifest: Manifest) -> RunConfiguration:
+        """This configuration with the layout of a manifest's run, but with current secrets: they may have been rotated.
+
+        The settings of tables over its files are also the current ones: a metastore that has moved, or is no longer
+        used, must not prevent the commit of the files. References of the manifest are resolved again.
+
+        Raises:
+            ConfigError: a reference cannot be resolved, or has another value than when the files were staged.
+        """
+        now = as_written(self._with_converters())
+        secrets = {key: value for key, value in now.items() if self._is_secret(key, value)}
+        limits = {connector_keys.RUN_MAX_BYTES, connector_keys.RUN_MAX_SECONDS}
+        connector = {
+            key: value
+            for key, value in coerce_config({**_with_tables_of(now, manifest.config), **secrets}).items()
+            if key not in limits and value is not None
+        }
+        references = self.references.values
+        there = RunConfiguration.from_spec(
+            replace(self.spec, connector=connector, run_id=manifest.run_id, references=references)
+        )
+        there._refuse_changed_references(manifest)
+        return there
+
+    def reference_marks(self) -> dict[str, str]:
+        """By key of `without_secrets`: a mark of the value of its references, without secrets.
+
+        A mark has 32 bits: enough to detect a change, too few to find the value by brute force.
+        """
+        complete = self._with_converters()
+        return {
+            key: hashlib.sha256("\0".join((self.run_id, key, value)).encode()).hexdigest()[:8]
+            for key, value in complete.items()
+            if isinstance(value, ResolvedText) and not self._is_secret(key, str(value))
+        }
+
+    def _refuse_changed_references(self, manifest: Manifest) -> None:
+        """The manifest's configuration tells where its files are: its references must still have the same values."""
+        now = self.reference_marks()
+        for key, mark in manifest.reference_marks.items():
+            if now.get(key) != mark and not key.startswith(_TABLES):
+                raise ConfigError(
+                    f"Run {manifest.run_id} staged its files under {key}={manifest.config.get(key)}, but this reference"
+                    " has another value now, so the files cannot be found.",
+                    code="config.reference_changed",
+                    suggestion="Restore its former value until that run is recovered, then change it.",
+                    config_path=key,
+                )
+
+    def _is_secret(self, key: str, value: str) -> bool:
+        """Whether a value under this key is hidden; a reference in place of a secret counts as one."""
+        return (
+            HIDDEN in self.definition.masked({key: value}).values()
+            or HIDDEN in self.definition.masked({key: "x"}).values()
+        )
+
+
+def _with_tables_of(now: Mapping[str, Any], staged: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration that staged files, with the current `hive.*`; without tables if it had none."""
+    if str(staged.get(f"{_TABLES}integration")).lower() != "true":
+        return dict(staged)
+    kept = {key: value for key, value in staged.items() if not key.startswith(_TABLES)}
+    return {**kept, **{key: value for key, value in now.items() if key.startswith(_TABLES)}}

@@ -1,0 +1,131 @@
+"""The driver's view of Kafka during one run: topics, watermarks, group and journal, through short-lived clients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.errors import OffsetError
+from airflow_connect.exactly_once.journal import Journal, JournalView
+from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
+from airflow_connect.kafka.admin import consumer_group, dead_letter_queue, topics, watermarks
+from airflow_connect.kafka.state import runs_topic
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
+from airflow_connect.planning.planner import LogState
+from airflow_connect.runtime.driver.cluster_session import ClusterSession
+
+if TYPE_CHECKING:
+    from airflow_connect.documents.run import Plan
+    from airflow_connect.kafka.admin.topics import TopicInfo
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+
+
+class KafkaSession(ClusterSession):
+    """Clients of one run. Only `journal` writes; everything else reads."""
+
+    def __init__(self, configuration: RunConfiguration) -> None:
+        """Opens nothing; `with` does."""
+        super().__init__(configuration)
+        self._config = configuration.resolved
+
+    @property
+    def journal(self) -> Journal:
+        """The connector's journal; opened on first use, because that creates the runs topic."""
+        if self._journal is None:
+            worker, producer = self._config.worker, self._clients.producer.settings
+            topic = runs_topic.ensure(
+                self.admin,
+                worker.runs_topic,
+                worker.runs_partitions,
+                worker.runs_replication_factor,
+                self._upkeep(worker.runs_topic_settings),
+            )
+            self._group = consumer_group.group_metadata(self._config.consumer_group, producer)
+            clients = JournalClients(
+                admin=self.admin,
+                reader_settings=self._clients.consumer.settings,
+                writer=TransactionalWriter(producer, self._config.transactional_id),
+                topic=topic,
+                group=self._group,
+            )
+            self._journal = KafkaJournal(self._config.connector.name, clients)
+        return self._journal
+
+    def peek(self) -> JournalView:
+        """State and open manifest, without fencing other runs or creating anything."""
+        worker = self._config.worker
+        topic = runs_topic.find(self.admin, worker.runs_topic)
+        if topic is None:
+            return JournalView()
+        name = self._config.connector.name
+        return view_of(name, read_state(self.admin, self._clients.consumer.settings, topic, name)[0].values)
+
+    def ensure_group_empty(self) -> None:
+        """Refuse to continue while another process runs the connector (invariant 9).
+
+        Raises:
+            NotStoppedError: the group has live members.
+        """
+        consumer_group.ensure_no_live_members(self.admin, self._config.consumer_group)
+
+    def refuse_recreated_topics(self, plan: Plan) -> None:
+        """Refuse to publish records that were read across a deletion and re-creation of their topic.
+
+        Raises:
+            OffsetError: names the topic.
+            ConfigError: a topic is gone.
+        """
+        now = topics.resolve_topics(self.admin, sorted({r.topic for r in plan.ranges}), None)
+        for name, info in now.items():
+            if info.topic_id != plan.topic_ids[name]:
+                raise OffsetError(
+                    f"Topic {name} was recreated while it was copied: its id was {plan.topic_ids[name]} and is "
+                    f"{info.topic_id} now.",
+                    suggestion="Nothing was published. Run again with offsets.out.of.range=earliest to copy the topic "
+                    "that is there now.",
+                    config_path="offsets.out.of.range",
+                )
+
+    def ensure_dead_letter_queue(self) -> None:
+        """Create the connector's dead letter queue if it is missing, as Kafka Connect does.
+
+        Raises:
+            AccessError, ConfigError, UnavailableError: it is missing and cannot be created.
+        """
+        errors = self._config.connector.errors
+        if errors.dead_letter_topic:
+            dead_letter_queue.ensure(self.admin, errors.dead_letter_topic, errors.dead_letter_replication_factor)
+
+    def log_state(self, limits: RunLimits) -> LogState:
+        """The current ends of the topics, and what the group has committed.
+
+        Raises:
+            AccessError: a topic does not exist or may not be read.
+        """
+        found = self._topics()
+        tps = [TopicPartition(name, p) for name, info in sorted(found.items()) for p in range(info.partitions)]
+        # Read first: what is below this high watermark and not below the stable end read later is an open transaction.
+        written = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
+        end = watermarks.latest_offsets(self.admin, tps, self._clients.consumer.isolation_level)
+        committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
+        beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
+        first_later: dict[TopicPartition, int] = {}
+        if limits.until_timestamp_ms is not None:
+            later = watermarks.offsets_for_timestamp(self.admin, tps, limits.until_timestamp_ms)
+            first_later = {tp: offset for tp, offset in later.items() if offset is not None}
+        return LogState(
+            topic_ids={name: info.topic_id for name, info in found.items()},
+            earliest=watermarks.earliest_offsets(self.admin, tps),
+            end=end,
+            committed=committed,
+            first_later=first_later,
+            unstable=frozenset(tp for tp in tps if written[tp] > end[tp]),
+            high=watermarks.latest_offsets(self.admin, beyond, watermarks.READ_UNCOMMITTED) if beyond else {},
+        )
+
+    def _topics(self) -> dict[str, TopicInfo]:
+        connector = self._config.connector
+        return topics.resolve_topics(
+            self.admin, list(connector.topics) if connector.topics else None, connector.topics_regex or None
+        )

@@ -1,0 +1,392 @@
+"""One run on one screen: fence, recover, plan, copy, audit, manifest, publish, commit (design section 3).
+
+`SinkRun.execute` is the protocol; every step is a method below it. What makes it exactly-once is written down in
+exactly_once/__init__.py, whose invariants are quoted here by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.run import Plan, PublishedRun, RunReport, TaskReport
+from airflow_connect.exactly_once import commit as commits
+from airflow_connect.exactly_once.audit import audit
+from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
+from airflow_connect.exactly_once.manifest import Manifest, manifest_of
+from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
+from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.exactly_once.value_schemas import of_same_topics
+from airflow_connect.planning.packing import pack
+from airflow_connect.planning.planner import Memory, Positions, plan_positions
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import reached
+from airflow_connect.runtime.driver.reporting import (
+    PublishProgress,
+    bytes_per_record,
+    no_progress_warning,
+    now_ms,
+    publishing,
+    stopped_by_dead_letters,
+)
+from airflow_connect.runtime.driver.run_in_progress import RunInProgress
+from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
+from airflow_connect.runtime.driver.sink.dead_letters import topic_records
+from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
+from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
+from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
+from airflow_connect.runtime.driver.sink.taking_over import start_offsets
+from airflow_connect.runtime.driver.stopping import refuse_when_stopping
+from airflow_connect.runtime.failed_records import refuse_too_many
+from airflow_connect.runtime.notes import MOST_NOTES
+from airflow_connect.runtime.settings import TaskSettings
+
+if TYPE_CHECKING:
+    from airflow_connect.api.publishing import LeftoverPattern
+    from airflow_connect.documents.time_progress import TimeDirectory
+    from airflow_connect.runtime.driver.run_in_progress import Engine
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.spec import Observer
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """What one step of a run passes to the next; a step that changes something returns a new one.
+
+    Attributes:
+        connector: the connector's state record, as the journal has it or is to have it.
+        resweep: leftovers that later runs must sweep again.
+        is_stale: the journal's record must be replaced, even if there is nothing to copy.
+        complete: directories that this run announces as complete.
+        recovered_run_id: the run whose manifest this run has published, or "".
+    """
+
+    connector: ConnectorState
+    resweep: tuple[LeftoverPattern, ...] = ()
+    is_stale: bool = False
+    complete: tuple[TimeDirectory, ...] = ()
+    recovered_run_id: str = ""
+
+
+class SinkRun(RunInProgress):
+    """One run: its steps, and what they need. What they find out is in `RunState`."""
+
+    def __init__(self, configuration: RunConfiguration, observer: Observer, engine: Engine | None) -> None:
+        """Opens nothing."""
+        super().__init__(configuration.references, configuration.worker_spark, observer, engine)
+        self._config = configuration
+        self._staged = StagedFiles(configuration, self._warn)
+
+    def execute(self) -> RunReport:
+        """The protocol. Returns the report of a run that is done or had nothing to do.
+
+        Raises:
+            ConnectError: the run failed; its message says what the next run will find.
+        """
+        with KafkaSession(self._config) as kafka:
+            try:
+                return self._protocol(kafka)
+            except Exception as error:
+                self._staged.discard(kafka, error)
+                raise
+            finally:
+                self._staged.close()
+
+    def _protocol(self, kafka: KafkaSession) -> RunReport:
+        with self._phase("fence"):
+            kafka.ensure_group_empty()  # Invariant 9.
+            kafka.journal.fence()  # Invariant 2.
+            reached(crash_points.FENCED)
+            view = kafka.journal.read()
+        state = self._recover(kafka, view)
+        reached(crash_points.RECOVERED)
+        with self._phase("plan"):
+            state = self._bounded(kafka, state)
+            plan, positions = self.plan_from(kafka, JournalView(state=state.connector))
+            self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
+            reached(crash_points.PLANNED)
+        times = RunTimes.of(self._config.sink, state.connector, plan, positions)
+        if plan.is_empty:
+            return self._end_empty(kafka, state, positions, times)
+        if self._config.guarantee.may_repeat:
+            for note in self._config.delivery_notes:
+                self._warn(note)
+        self._config.check_converters()
+        kafka.ensure_dead_letter_queue()
+        schemas = schemas_before(self._config.sink, state.connector, plan)
+        state = self._begin(kafka, state, plan)
+        self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
+        settings = self._settings(plan.created_ms, state.connector.at_ms)
+        settings = replace(settings, late_before=times.late_before, schemas_before=schemas)
+        self._staged.copying(state.connector)
+        reports = self._copy(plan, settings)
+        with self._phase("audit"):
+            counted_role = self._config.sink.counted_role
+            counted = [f for r in reports for f in r.files if f.role == counted_role]
+            audit(plan, reports, None if counted_role is None else counted)
+            refuse_too_many(reports, self._config.max_failed_records)
+            reached(crash_points.AUDITED)
+        if all_left := no_progress_warning(reports, self._config.policy.limits):
+            self._warn(all_left)
+        if stopped := stopped_by_dead_letters(plan, reports):
+            self._warn(stopped)
+            plan = replace(plan, notes=(*plan.notes, stopped))
+        manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
+        return self._publish_and_commit(kafka, state, plan, manifest, reports)
+
+    def _manifest(self, positions: Positions, times: RunTimes, reports: Sequence[TaskReport]) -> Manifest:
+        kept, marks = self._config.without_secrets(), self._config.reference_marks()
+        manifest = manifest_of(times.plan, reports, kept, positions.to_commit, marks)
+        return replace(manifest, late_before=times.late_before, time=times.step(reports))
+
+    # --- recover -------------------------------------------------------------------------------------------------
+
+    def _recover(self, kafka: KafkaSession, view: JournalView) -> RunState:
+        known = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
+        state = RunState(known, complete=unannounced(known, self._config.spec.origin))
+        if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
+            with self._phase("recover"):
+                state = self._roll_forward(kafka, state, view.manifest)
+        if not state.connector.leftovers:
+            return state
+        with self._phase("sweep"):
+            self._staged.sweep(state.connector, kafka.journal)
+        resweep = leftovers_to_resweep(state.connector)
+        swept = replace(state.connector, phase=CLOSED, leftovers=resweep)
+        return replace(state, connector=swept, resweep=resweep, is_stale=True)
+
+    def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
+        self._warn(
+            f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files."
+        )
+        # A fenced run that fails now must not discard what this one may have to copy again.
+        state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
+        kafka.journal.begin(state.connector)
+        notes = self._publish(kafka.journal, manifest)
+        refuse_when_stopping()
+        kafka.ensure_group_empty()
+        report = self._report("done", replace(state, complete=manifest.complete), manifest, notes=notes)
+        report = replace(report, run_id=manifest.run_id)
+        state = self._announcing(state, manifest)
+        commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state.connector)
+        after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
+        return replace(state, connector=after, recovered_run_id=manifest.run_id)
+
+    # --- plan ----------------------------------------------------------------------------------------------------
+
+    def plan_from(self, kafka: KafkaSession, view: JournalView, *, peek: bool = False) -> tuple[Plan, Positions]:
+        """The frozen plan; offsets of an open manifest count as committed (only `plan` meets one here).
+
+        `peek`: change nothing anywhere.
+        """
+        created_ms = now_ms()
+        state = view.state
+        committed = dict(state.committed) if state else {}
+        if view.manifest is not None:
+            committed.update(view.manifest.offsets)
+        memory = Memory(committed, state.topic_ids if state else {}, state.at_ms if state else 0)
+        log = kafka.log_state(self._config.policy.limits)
+        if view.manifest is not None:
+            log = replace(log, committed={**log.committed, **view.manifest.offsets})
+        bounds = bounds_of(kafka, self._config.spec.bounds, state)
+        if bounds is not None:
+            log, memory = bounds.narrow(log, memory)
+        taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
+        log = taken_over.in_log(log)
+        positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+        if bounds is not None:
+            bounds.check(positions)
+        tasks = pack(
+            positions.ranges,
+            self._config.tasks_max if positions.total else 1,  # Nothing to copy: the connector is not asked.
+            state.bytes_per_record if state else {},
+            self._config.policy.limits,
+        )
+        notes = (*positions.notes, *self._config.delivery_notes, *kafka.notes)
+        plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
+        return plan, positions
+
+    def _bounded(self, kafka: KafkaSession, state: RunState) -> RunState:
+        """The state with the bounds of a replay: those of its first run hold for all that follow."""
+        asked = self._config.spec.bounds
+        kept = remembered(asked, bounds_of(kafka, asked, state.connector))
+        if not kept or state.connector.bounds == kept:
+            return state
+        return replace(state, connector=replace(state.connector, bounds=kept), is_stale=True)
+
+    def _end_empty(self, kafka: KafkaSession, state: RunState, positions: Positions, times: RunTimes) -> RunReport:
+        plan, step = times.plan, times.step()
+        if step is not None and step.complete:
+            return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
+        if positions.to_commit or state.is_stale:
+            refuse_when_stopping()
+            known = state.connector
+            closed = replace(
+                known,
+                phase=CLOSED,
+                leftovers=state.resweep,
+                at_ms=plan.created_ms,
+                committed={**known.committed, **positions.to_commit},
+                topic_ids=dict(plan.topic_ids),
+                value_schemas=of_same_topics(known.value_schemas, known.topic_ids, plan.topic_ids),
+            )
+            kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
+        return self._report("empty", state, None, notes=plan.notes, committed=positions.to_commit)
+
+    def _announce(self, kafka: KafkaSession, state: RunState, plan: Plan, manifest: Manifest) -> RunReport:
+        """Directories became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
+        if self._config.guarantee.writes_manifest:
+            with self._phase("manifest"):
+                kafka.journal.write_manifest(manifest)
+                reached(crash_points.MANIFEST_WRITTEN)
+        notes = self._publish(kafka.journal, manifest)
+        return self._commit(kafka, state, plan, manifest, (), notes)
+
+    # --- copy ----------------------------------------------------------------------------------------------------
+
+    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+        """Say how leftovers of this run would look before anything is staged (invariant 8)."""
+        leftovers = self._config.sink.leftovers(plan.ranges)
+        every = merge_leftovers([leftovers, *state.resweep])
+        begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
+        kafka.journal.begin(begun)
+        reached(crash_points.BEGUN)
+        return replace(state, connector=begun)
+
+    def _settings(self, created_ms: int, last_run_ms: int) -> TaskSettings:
+        expired = self._config.sink.schedule_expired(last_run_ms, created_ms)
+        return self._config.task_settings(created_ms, schedule_expired=expired)
+
+    def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
+        return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
+
+    def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
+        """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
+        self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
+        wanted = {(f.topic, f.partition) for f in lost}
+        ranges = [r for r in manifest.ranges if (r.topic, r.partition) in wanted]
+        # The ranges are those that were copied, limits included.
+        limits = replace(self._config.policy.limits, max_bytes=0, max_seconds=0, max_dead_letter_bytes=0)
+        tasks = pack(ranges, self._config.tasks_max, {}, limits)
+        settings = self._staged.configuration_of(manifest).task_settings(manifest.created_ms, schedule_expired=True)
+        settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
+        self._staged.may_be_named()
+        reports = self._staged.by(lambda: self._get_engine().run(settings, tasks))
+        return [f for r in reports for f in r.files]
+
+    # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
+
+    def _publish_and_commit(
+        self,
+        kafka: KafkaSession,
+        state: RunState,
+        plan: Plan,
+        manifest: Manifest,
+        reports: Sequence[TaskReport],
+    ) -> RunReport:
+        guarantee = self._config.guarantee
+        kafka.ensure_group_empty()  # Again: a worker may have started while the copy ran.
+        kafka.refuse_recreated_topics(plan)
+        if guarantee.writes_manifest:
+            with self._phase("manifest"):
+                refuse_when_stopping()
+                self._staged.may_be_named()
+                kafka.journal.write_manifest(manifest)  # The point of no return.
+                reached(crash_points.MANIFEST_WRITTEN)
+        if guarantee.commits_first:
+            # What a crash keeps from being published is given up: the next run sweeps it.
+            unpublished = replace(state, resweep=state.connector.leftovers)
+            report = self._commit(kafka, unpublished, plan, manifest, reports, ())
+            notes = (*report.notes, *self._publish(None, manifest))
+            return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+        notes = self._publish(kafka.journal, manifest)
+        return self._commit(kafka, state, plan, manifest, reports, notes)
+
+    def _publish(self, journal: Journal | None, manifest: Manifest) -> tuple[str, ...]:
+        """Make the files of a manifest visible; returns what the store has to say about it."""
+        total = len(manifest.files)
+        with self._phase("publish", total=total):
+            show = PublishProgress(lambda done: self._observer(publishing(done, total)))
+            there, publisher = self._staged.store_of(manifest)
+            files = commits.publish(manifest, publisher, journal, self._recopy, show)
+            seen = PublishedRun(manifest.run_id, manifest.created_ms, files, manifest.complete)
+            notes = tuple(there.published(seen, publisher))
+            for note in notes:
+                self._warn(note)
+            reached(crash_points.PUBLISHED)
+        return notes
+
+    def _commit(
+        self,
+        kafka: KafkaSession,
+        state: RunState,
+        plan: Plan,
+        manifest: Manifest,
+        reports: Sequence[TaskReport],
+        notes: Sequence[str],
+    ) -> RunReport:
+        leftovers = state.resweep
+        if reports and self._staged.may_have_duplicates(manifest, reports, self._get_engine()):
+            with self._phase("sweep"):
+                self._staged.sweep(state.connector, kafka.journal, manifest)
+            # Attempts that lost, or that Spark has lost sight of, may stage more: later runs look again.
+            leftovers = state.connector.leftovers
+        with self._phase("commit"):
+            refuse_when_stopping()
+            state = self._announcing(state, manifest)
+            of_time = manifest.time.notes if manifest.time else ()
+            of_tasks = list(dict.fromkeys(note for report in reports for note in report.notes))[:MOST_NOTES]
+            notes = (*plan.notes, *of_time, *notes, *of_tasks)
+            report = self._report("done" if reports else "empty", state, manifest, reports=reports, notes=notes)
+            closed = replace(
+                state.connector,
+                at_ms=plan.created_ms,
+                leftovers=leftovers,
+                bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
+            )
+            commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
+            reached(crash_points.COMMITTED)
+        return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+
+    def _announcing(self, state: RunState, manifest: Manifest) -> RunState:
+        """The state with what this run announces by committing `manifest`, recovered manifests included."""
+        complete = state.complete + manifest.complete
+        task = airflow_task(self._config.spec.origin)
+        announcing = replace(state.connector, announced=complete if task else (), announced_to=task)
+        return replace(state, connector=announcing, complete=complete)
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    def _report(
+        self,
+        status: str,
+        state: RunState,
+        manifest: Manifest | None,
+        *,
+        reports: Sequence[TaskReport] = (),
+        notes: Sequence[str] = (),
+        committed: Mapping[Any, int] | None = None,
+    ) -> RunReport:
+        offsets = manifest.offsets if manifest else (committed or {})
+        counts: dict[str, Any] = dict(manifest.counts) if manifest else {}
+        return RunReport(
+            connector=self._config.name,
+            run_id=self._config.run_id,
+            status=status,
+            started_ms=self._started_ms,
+            ended_ms=now_ms(),
+            delivery_guarantee=self._config.guarantee.name,
+            recovered_run_id=state.recovered_run_id,
+            **counts,
+            tasks=len(reports),
+            swept=self._staged.swept,
+            peak_memory_bytes=max((r.peak_memory_bytes for r in reports), default=0),
+            committed={str(tp): offset for tp, offset in sorted(offsets.items())},
+            phases_ms=dict(self.phases_ms),
+            ignored_keys=tuple(self._config.ignored_keys),
+            notes=tuple(notes),
+            complete=state.complete,
+        )

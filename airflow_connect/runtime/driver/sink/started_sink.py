@@ -1,0 +1,149 @@
+"""The connector object of a sink in the driver: one per configuration of a run. Also its context."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.sink import SinkConnector, StagingSinkConnector
+from airflow_connect.config.keys import connector as keys
+from airflow_connect.errors import TaskFailedError
+from airflow_connect.runtime.driver.checks.sinks import overrides
+from airflow_connect.runtime.driver.sink.publishers import NoPublisher, SinkPublisher
+from airflow_connect.runtime.driver.started import ConnectorRun, Started
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import OffsetRange, TopicPartition
+    from airflow_connect.api.publishing import Publisher
+    from airflow_connect.api.sink_roles import Jvm
+    from airflow_connect.documents.run import PublishedRun
+    from airflow_connect.documents.time_progress import TimeKeeper
+
+NOTHING_STAGED = r"(?!)"
+"""Pattern of a sink that does not stage."""
+
+
+class StartedSink(Started):
+    """Calls a sink connector for what the run needs; see `SinkConnector` and `StagingSinkConnector`.
+
+    A method that the class does not override is answered without starting the object. All errors become ours.
+    """
+
+    def __init__(self, connector: type[SinkConnector], run: ConnectorRun, *, overwrite: bool = False) -> None:
+        """`connector`: the class, checked; `overwrite`: see `SinkConnectorContext`."""
+        super().__init__(connector, run)
+        self.overwrite = overwrite
+        self._stages = issubclass(connector, StagingSinkConnector)
+        # A defect of a built-in sink is an internal error to report; the user must not look for it in the connector.
+        self._raises_defects = connector.__module__.startswith("airflow_connect.")
+
+    @staticmethod
+    def start_jvm(folders: Sequence[str], options: Sequence[str]) -> Jvm:
+        """See `SinkConnectorContext`."""
+        from airflow_connect.runtime.engine.hadoop_jvm import start_hadoop_jvm
+
+        return start_hadoop_jvm(folders, options)
+
+    def check(self) -> None:
+        """Find what is wrong with the configuration, offline.
+
+        Raises:
+            ConnectError: the connector refuses it.
+        """
+        if self._overrides("check_config"):
+            self.call_unstarted("check_config", lambda connector: connector.check_config(dict(self._run.config)))
+
+    def stop(self) -> None:
+        """Close the publisher and stop the connector, as far as they were used."""
+        self.publisher.close()
+        super().stop()
+
+    # --- before and after the copy --------------------------------------------------------------------------------
+
+    def first_offsets(self, partitions: Collection[TopicPartition], *, apply: bool) -> Mapping[TopicPartition, int]:
+        """Where an earlier connector has ended."""
+        if not partitions or not self._overrides("first_offsets"):
+            return {}
+        return self.call("first_offsets", lambda connector: dict(connector.first_offsets(partitions, apply=apply)))
+
+    def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
+        """Schemas that tasks start with."""
+        if not self._overrides("last_schemas"):
+            return None
+        found: Mapping[TopicPartition, str] | None = self.call(
+            "last_schemas", lambda connector: connector.last_schemas(partitions)
+        )
+        return found
+
+    def time_keeper(self, topics: Collection[str]) -> TimeKeeper | None:
+        """What determines which directories are complete."""
+        if not self._overrides("time_keeper"):
+            return None
+        found: TimeKeeper | None = self.call("time_keeper", lambda connector: connector.time_keeper(topics))
+        return found
+
+    def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
+        """Whether no file may stay open."""
+        if not self._overrides("schedule_expired"):
+            return False
+        return self.call("schedule_expired", lambda connector: bool(connector.schedule_expired(last_run_ms, now_ms)))
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """The configuration of each task, from the connector; () if all use the connector's own.
+
+        Raises:
+            ConnectError: it returns none or too many, or fails.
+        """
+        config = dict(self._run.config)
+        found = self.call("task_configs", lambda connector: list(connector.task_configs(max_tasks)))
+        if not 1 <= len(found) <= max_tasks:
+            name = self._class.__name__
+            raise TaskFailedError(
+                f"{name}.task_configs returned {len(found)} configurations, but at most {max_tasks} were requested.",
+                code="plugin.task_configs",
+                suggestion="It must return at least one, and not more than requested.",
+            )
+        if found == [config] * max_tasks:
+            return ()
+        # As in Kafka Connect, so that a task knows the topics of its connector.
+        always = {key: config[key] for key in (keys.TOPICS, keys.TOPICS_REGEX) if key in config}
+        return [{**always, **own} for own in found]
+
+    # --- staged files ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def store_name(self) -> str:
+        """Where output goes."""
+        if not self._stages:
+            return self._class.__name__
+        found: str = self.call_unstarted("store_name", lambda connector: connector.store_name(dict(self._run.config)))
+        return found
+
+    @property
+    def counted_role(self) -> str | None:
+        """Role of the files that the audit counts; None if nothing is staged."""
+        return self.call("counted_role", lambda connector: connector.counted_role) if self._stages else None
+
+    @cached_property
+    def publisher(self) -> SinkPublisher | NoPublisher:
+        """What makes staged files visible; opened on first use, and closed by `stop`."""
+        return SinkPublisher(self) if self._stages else NoPublisher()
+
+    def leftovers(self, ranges: Sequence[OffsetRange]) -> LeftoverPattern:
+        """How to find what a run over `ranges` staged."""
+        if not self._stages:
+            return LeftoverPattern(self.store_name, (), NOTHING_STAGED, tuple(ranges))
+        found: LeftoverPattern = self.call("leftovers", lambda connector: connector.leftovers(ranges))
+        return found
+
+    def published(self, run: PublishedRun, publisher: Publisher) -> tuple[str, ...]:
+        """What follows publishing; returns notes for the report."""
+        if not isinstance(publisher, SinkPublisher) or not self._overrides("published"):
+            return ()
+        return self.call("published", lambda connector: tuple(connector.published(run, publisher.opened()) or ()))
+
+    def _overrides(self, method: str) -> bool:
+        base = StagingSinkConnector if self._stages else SinkConnector
+        return overrides(self._class, base, method)

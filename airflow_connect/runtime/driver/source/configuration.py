@@ -1,0 +1,185 @@
+"""Everything the driver takes from the two configurations of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.keys import connector as keys
+from airflow_connect.config.keys import source as source_keys
+from airflow_connect.config.resolved.loading import connector_definition
+from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
+from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, EXACTLY_ONCE, Guarantee
+from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
+from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
+from airflow_connect.runtime.exception_text import describe_exception
+from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.settings import KnownState, SourceTaskSettings, TaskSettings
+
+if TYPE_CHECKING:
+    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.runtime.spec import RunSpec
+
+_Answer = TypeVar("_Answer")
+_NOT_ENABLED = "This worker does not have exactly-once source support enabled."
+_UNSUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."
+_SAYS_NOTHING = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please"
+    " consult the documentation for the connector to determine whether it supports exactly-once semantics, and then"
+    ' consider reconfiguring the connector to use the value "requested" for this property (which will disable this'
+    " preflight check and allow the connector to be created)."
+)
+_NO_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries with the given configuration. Please"
+    " reconfigure it to use a different transaction boundary definition."
+)
+"""Texts of Kafka Connect's AbstractHerder and DistributedHerder (KIP-618)."""
+
+
+def is_source(spec: RunSpec) -> bool:
+    """Whether `connector.class` names a source. False if it cannot be looked up: a sink's check then reports why."""
+    name = str(spec.connector.get(keys.CONNECTOR_CLASS) or "")
+    if "${" in name:
+        try:
+            resolved = resolve_references(spec.connector, spec.worker, spec.references).resolve(spec.connector)
+        except ConnectError:
+            return False
+        name = str(resolved[keys.CONNECTOR_CLASS])
+    try:
+        found = plugins.load_class(plugins.PluginKind.CONNECTOR, name) if name else None
+    except ConfigError:
+        return False
+    return isinstance(found, type) and issubclass(found, SourceConnector)
+
+
+class SourceConfiguration(CheckedConfiguration[ResolvedSourceConfig]):
+    """Everything the driver takes from the two configurations of a source."""
+
+    @classmethod
+    def _of(cls, spec: RunSpec, references: ResolvedReferences) -> SourceConfiguration:
+        connector, worker = references.resolve(spec.connector), references.resolve(spec.worker)
+        definition = connector_definition(connector)
+        configuration = cls(spec, load_source_config(connector, worker, definition), definition, worker, references)
+        name = str(connector[keys.CONNECTOR_CLASS])
+        refuse_incomplete(name, configuration.connector_class)
+        refuse_wrong_values(name, configuration.connector_class, configuration.resolved.connector.raw)
+        _refuse_limits_of_sinks(connector)
+        configuration._check_support()
+        TransformChain.open(configuration.resolved.connector.transforms).close()
+        return configuration
+
+    @property
+    def connector_class(self) -> type[SourceConnector]:
+        """The connector's class."""
+        loaded: type[SourceConnector] = plugins.load(self.resolved.connector.connector)
+        return loaded
+
+    @cached_property
+    def support(self) -> ExactlyOnceSupport | None:
+        """Whether the connector supports exactly once."""
+        config = dict(self.resolved.connector.raw)
+        return self._asked("exactly_once_support", lambda: self.connector_class().exactly_once_support(config))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """`delivery.guarantee`; by default the best one that connector and worker allow."""
+        connector = self.resolved.connector
+        if connector.delivery_guarantee:
+            return Guarantee.of(connector.delivery_guarantee)
+        if connector.requires_exactly_once:
+            return EXACTLY_ONCE
+        rules_out = self.support is ExactlyOnceSupport.UNSUPPORTED or not self.resolved.worker.sources.exactly_once
+        return AT_LEAST_ONCE if rules_out else EXACTLY_ONCE
+
+    @property
+    def delivery_notes(self) -> tuple[str, ...]:
+        """Sentences about a run that is not exactly once, or may not be."""
+        name, guarantee = self.resolved.connector.connector.name, self.guarantee
+        if guarantee.may_repeat:
+            return (f"{name} delivers at least once: after a run that failed, records are written again.",)
+        if guarantee.may_lose:
+            return (f"{name} delivers at most once: a run that fails may lose records.",)
+        if self.support is None:
+            note = f"{name} does not declare support for exactly once: records and offsets share one transaction,"
+            return (f"{note} but the connector decides whether the same records follow an offset.",)
+        return ()
+
+    def task_settings(self, now_ms: int, task_configs: list[Mapping[str, str]], known: KnownState) -> TaskSettings:
+        """What tasks get."""
+        connector, count = self.resolved.connector, max(1, len(task_configs))
+        return TaskSettings(
+            connector=connector.raw,
+            worker=dict(self.worker),
+            aws=dict(self.spec.aws),
+            run_id=self.run_id,
+            now_ms=now_ms,
+            task_configs=task_configs,
+            source=SourceTaskSettings(
+                guarantee=self.guarantee,
+                max_records=-(-connector.run_max_records // count),
+                max_bytes=-(-connector.run_max_bytes // count),
+                max_seconds=connector.run_max_seconds,
+                known=known,
+            ),
+        )
+
+    def _check_support(self) -> None:
+        """Source: DistributedHerder.validateExactlyOnceSupport, validateConnectorTransactionBoundary."""
+        connector = self.resolved.connector
+        if connector.requires_exactly_once:
+            if connector.delivery_guarantee not in ("", keys.EXACTLY_ONCE):
+                raise _refused(
+                    f"{keys.DELIVERY_GUARANTEE} is {connector.delivery_guarantee}, but exactly.once.support is"
+                    " required.",
+                    f"Remove {keys.DELIVERY_GUARANTEE}, or set exactly.once.support=requested.",
+                )
+            if not self.resolved.worker.sources.exactly_once:
+                raise _refused(_NOT_ENABLED, "Set exactly.once.source.support=enabled in the worker.")
+            if self.support is None:
+                raise _refused(_SAYS_NOTHING, "Set exactly.once.support=requested.")
+        asks = connector.requires_exactly_once or connector.delivery_guarantee == keys.EXACTLY_ONCE
+        if asks and self.support is ExactlyOnceSupport.UNSUPPORTED:
+            raise _refused(
+                _UNSUPPORTED, f"Set {keys.DELIVERY_GUARANTEE}={keys.AT_LEAST_ONCE}, or change its other keys."
+            )
+        if connector.boundary == source_keys.CONNECTOR and self.guarantee.uses_transactions:
+            config = dict(connector.raw)
+            asked = self._asked(
+                "can_define_transaction_boundaries",
+                lambda: self.connector_class().can_define_transaction_boundaries(config),
+            )
+            if not asked:
+                raise _refused(
+                    _NO_BOUNDARIES, "Set transaction.boundary to poll or interval.", source_keys.TRANSACTION_BOUNDARY
+                )
+
+    def _asked(self, method: str, ask: Callable[[], _Answer]) -> _Answer:
+        try:
+            return ask()
+        except ConnectError:
+            raise
+        except Exception as error:
+            raise TaskFailedError(
+                f"{self.connector_class.__name__}.{method} failed with {describe_exception(error)}.",
+                code="plugin.failed",
+                suggestion="Look for the cause in the connector.",
+            ) from error
+
+
+def _refuse_limits_of_sinks(connector: Mapping[str, Any]) -> None:
+    """Kafka Connect ignores unknown keys; but a limit that was set for a run must not be ignored."""
+    if connector.get(keys.RUN_UNTIL_TIMESTAMP):
+        raise _refused(
+            f"{keys.RUN_UNTIL_TIMESTAMP} limits runs of sinks only; a source cannot look records up by time.",
+            f"Remove it, or limit the run by {keys.RUN_MAX_RECORDS}, {keys.RUN_MAX_BYTES} or {keys.RUN_MAX_SECONDS}.",
+            keys.RUN_UNTIL_TIMESTAMP,
+        )
+
+
+def _refused(message: str, suggestion: str, key: str = source_keys.EXACTLY_ONCE_SUPPORT) -> ConfigError:
+    return ConfigError(message, suggestion=suggestion, config_path=key)

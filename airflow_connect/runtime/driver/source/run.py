@@ -1,0 +1,224 @@
+"""One run of a source on one screen: fence, plan, copy, reconcile, commit (design section 4).
+
+`SourceRun.execute` is the protocol; every step is a method below it. Records and offsets become final inside the tasks
+(exactly_once/task_transaction.py); the driver makes sure that only this run's tasks can do that:
+
+1. It takes the connector's transactional id, so that no older driver can write anything.
+2. It writes its run id into the connector's state: the claim. A task checks it after its own `init_transactions`.
+3. It takes the transactional id of every task of the last generation. A task of an older run that starts before this
+   is fenced; one that starts after it sees the claim and stops.
+4. It records how many tasks there are now, in the record that Kafka Connect uses for the same purpose.
+5. If a lost attempt may still start after the tasks have ended, the driver gives up the claim and takes their
+   transactional ids before it reads what they committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_connect.documents.run import Plan, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
+from airflow_connect.exactly_once.journal import Commit
+from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.crash_points import reached
+from airflow_connect.runtime.driver.reporting import now_ms
+from airflow_connect.runtime.driver.run_in_progress import RunInProgress
+from airflow_connect.runtime.driver.source.kafka_session import SourceSession
+from airflow_connect.runtime.driver.source.started_source import StartedSource
+from airflow_connect.runtime.driver.started import ConnectorRun
+from airflow_connect.runtime.notes import Notes
+
+if TYPE_CHECKING:
+    from airflow_connect.exactly_once.journal import Journal
+    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+    from airflow_connect.runtime.driver.run_in_progress import Engine
+    from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+    from airflow_connect.runtime.spec import Observer
+
+MOST_NOTES_OF_RUN = 100
+"""Limit of the sentences in a report: each of up to 1,000 tasks may add some."""
+
+
+class TaskWork(NamedTuple):
+    """What the connector returned for its tasks.
+
+    Attributes:
+        configs: configuration of each.
+        partitions: for each the identities of the source partitions whose offsets it needs; None: unknown.
+    """
+
+    configs: list[Mapping[str, str]]
+    partitions: Sequence[frozenset[str] | None]
+
+
+class SourceRun(RunInProgress):
+    """The state of one run during the protocol."""
+
+    def __init__(self, configuration: SourceConfiguration, observer: Observer, engine: Engine | None) -> None:
+        """Opens nothing."""
+        super().__init__(configuration.references, configuration.worker_spark, observer, engine)
+        self._config = configuration
+        self._reconciled = 0
+        self._notes = Notes()
+
+    def execute(self) -> RunReport:
+        """The protocol. Returns the report of a run that is done or found nothing.
+
+        Raises:
+            ConnectError: the run failed; what its tasks committed stays, and the next run continues from there.
+        """
+        with SourceSession(self._config) as kafka:
+            return self._protocol(kafka)
+
+    def _protocol(self, kafka: SourceSession) -> RunReport:
+        with self._phase("fence"):
+            before = kafka.read_state()
+            kafka.ensure_group_empty(before)
+            journal = kafka.open_writer()
+            for note in kafka.notes:
+                self._notes.add(note)
+            journal.fence()
+            reached(crash_points.FENCED)
+            state = self._claim(journal)
+            reached(crash_points.BEGUN)
+            # Read again: an older driver may have written it before it was fenced.
+            kafka.fence_tasks(kafka.read_state().task_count or 0)
+            reached(crash_points.SOURCE_TASKS_FENCED)
+        with self._phase("plan"):
+            offsets = kafka.take_offsets()
+            self._take_over(kafka, offsets)
+            self._reconcile(kafka, offsets)
+            plan, (configs, partitions) = self.plan_from(offsets)
+            self._config.check_converters()
+            if configs or not self._config.guarantee.uses_transactions:
+                # Without tasks, the next run must still fence those of the last generation.
+                kafka.write_task_count(len(configs) if self._config.guarantee.uses_transactions else 0)
+            self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
+            reached(crash_points.SOURCE_PLANNED)
+        settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
+        reports = self._run_tasks(plan, settings, total=0) if configs else []
+        with self._phase("reconcile"):
+            if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
+                journal.begin(replace(state, phase=CLOSED))
+                kafka.fence_tasks(len(configs))
+            if StartedSource.reconciles(self._config.connector_class):
+                self._reconcile(kafka, kafka.read_offsets())
+            if self._config.resolved.worker.sources.offsets_file:
+                kafka.copy_to_file(kafka.read_offsets())
+            reached(crash_points.SOURCE_RECONCILED)
+        with self._phase("commit"):
+            return self._close(journal, state, plan, reports)
+
+    def _may_have_other_attempts(self, reports: Sequence[TaskReport]) -> bool:
+        """Whether there were lost attempts: Spark may not have ended them yet, or may have lost track of them."""
+        return bool(reports) and (any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates)
+
+    # --- fence ---------------------------------------------------------------------------------------------------
+
+    def _claim(self, journal: Journal) -> ConnectorState:
+        """Record that only this run may write, before older tasks are fenced."""
+        found = journal.read().state or ConnectorState(self._config.name, "", CLOSED, 0)
+        claimed = replace(found, run_id=self._config.run_id, phase=COPYING, at_ms=now_ms())
+        journal.begin(claimed)
+        return claimed
+
+    # --- plan ----------------------------------------------------------------------------------------------------
+
+    def _take_over(self, kafka: SourceSession, offsets: SourceOffsets) -> None:
+        """If a standalone worker was the last to run the connector, its file holds the offsets."""
+        changes = kafka.changes_in_file(offsets)
+        if changes:
+            kafka.write_offsets(offsets, changes)
+            # At once: everything that this run commits from here on is newer than the file.
+            kafka.copy_to_file(offsets)
+            self._notes.add(
+                f"{len(changes)} offset(s) were taken over from {self._config.resolved.worker.sources.offsets_file}."
+            )
+
+    def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:
+        """The frozen plan and the work of its tasks; `only_plans`: no task will run.
+
+        Raises:
+            ConnectError: the connector cannot configure its tasks.
+        """
+        created_ms = now_ms()
+        with self._started(offsets, only_plans=only_plans) as started:
+            configs = started.task_configs(self._config.resolved.connector.tasks_max)
+            # A single task gets all offsets.
+            is_shared = len(configs) > 1 and len(offsets) > 0 and not only_plans
+            partitions = started.source_partitions(configs) if is_shared else [None] * len(configs)
+        connector = self._config.resolved.connector
+        moves = (OffsetMove(dict(partition), dict(offset)) for partition, offset in offsets.items())
+        source = SourcePlan(
+            offsets=tuple(move for _, move in zip(range(SHOWN_OFFSETS), moves, strict=False)),
+            partitions=len(offsets),
+            delivery_guarantee=self._config.guarantee.name,
+            boundary=connector.boundary if self._config.guarantee.uses_transactions else "",
+            offsets_topics=self._config.resolved.offsets_topics,
+        )
+        tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
+        notes = (*self._notes.sentences, *self._config.delivery_notes)
+        plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
+        return plan, TaskWork(configs, partitions)
+
+    def _reconcile(self, kafka: SourceSession, offsets: SourceOffsets) -> None:
+        """Let the connector rewrite offsets while no task runs."""
+        if not StartedSource.reconciles(self._config.connector_class):
+            return
+        with self._started(offsets) as started:
+            changes = started.reconcile_offsets()
+        self._reconciled += kafka.write_offsets(offsets, changes)
+
+    def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
+        config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
+        run = ConnectorRun(config, self._config.run_id, aws)
+        return StartedSource(self._config.connector_class, run, offsets, self._notes, only_plans=only_plans)
+
+    # --- commit --------------------------------------------------------------------------------------------------
+
+    def _close(self, journal: Journal, state: ConnectorState, plan: Plan, reports: Sequence[TaskReport]) -> RunReport:
+        """Add the run to the history. Records and offsets are already final."""
+        report = self._report(plan, reports)
+        for note in report.notes:
+            if note not in plan.notes:  # these were shown with the plan
+                self._warn(note)
+        closed = replace(state, phase=CLOSED, at_ms=plan.created_ms)
+        journal.commit(Commit(offsets={}, state=closed, summary=report.to_json() if report.status == "done" else None))
+        reached(crash_points.COMMITTED)
+        return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+
+    def _report(self, plan: Plan, reports: Sequence[TaskReport]) -> RunReport:
+        tasks = [report.source for report in reports if report.source is not None]
+        failed = sum(report.failed for report in reports)
+        source = SourceRunReport.of(tasks, self._reconciled, failed)
+        written, filtered = sum(t.written for t in tasks), sum(t.filtered for t in tasks)
+        repeated = sum(1 for report in reports if report.attempt)
+        # A dead attempt may have committed everything: then the last one finds nothing, but the run is not empty.
+        something = written or filtered or failed or source.partitions or self._reconciled or repeated
+        # Notes of the plan, of the run and of its tasks, without duplicates.
+        of_tasks = [note for report in reports for note in report.notes]
+        of_tasks += [note for task in tasks for note in task.notes]
+        told = (*plan.notes, *self._notes.sentences, *of_tasks)
+        notes = list(dict.fromkeys(told))[:MOST_NOTES_OF_RUN]
+        if repeated:
+            notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")
+        return RunReport(
+            connector=self._config.name,
+            run_id=self._config.run_id,
+            status="done" if something else "empty",
+            started_ms=self._started_ms,
+            ended_ms=now_ms(),
+            delivery_guarantee=self._config.guarantee.name,
+            records=written,
+            filtered=filtered,
+            size_bytes=source.size_bytes,
+            tasks=len(reports),
+            peak_memory_bytes=max((r.peak_memory_bytes for r in reports), default=0),
+            phases_ms=dict(self.phases_ms),
+            ignored_keys=tuple(self._config.ignored_keys),
+            notes=tuple(notes),
+            source=source,
+        )

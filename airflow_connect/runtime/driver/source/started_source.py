@@ -1,0 +1,89 @@
+"""The connector object of a source in the driver. Also its context."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.source import SourceConnector
+from airflow_connect.errors import TaskFailedError
+from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.runtime.committed_offsets import CommittedOffsets
+from airflow_connect.runtime.driver.started import Started
+
+if TYPE_CHECKING:
+    from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
+    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+    from airflow_connect.runtime.driver.started import ConnectorRun
+    from airflow_connect.runtime.notes import Notes
+
+
+class StartedSource(Started):
+    """A source connector that is started on first use and stopped once."""
+
+    def __init__(
+        self,
+        connector: type[SourceConnector],
+        run: ConnectorRun,
+        offsets: SourceOffsets,
+        notes: Notes,
+        *,
+        only_plans: bool = False,
+    ) -> None:
+        """`offsets`: what the connector may read; `notes`: receives its sentences."""
+        super().__init__(connector, run)
+        self.only_plans = only_plans
+        self._notes = notes
+        self.offset_reader = CommittedOffsets(lambda: offsets)
+        self._name = connector.__name__
+
+    def note(self, sentence: str) -> None:
+        """Put a sentence into the report of the run."""
+        self._notes.add(sentence)
+
+    @staticmethod
+    def reconciles(connector: type[SourceConnector]) -> bool:
+        """Whether the class rewrites offsets between tasks."""
+        return connector.reconcile_offsets is not SourceConnector.reconcile_offsets
+
+    def task_configs(self, max_tasks: int) -> list[Mapping[str, str]]:
+        """The configuration of each task, from the connector.
+
+        Raises:
+            ConnectError: it returns too many, or fails. An empty list means that there is nothing to read.
+        """
+        found: list[Mapping[str, str]] = self.call(
+            "task_configs", lambda connector: [dict(config) for config in connector.task_configs(max_tasks)]
+        )
+        if len(found) > max_tasks:
+            raise TaskFailedError(
+                f"The connector returned {len(found)} task configurations, but at most {max_tasks} were requested "
+                f"({self._name}.task_configs).",
+                code="plugin.task_configs",
+                suggestion="It must not return more than tasks.max.",
+            )
+        return found
+
+    def source_partitions(self, task_configs: Sequence[Mapping[str, str]]) -> list[frozenset[str] | None]:
+        """Identities of the source partitions whose offsets each task needs; None: the connector does not know.
+
+        Raises:
+            ConnectError: it fails.
+        """
+        if self._class.source_partitions is SourceConnector.source_partitions:
+            return [None] * len(task_configs)
+
+        def ask(connector: Any, config: Mapping[str, str]) -> frozenset[str] | None:
+            found = connector.source_partitions(dict(config))
+            return None if found is None else frozenset(identity(dict(partition)) for partition in found)
+
+        return [self.call("source_partitions", partial(ask, config=config)) for config in task_configs]
+
+    def reconcile_offsets(self) -> OffsetChanges:
+        """Offsets that the connector wants to rewrite."""
+
+        def reconcile(connector: Any) -> list[tuple[SourcePartition, SourceOffset | None]]:
+            return list(connector.reconcile_offsets(list(self.offset_reader.committed())))
+
+        return self.call("reconcile_offsets", reconcile)

@@ -1,0 +1,253 @@
+"""The columnar path up to the sink: raw messages, converter, transformations; a whole batch or nothing.
+
+A task uses it if every stage has a columnar form (`column_path`). If a stage returns None for a batch, the batch takes
+the reference path (runtime/executor/converting.py), so errors, retries and dead letters are the same on both paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from airflow_connect.api.columns import RecordColumns, ValueColumns
+from airflow_connect.api.converter import ColumnarConverter, ColumnarWritingConverter
+from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from airflow_connect.api.record import KafkaRecord
+    from airflow_connect.kafka.reading.column_batch import ColumnBatch
+
+_MOST_PIECES = 16
+"""Maximum number of runs of equal schemas in one batch; more of them are not worth a column each."""
+
+
+class ColumnStage(Protocol):
+    """A transformation of the configuration with its predicate."""
+
+    @property
+    def transformation(self) -> Any:
+        """The transformation."""
+
+    @property
+    def predicate(self) -> Any | None:
+        """The predicate; None if the transformation applies to every record."""
+
+    @property
+    def negate(self) -> bool:
+        """Whether the transformation applies to records for which the predicate is false."""
+
+
+def column_path(
+    value_converter: Any, steps: Sequence[ColumnStage], key_converter: Any | None = None
+) -> ColumnPath | None:
+    """The columnar path of a configuration, or None if one of its stages has no columnar form.
+
+    Args:
+        value_converter: configured.
+        steps: in order.
+        key_converter: configured; None if the sink does not need keys.
+    """
+    if not _is_columnar(value_converter, ColumnarConverter) or not have_columns(steps):
+        return None
+    return ColumnPath(value_converter, steps, key_converter)
+
+
+def have_columns(steps: Sequence[ColumnStage]) -> bool:
+    """Whether every transformation, and every predicate, has a columnar form."""
+    stages: list[tuple[Any, type]] = [(step.transformation, ColumnarTransformation) for step in steps]
+    stages += [(step.predicate, ColumnarPredicate) for step in steps if step.predicate is not None]
+    return all(_is_columnar(stage, kind) for stage, kind in stages)
+
+
+def writes_columns(converter: Any) -> bool:
+    """Whether a converter itself writes columns, not only a class that it inherits from."""
+    is_writing = isinstance(converter, ColumnarWritingConverter)
+    return is_writing and not _is_only_inherited(converter, ColumnarWritingConverter)
+
+
+def transformed(steps: Sequence[ColumnStage], piece: RecordColumns) -> RecordColumns | None:
+    """Records after every step, fewer where some were dropped; None if a step finds them not vectorizable."""
+    for step in steps:
+        if not len(piece):
+            break
+        after = _apply(step, piece)
+        if after is None:
+            return None
+        piece = after
+    return piece
+
+
+_FORMS: dict[type, tuple[str, str]] = {
+    ColumnarConverter: ("to_connect", "to_columns"),
+    ColumnarWritingConverter: ("from_connect", "from_columns"),
+    ColumnarTransformation: ("apply", "apply_columns"),
+    ColumnarPredicate: ("test", "test_columns"),
+}
+"""Names of the record form and of the columnar form."""
+
+
+def _is_columnar(stage: Any, kind: type) -> bool:
+    return isinstance(stage, kind) and bool(getattr(stage, "has_columns", True)) and not _is_only_inherited(stage, kind)
+
+
+def _is_only_inherited(stage: Any, kind: type) -> bool:
+    """Whether a class has its own record form but inherits the columnar one, which then may behave differently."""
+    classes = type(stage).__mro__
+    record_form, columns_form = (next((c for c in classes if name in vars(c)), None) for name in _FORMS[kind])
+    return record_form is not None and columns_form is not None and not issubclass(columns_form, record_form)
+
+
+class ColumnPath:
+    """Converts and transforms batches."""
+
+    def __init__(
+        self, value_converter: ColumnarConverter, steps: Sequence[ColumnStage], key_converter: Any | None
+    ) -> None:
+        """Use `column_path`."""
+        self._converter = value_converter
+        self._key_converter = key_converter
+        self._steps = steps
+
+    def convert(self, batch: ColumnBatch) -> list[RecordColumns] | None:
+        """The records of a batch, converted and transformed, at least one piece; None if it is not vectorizable.
+
+        Each piece has one schema and one topic. Records that were dropped are in none of them: `indexes` says which.
+
+        Raises:
+            Exception: whatever a stage raises that cannot work now, such as a registry that does not answer.
+        """
+        if batch.values.null_count:
+            return None
+        found = self._converter.to_columns(batch.topic, batch.values)
+        if found is None or not 0 < len(found) <= _MOST_PIECES:
+            return None
+        keys = self._keys(batch)
+        if keys is None:
+            return None
+        pieces = []
+        start = 0
+        for values in found:
+            piece = transformed(self._steps, _records(batch, values, keys[0] if keys else None, start))
+            if piece is None:
+                return None
+            pieces.append(piece)
+            start += len(values)
+        return pieces
+
+    def _keys(self, batch: ColumnBatch) -> Sequence[ValueColumns] | None:
+        """The keys as one piece, () if they are not needed or all null, None if they are not vectorizable."""
+        if self._key_converter is None or batch.keys.null_count == len(batch):
+            return ()
+        if batch.keys.null_count or not _is_columnar(self._key_converter, ColumnarConverter):
+            return None
+        found: Sequence[ValueColumns] | None = self._key_converter.to_columns(batch.topic, batch.keys)
+        return found if found is not None and len(found) == 1 else None
+
+
+def _records(batch: ColumnBatch, values: ValueColumns, keys: ValueColumns | None, start: int) -> RecordColumns:
+    """The converted records from `start` on. `keys`: of the whole batch."""
+    stop = start + len(values)
+    read = batch.read_records
+
+    def read_records(indexes: NDArray[np.int64]) -> list[KafkaRecord]:
+        if not len(indexes):
+            return []
+        first = int(indexes[0])
+        around = read(first, int(indexes[-1]) + 1)
+        return [around[index - first] for index in indexes.tolist()]
+
+    return RecordColumns(
+        topic=batch.topic,
+        original_topic=batch.topic,
+        original_partition=batch.partition,
+        offsets=batch.offsets[start:stop],
+        timestamps=batch.timestamps[start:stop],
+        timestamp_type=batch.timestamp_type,
+        key=None if keys is None else ValueColumns(keys.schema, keys.values.slice(start, stop - start)),
+        value=values,
+        read_records=read_records,
+        indexes=np.arange(start, stop, dtype=np.int64),
+    )
+
+
+def _apply(step: ColumnStage, piece: RecordColumns) -> RecordColumns | None:
+    """A transformation where its predicate holds; None if that is not vectorizable."""
+    if step.predicate is None:
+        return _checked(step.transformation.apply_columns(piece), piece)
+    answer = step.predicate.test_columns(piece)
+    if answer is None:
+        return None
+    holds = np.full(len(piece), answer) if isinstance(answer, bool | np.bool_) else np.asarray(answer, dtype=np.bool_)
+    if step.negate:
+        holds = ~holds
+    if not holds.any():
+        return piece
+    if holds.all():
+        return _checked(step.transformation.apply_columns(piece), piece)
+    chosen = piece.filter(holds)
+    changed = _checked(step.transformation.apply_columns(chosen), chosen)
+    return None if changed is None else _merged(piece.filter(~holds), changed)
+
+
+def _checked(after: RecordColumns | None, before: RecordColumns) -> RecordColumns | None:
+    """The result of a transformation, or None if values became null, because null values have no schema."""
+    if after is None or len(after) > len(before):
+        return None
+    return None if after.value.values.null_count else after
+
+
+def _merged(kept: RecordColumns, changed: RecordColumns) -> RecordColumns | None:
+    """Both in the order of the log; None if they have different schemas or topics."""
+    if not len(changed):
+        return kept
+    if changed.topic != kept.topic or (changed.key is None) != (kept.key is None):
+        return None
+    indexes = np.concatenate([kept.indexes, changed.indexes])
+    order: NDArray[np.intp] = np.argsort(indexes)
+    value = _joined(kept.value, changed.value, order)
+    key = None if kept.key is None or changed.key is None else _joined(kept.key, changed.key, order)
+    if value is None or (kept.key is not None and key is None):
+        return None
+    return kept.changed(
+        offsets=np.concatenate([kept.offsets, changed.offsets])[order],
+        timestamps=np.concatenate([kept.timestamps, changed.timestamps])[order],
+        key=key,
+        value=value,
+        indexes=indexes[order],
+    )
+
+
+def _joined(first: ValueColumns, second: ValueColumns, order: Any) -> ValueColumns | None:
+    """Values concatenated and put in order; None if their schemas differ."""
+    if first.schema != second.schema:
+        return None
+    import pyarrow as pa
+
+    both: Any = pa.concat_arrays([first.values, second.values])
+    return ValueColumns(first.schema, both.take(order))
+
+
+class Attempts:
+    """When to try columns: less often after batches in which nothing was vectorizable, so that trying costs little."""
+
+    _MOST_LEFT_OUT = 64
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._left_out = 0
+
+    def is_due(self) -> bool:
+        """Whether to try the next batch."""
+        if self._left_out:
+            self._left_out -= 1
+            return False
+        return True
+
+    def note(self, records: int) -> None:
+        """Record the result of a try: how many records were written in columns."""
+        self._failed = 0 if records else self._failed + 1
+        self._left_out = min((1 << self._failed) - 1, self._MOST_LEFT_OUT)

@@ -1,0 +1,235 @@
+"""The hot loop of a sink task: from the reader to the sink, on the reference path or in columns."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, TaskPlan
+from airflow_connect.errors import ConnectError, DataError
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.executor.allocators import bound_allocators
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.error_policy import Failure
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.record import KafkaRecord, SinkRecord
+    from airflow_connect.documents.run import PartitionReport
+    from airflow_connect.kafka.reading.batch_reader import RangeReader
+    from airflow_connect.kafka.reading.column_batch import ColumnBatch
+    from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.progress import ProgressSender
+    from airflow_connect.runtime.executor.sink.column_path import Attempts, ColumnPath
+    from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+
+
+log = logging.getLogger(__name__)
+
+SMALLEST_COLUMN_BATCH = 64
+"""Records. A batch that is not vectorizable is halved down to this size: one null value slows down few others."""
+
+
+class SinkLoop:
+    """Reads ranges to their ends and counts records."""
+
+    def __init__(
+        self, sink: TaskRunner, converter: RecordConverter, policy: ErrorPolicy, progress: ProgressSender
+    ) -> None:
+        """Use open parts."""
+        self._sink = sink
+        self._converter = converter
+        self._policy = policy
+        self._progress = progress
+        self._columns: ColumnPath | None = None
+        self._records = 0
+        self._bytes = 0
+        self._letters = 0
+        self._limit = _Limit(TaskPlan(0, ()))
+        self._next_offsets: dict[TopicPartition, int] = {}
+        self._stopped: dict[TopicPartition, int] = {}
+        """Partitions that have ended because of their dead letters: the offset after the last record that was put."""
+
+    def read(self, reader: RangeReader, plan: TaskPlan, *, columnar: bool) -> None:
+        """Put the records of every range.
+
+        Raises:
+            DataError: a record failed and errors are not tolerated.
+        """
+        bound_allocators()
+        self._limit = _Limit(plan)
+        self._next_offsets = {r.topic_partition: r.start for r in plan.ranges}
+        if columnar and self._opens_columns():
+            self._run_columns(reader, self._limit, self._next_offsets)
+        else:
+            self._run_records(reader, self._limit, self._next_offsets)
+        self._progress.update(self._records, self._bytes, force=True)
+
+    def finish(self, reader: RangeReader, plan: TaskPlan) -> list[PartitionReport]:
+        """Flush the sink; returns one report per range."""
+        self._sink.complete({tp for tp in self._stopped if self._is_cut_short(plan, tp)})
+        positions = reader.positions()
+        return [self._report(r, positions[r.topic_partition]) for r in plan.ranges]
+
+    def _opens_columns(self) -> bool:
+        """Whether every stage has a columnar form, and headers that are not used cannot fail."""
+        if not (self._converter.headers_never_fail and self._sink.accepts_columns()):
+            return False
+        from airflow_connect.runtime.executor.sink.column_path import column_path
+
+        key = self._converter.key if self._sink.needs_keys else None
+        self._columns = column_path(self._converter.value, self._converter.steps, key)
+        return self._columns is not None
+
+    def _run_records(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        for tp, records in reader.records():
+            crash_points.reached(crash_points.TASK_READING)
+            self._put_all(tp, records)
+            size = sum(len(r.value or b"") + len(r.key or b"") for r in records)
+            next_offsets[tp] = records[-1].offset + 1
+            self._account(len(records), size)
+            if limit.is_reached(size):
+                return
+            self._stop_reading(reader)
+
+    def _run_columns(self, reader: RangeReader, limit: _Limit, next_offsets: dict[TopicPartition, int]) -> None:
+        from airflow_connect.runtime.executor.sink.coalescing import BatchCoalescer
+        from airflow_connect.runtime.executor.sink.column_path import Attempts
+
+        coalescer, attempts = BatchCoalescer(), Attempts()
+        for batch in reader.columns():
+            crash_points.reached(crash_points.TASK_READING)
+            size = batch.size_bytes
+            next_offsets[batch.topic_partition] = int(batch.offsets[-1]) + 1
+            for joined in coalescer.add(batch, size):
+                self._put_batch(joined, attempts)
+            self._account(len(batch), size)
+            if limit.is_reached(size):
+                break
+            self._stop_reading(reader)
+        for joined in coalescer.take_all():
+            self._put_batch(joined, attempts)
+
+    def _put_batch(self, batch: ColumnBatch, attempts: Attempts) -> None:
+        if attempts.is_due():
+            attempts.note(self._put_columns(batch))
+        else:
+            self._put_all(batch.topic_partition, batch.records())
+
+    def _stop_reading(self, reader: RangeReader) -> None:
+        """A partition that has ended early is not read any further; the next run continues it."""
+        for tp in self._stopped:
+            reader.stop(tp)
+
+    def _put_columns(self, batch: ColumnBatch) -> int:
+        """Write a batch in columns, and the rest record by record; returns how many records went in columns."""
+        if batch.topic_partition in self._stopped:
+            return 0
+        pieces = self._converted(batch)
+        if pieces and self._sink.put_columns(pieces, batch.offsets):
+            return len(batch)
+        if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
+            self._put_all(batch.topic_partition, batch.records())
+            return 0
+        middle = len(batch) // 2
+        return self._put_columns(batch.slice(0, middle)) + self._put_columns(batch.slice(middle, len(batch)))
+
+    def _converted(self, batch: ColumnBatch) -> Sequence[RecordColumns] | None:
+        """A batch after all stages; () if it is not vectorizable, None if a stage cannot work at all right now."""
+        assert self._columns is not None
+        try:
+            if not self._converter.accepts_keys(batch.topic, batch.keys):
+                return ()
+            return self._columns.convert(batch) or ()
+        except DataError:
+            return ()
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 (comes again record by record, where it is repeated, or reported)
+            log.warning(
+                "%d records are processed one by one, because columns failed with %s.", len(batch), type(error).__name__
+            )
+            return None
+
+    def _account(self, records: int, size: int) -> None:
+        self._records += records
+        self._bytes += size
+        self._progress.update(self._records, self._bytes)
+
+    def _put_all(self, tp: TopicPartition, records: Sequence[KafkaRecord]) -> None:
+        """Write records one by one.
+
+        Once the dead letters have the size that one run may commit, a partition ends after its next one. Partitions
+        without dead letters are copied to their ends, and every run makes progress in every partition.
+        """
+        letters = self._policy.dead_letters
+        for record in () if tp in self._stopped else records:
+            self._put(tp, record)
+            if len(letters) != self._letters:
+                self._letters = len(letters)
+                if self._policy.is_full:
+                    self._stopped[tp] = record.offset + 1
+                    return
+
+    def _put(self, tp: TopicPartition, record: KafkaRecord) -> None:
+        try:
+            converted = self._converter.convert(record)
+        except ConversionError as error:
+            try:
+                converted = self._convert_again(record, error)
+            except ConversionError as last:
+                self._failed(tp, record, last.failure)
+                return
+        if converted is None:
+            self._sink.count_left_out(tp, record.offset, is_dead_letter=False)
+        else:
+            self._sink.put(converted)
+
+    def _convert_again(self, record: KafkaRecord, error: ConversionError) -> SinkRecord | None:
+        """Retry a conversion that failed for a temporary reason; raises the last error if it keeps failing."""
+        return self._policy.retries.repeat(lambda: self._converter.convert(record), error)
+
+    def _failed(self, tp: TopicPartition, record: KafkaRecord, failure: Failure) -> None:
+        try:
+            is_dead_letter = self._policy.handle(record, failure)
+        except ConnectError:
+            # Records before it still wait: if one of them fails as well, the first one in the log must be named.
+            self._sink.deliver()
+            raise
+        self._sink.count_left_out(tp, record.offset, is_dead_letter=is_dead_letter)
+
+    def _is_cut_short(self, plan: TaskPlan, tp: TopicPartition) -> bool:
+        return any(r.topic_partition == tp and self._stopped[tp] < r.end for r in plan.ranges)
+
+    def _report(self, planned: OffsetRange, position: int) -> PartitionReport:
+        tp = planned.topic_partition
+        stopped = self._stopped.get(tp, planned.end)
+        if stopped < planned.end:
+            return self._sink.report(tp, max(position, stopped), end=stopped, reason=STOPPED_BY_DEAD_LETTERS)
+        if self._limit.reason and position < planned.end:
+            stop = self._next_offsets[tp]
+            return self._sink.report(tp, max(position, stop), end=stop, reason=self._limit.reason)
+        return self._sink.report(tp, position, end=None, reason="")
+
+
+class _Limit:
+    """`run.max.bytes` and `run.max.seconds`: a task stops after the batch that exceeds one of them."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self._bytes_left = plan.max_bytes or None
+        self._deadline = time.monotonic() + plan.max_seconds if plan.max_seconds else None
+        self.reason = ""
+
+    def is_reached(self, size: int) -> bool:
+        """Count `size` bytes; returns True if reading must stop."""
+        if self._bytes_left is not None:
+            self._bytes_left -= size
+            if self._bytes_left <= 0:
+                self.reason = "run.max.bytes"
+        if self._deadline is not None and time.monotonic() >= self._deadline:
+            self.reason = "run.max.seconds"
+        return bool(self.reason)

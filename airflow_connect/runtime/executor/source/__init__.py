@@ -1,0 +1,1 @@
+"""The task of a source: poll, convert, produce, commit."""

@@ -1,0 +1,102 @@
+"""The context of a source task, with its control of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from airflow_connect.runtime.notes import Notes
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SourceRecord
+    from airflow_connect.api.source import SourceOffset, SourcePartition
+    from airflow_connect.runtime.executor.source.offsets import TaskOffsets
+
+
+class TransactionMarks:
+    """`api.source.TransactionContext`: requests of the task that the loop has not carried out yet.
+
+    Source: org.apache.kafka.connect.runtime.WorkerTransactionContext.
+    """
+
+    def __init__(self) -> None:
+        """Starts without requests."""
+        self._commit_on: dict[int, SourceRecord] = {}
+        self._abort_on: dict[int, SourceRecord] = {}
+        self._commit_batch = False
+        self._abort_batch = False
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        """End the transaction after the batch that `poll` returns next, or after `record` of it."""
+        if record is None:
+            self._commit_batch = True
+        else:
+            self._commit_on[id(record)] = record
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """Discard the transaction's records, including those of the next batch, or those up to `record` of it."""
+        if record is None:
+            self._abort_batch = True
+        else:
+            self._abort_on[id(record)] = record
+
+    def aborts_on(self, record: SourceRecord) -> bool:
+        """Whether the transaction is discarded with this record; clears the request."""
+        return self._abort_on.pop(id(record), None) is not None
+
+    def commits_on(self, record: SourceRecord) -> bool:
+        """Whether the transaction ends with this record; clears the request."""
+        return self._commit_on.pop(id(record), None) is not None
+
+    def aborts_batch(self) -> bool:
+        """Whether the transaction is discarded at the end of a batch; clears the request."""
+        asked, self._abort_batch = self._abort_batch, False
+        return asked
+
+    def commits_batch(self) -> bool:
+        """Whether the transaction ends at the end of a batch; clears the request."""
+        asked, self._commit_batch = self._commit_batch, False
+        return asked
+
+
+class SourceContext:
+    """`api.source.SourceTaskContext` of one task."""
+
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        run_id: str,
+        clock_ms: int,
+        offsets: TaskOffsets,
+        transaction: TransactionMarks | None,
+        aws: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`transaction`: None unless `transaction.boundary=connector`; `aws`: of an Airflow connection."""
+        self.config = config
+        self.run_id = run_id
+        self.clock_ms = clock_ms
+        self.offset_reader = offsets
+        self.transaction = transaction
+        self.aws = aws
+        self.records_left: int | None = None
+        self.error: Exception | None = None
+        self.notes = Notes()
+        self._skipped: list[tuple[SourcePartition, SourceOffset]] = []
+
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the report of the run."""
+        self.notes.add(sentence)
+
+    def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
+        """Reading resumes at `offset` after the current batch."""
+        self._skipped.append((partition, offset))
+
+    def take_skipped(self) -> list[tuple[SourcePartition, SourceOffset]]:
+        """The notes of the task since the last call."""
+        taken, self._skipped = self._skipped, []
+        return taken
+
+    def raise_error(self, error: Exception) -> None:
+        """Fail the task with `error`, as soon as its method has returned; the first error counts."""
+        self.error = self.error or error

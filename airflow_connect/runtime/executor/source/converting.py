@@ -1,0 +1,60 @@
+"""Converts source records to bytes: the transformations, then header, key and value converter, in Connect's order.
+
+Source: org.apache.kafka.connect.runtime.AbstractWorkerSourceTask.convertTransformedRecord.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.kafka.writing.task_producer import ProducedRecord
+from airflow_connect.runtime.executor.converting import ConversionError, OpenConverters
+from airflow_connect.runtime.executor.error_policy import (
+    HEADER_CONVERTER,
+    KEY_CONVERTER,
+    TRANSFORMATION,
+    VALUE_CONVERTER,
+    Failure,
+)
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SourceRecord
+
+
+class SourceRecordConverter(OpenConverters):
+    """Applies every transformation and then the three converters."""
+
+    def convert(self, record: SourceRecord) -> ProducedRecord | None:
+        """Convert a record to the message to produce; None if a transformation drops it.
+
+        Raises:
+            ConversionError: a transformation or a converter refused it.
+        """
+        transformed = self._transformed(record)
+        return None if transformed is None else self._converted(transformed)
+
+    def _transformed(self, record: SourceRecord) -> SourceRecord | None:
+        transformed: SourceRecord | None = record
+        for stage in self.chain.stages:
+            if transformed is None:
+                break
+            try:
+                transformed = stage.apply(transformed)
+            except Exception as error:
+                raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
+        return transformed
+
+    def _converted(self, record: SourceRecord) -> ProducedRecord:
+        stage, topic = HEADER_CONVERTER, record.topic
+        try:
+            headers = tuple(
+                (header.key, self.headers.from_connect_header(topic, header.key, header.schema, header.value))
+                for header in record.headers
+            )
+            stage = KEY_CONVERTER
+            key = self.key.from_connect(topic, record.key_schema, record.key)
+            stage = VALUE_CONVERTER
+            value = self.value.from_connect(topic, record.value_schema, record.value)
+        except Exception as error:
+            raise ConversionError(Failure(stage, self._names[stage], error)) from error
+        return ProducedRecord(topic, record.partition, key, value, headers, record.timestamp)

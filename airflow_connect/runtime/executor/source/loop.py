@@ -1,0 +1,391 @@
+"""The hot path of a source task: poll, transform, convert, send, and end transactions where they end.
+
+Source: org.apache.kafka.connect.runtime.{AbstractWorkerSourceTask,ExactlyOnceWorkerSourceTask} (KIP-618). Two
+differences: the offset also moves on for a record that a transformation drops or whose error is tolerated; and a run
+ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.api.source import ColumnarSourceTask, RecordMetadata, SourceTask
+from airflow_connect.config.keys import source as source_keys
+from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
+from airflow_connect.documents.source_run import SourceTaskReport
+from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.retrying import AtDeadline, Backoff, Retry
+from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.exception_text import describe_exception
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.error_policy import Failure
+from airflow_connect.runtime.executor.source.columns import SourceColumnConverter, records_of
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SourceRecord
+    from airflow_connect.api.source import SourceColumns
+    from airflow_connect.errors import DataError
+    from airflow_connect.exactly_once.task_transaction import TaskDelivery
+    from airflow_connect.kafka.admin.topic_creation import TopicCreation
+    from airflow_connect.kafka.writing.refused_records import Delivered, Refused
+    from airflow_connect.kafka.writing.task_producer import ProducedRecord
+    from airflow_connect.runtime.executor.error_policy import ErrorPolicy
+    from airflow_connect.runtime.executor.progress import ProgressSender
+    from airflow_connect.runtime.executor.source.columns import ColumnMessages
+    from airflow_connect.runtime.executor.source.context import SourceContext
+    from airflow_connect.runtime.executor.source.converting import SourceRecordConverter
+    from airflow_connect.runtime.executor.source.offsets import TaskOffsets
+
+IDLE_POLLS = 3
+IDLE_PAUSE_S = 0.1
+"""Minimum time between two polls without a result: a source that does not wait must not use a whole core."""
+POLL_RETRY_S = 60.0
+"""How long a poll that fails for a temporary reason is repeated, unless errors.retry.timeout is longer."""
+POLL_BACKOFF = Backoff(0.3, longest_s=10.0)
+
+KAFKA_PRODUCE = "KAFKA_PRODUCE"
+SENDER = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+"""Stage and class under which Connect logs a record that its producer refused."""
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopParts:
+    """The objects that the loop uses; the caller closes them."""
+
+    context: SourceContext
+    offsets: TaskOffsets
+    converter: SourceRecordConverter
+    delivery: TaskDelivery
+    topics: TopicCreation
+    policy: ErrorPolicy
+    progress: ProgressSender
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRules:
+    """When transactions and the task end.
+
+    Attributes:
+        boundary: `poll`, `interval` or `connector`.
+        interval_s: time between two commits with `interval`.
+        idle_polls: None: no such end.
+        max_records, max_bytes, max_seconds: 0: no limit.
+        poll_retry_s: how long a failing poll is repeated.
+        columnar: whether batches may be processed in columns.
+        skips_refused: whether a record that Kafka refuses because of its content is skipped. Such records must be
+            identified, so batches are not processed in columns.
+    """
+
+    boundary: str
+    interval_s: float = 0.0
+    idle_polls: int | None = None
+    max_records: int = 0
+    max_bytes: int = 0
+    max_seconds: float = 0.0
+    poll_retry_s: float = POLL_RETRY_S
+    columnar: bool = True
+    skips_refused: bool = False
+
+
+def idle_polls_of(task: type[SourceTask], configured: int | None) -> int | None:
+    """`run.idle.polls`, or the default for the class: no limit if it reports its end."""
+    if configured is not None:
+        return configured
+    return None if task.has_ended is not SourceTask.has_ended else IDLE_POLLS
+
+
+class SourceLoop:
+    """Polls one started task until it ends."""
+
+    def __init__(self, task: SourceTask, parts: LoopParts, rules: LoopRules) -> None:
+        """`task`: started."""
+        self._task = task
+        self._parts = parts
+        self._rules = rules
+        self._calls_commit_record = type(task).commit_record is not SourceTask.commit_record
+        in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
+        self._columns = SourceColumnConverter(parts.converter) if in_columns else None
+        self._acknowledged: list[tuple[SourceRecord, RecordMetadata | None]] = []
+        self._stored_at = time.monotonic()
+        self._unit = _Counts()
+        self._done = _Counts()
+        self._read = self._bytes = self._transactions = self._discarded = 0
+        self._update_records_left()
+
+    def run(self) -> SourceTaskReport:
+        """Copy until the task, or a limit, ends the run.
+
+        Raises:
+            ConnectError: the task or Kafka failed; what the last transaction committed stays committed.
+        """
+        ended_by = self._poll_until_end()
+        self._end()
+        crash_points.reached(crash_points.SOURCE_TASK_ENDED)
+        self._parts.progress.update(self._read, self._bytes, force=True)
+        return SourceTaskReport(
+            written=sum(self._done.topics.values()),
+            filtered=self._done.left_out - self._parts.policy.failed,
+            discarded=self._discarded,
+            size_bytes=self._done.size_bytes,
+            transactions=self._transactions,
+            topics=dict(sorted(self._done.topics.items())),
+            partitions=self._parts.offsets.partitions,
+            offsets=self._parts.offsets.moves,
+            ended_by=ended_by,
+            notes=self._parts.context.notes.sentences,
+        )
+
+    def _poll_until_end(self) -> str:
+        started, idle, rules = time.monotonic(), 0, self._rules
+        while True:
+            polled_at = time.monotonic()
+            moved = self._poll_once()
+            crash_points.reached(crash_points.SOURCE_TASK_POLLED)
+            self._boundary_after_batch()
+            if self.call("has_ended", self._task.has_ended):
+                return "end"
+            idle = 0 if moved else idle + 1
+            if rules.idle_polls is not None and idle >= rules.idle_polls:
+                return "idle"
+            if rules.max_records and self._read >= rules.max_records:
+                return RUN_MAX_RECORDS
+            if rules.max_bytes and self._bytes >= rules.max_bytes:
+                return RUN_MAX_BYTES
+            if rules.max_seconds and time.monotonic() - started >= rules.max_seconds:
+                return RUN_MAX_SECONDS
+            if not moved:
+                time.sleep(max(0.0, IDLE_PAUSE_S - (time.monotonic() - polled_at)))
+
+    # --- one batch ------------------------------------------------------------------------------------------------
+
+    def _poll_once(self) -> bool:
+        """Poll and send the result; returns whether there was anything, including lines that yield no record."""
+        came = self._poll_and_send()
+        skipped = self._parts.context.take_skipped()
+        for partition, offset in skipped:
+            self._parts.offsets.reached(partition, offset)
+        return came or bool(skipped)
+
+    def _poll_and_send(self) -> bool:
+        task = self._task
+        if self._columns is not None and isinstance(task, ColumnarSourceTask):
+            columns: SourceColumns | None = self._repeated("poll_columns", task.poll_columns)
+            if columns is not None:
+                self._take_columns(columns)
+                return True
+        batch = self._repeated("poll", task.poll) or ()
+        for record in batch:
+            self._take(record)
+            self._boundary_after_record(record)
+        self._account(len(batch))
+        return bool(batch)
+
+    def _take_columns(self, columns: SourceColumns) -> None:
+        assert self._columns is not None
+        count = len(columns.values)
+        messages = self._columns.convert(columns) if count else None
+        if messages is not None:
+            self._send(messages)
+        else:
+            for record in records_of(columns):
+                self._take(record, moves=False)
+        self._parts.offsets.reached(columns.source_partition, columns.source_offset)
+        self._account(count)
+
+    def _send(self, messages: ColumnMessages) -> None:
+        self._unit.left_out += messages.left_out
+        if len(messages.values):
+            self._parts.topics.ensure(messages.topic)
+            size = self._parts.delivery.send_columns(messages.topic, messages.keys, messages.values)
+            self._count(messages.topic, len(messages.values), size)
+
+    def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
+        """Convert and send one record; its offset moves on whatever happens to it."""
+        try:
+            produced = self._parts.converter.convert(record)
+        except ConversionError as error:
+            produced = self._convert_again(record, error)
+        if moves:
+            self._parts.offsets.reached(record.source_partition, record.source_offset)
+        if produced is None:
+            self._unit.left_out += 1
+            if self._calls_commit_record:
+                self._acknowledged.append((record, None))
+            return
+        self._parts.topics.ensure(produced.topic)
+        size = len(produced.key or b"") + len(produced.value or b"")
+        self._count(produced.topic, 1, size)
+        refused = self._refused(record, produced.topic, size) if self._rules.skips_refused else None
+        self._parts.delivery.send(produced, self._delivered(record) if self._calls_commit_record else None, refused)
+
+    def _convert_again(self, record: SourceRecord, error: ConversionError) -> ProducedRecord | None:
+        """Retry a conversion that failed for a temporary reason; None if the record is skipped."""
+        try:
+            return self._parts.policy.retries.repeat(lambda: self._parts.converter.convert(record), error)
+        except ConversionError as last:
+            self._parts.policy.handle(record, last.failure)
+            return None
+
+    def _delivered(self, record: SourceRecord) -> Delivered:
+        def delivered(message: Any) -> None:
+            stamp = message.timestamp()[1]
+            where = RecordMetadata(message.topic(), message.partition(), message.offset(), stamp)
+            self._acknowledged.append((record, where))
+
+        return delivered
+
+    def _refused(self, record: SourceRecord, topic: str, size: int) -> Refused:
+        """The callback for a record that Kafka refused: it is skipped, as in Kafka Connect (KIP-779)."""
+
+        def refused(error: DataError) -> None:
+            self._parts.policy.handle(record, Failure(KAFKA_PRODUCE, SENDER, error))
+            self._count(topic, -1, -size)
+            self._unit.left_out += 1
+            if self._calls_commit_record:
+                self._acknowledged.append((record, None))
+
+        return refused
+
+    def _count(self, topic: str, records: int, size: int) -> None:
+        self._unit.topics[topic] = self._unit.topics.get(topic, 0) + records
+        self._unit.size_bytes += size
+        self._bytes += size
+
+    def _account(self, records: int) -> None:
+        self._read += records
+        self._update_records_left()
+        self._parts.progress.update(self._read, self._bytes)
+
+    def _update_records_left(self) -> None:
+        if self._rules.max_records:
+            self._parts.context.records_left = max(0, self._rules.max_records - self._read)
+
+    # --- boundaries -----------------------------------------------------------------------------------------------
+
+    def _boundary_after_record(self, record: SourceRecord) -> None:
+        marks = self._parts.context.transaction
+        if marks is None:
+            return
+        if marks.aborts_on(record):
+            self._discard()
+            self._store()
+        elif marks.commits_on(record):
+            self._store()
+
+    def _boundary_after_batch(self) -> None:
+        marks = self._parts.context.transaction
+        crash_points.reached(crash_points.SOURCE_TASK_SENT)
+        if marks is not None:
+            if marks.aborts_batch():
+                self._discard()
+                self._commit()
+            elif marks.commits_batch():
+                self._commit()
+        elif (
+            self._rules.boundary != source_keys.INTERVAL or time.monotonic() - self._stored_at >= self._rules.interval_s
+        ):
+            self._commit()
+
+    def _end(self) -> None:
+        """End the last transaction. If the task itself ends transactions, an open one is not committed."""
+        if self._parts.context.transaction is not None:
+            self._parts.delivery.discard()
+            self._parts.offsets.forget_waiting()
+            return
+        self._commit()
+
+    def _commit(self) -> None:
+        if self._store():
+            self.call("commit", self._task.commit)
+
+    def _store(self) -> bool:
+        """End a unit; returns whether there was anything to store."""
+        waiting = self._parts.offsets.take_waiting()
+        stores = bool(waiting or self._unit.topics)
+        self._parts.delivery.store(waiting)
+        self._stored_at = time.monotonic()
+        if stores:
+            self._transactions += 1
+            crash_points.reached(crash_points.SOURCE_TASK_STORED)
+        self._done.add(self._unit)
+        self._unit = _Counts()
+        acknowledged, self._acknowledged = self._acknowledged, []
+        if acknowledged:
+            self.call("commit_record", lambda: self._commit_records(acknowledged))
+        return stores
+
+    def _commit_records(self, acknowledged: Sequence[tuple[SourceRecord, RecordMetadata | None]]) -> None:
+        for record, metadata in acknowledged:
+            self._task.commit_record(record, metadata)
+
+    def _discard(self) -> None:
+        """Discard the records of the open transaction; its offsets still count (KIP-618)."""
+        self._parts.delivery.discard()
+        self._discarded += sum(self._unit.topics.values())
+        self._unit = _Counts()
+        self._acknowledged.clear()
+
+    # --- the task -------------------------------------------------------------------------------------------------
+
+    def _repeated(self, method: str, poll: Callable[[], _Result]) -> _Result:
+        """Repeat `poll`, with pauses, while it fails for a temporary reason."""
+        tries = Retry(POLL_BACKOFF, within_s=self._rules.poll_retry_s, at_deadline=AtDeadline.STOP)
+        while True:
+            try:
+                return self.call(method, poll)
+            except ConnectError as error:
+                self._parts.context.take_skipped()
+                if not error.retriable or error.code == "task.plugin_failed" or not tries.pause():
+                    raise
+
+    def call(self, method: str, call: Callable[[], _Result]) -> _Result:
+        """Call a method of the task; whatever goes wrong becomes an error with a sentence.
+
+        Raises:
+            ConnectError: what the task raised, or a sentence about it.
+        """
+        return call_task(self._task, method, call, self._parts.context)
+
+
+def call_task(task: SourceTask, method: str, call: Callable[[], _Result], context: SourceContext) -> _Result:
+    """Call a method of a task, then check whether it requested to fail.
+
+    Raises:
+        ConnectError: what the task raised, or a sentence about it.
+    """
+    try:
+        result = call()
+        if context.error is not None:
+            raise context.error
+    except (ConnectError, MemoryError):
+        raise
+    except Exception as error:
+        raise TaskFailedError(
+            f"{type(task).__name__}.{method} failed with {describe_exception(error)}.",
+            code="task.plugin_failed",
+            suggestion="What was committed stays, and the next run continues from there. If it happens again, look for "
+            "the cause in the connector.",
+        ) from error
+    return result
+
+
+class _Counts:
+    """Records of a unit, or of all units."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, int] = {}
+        self.size_bytes = 0
+        self.left_out = 0
+
+    def add(self, unit: _Counts) -> None:
+        """Add the counts of a committed unit."""
+        for topic, count in unit.topics.items():
+            if count:  # 0: Kafka refused all of them
+                self.topics[topic] = self.topics.get(topic, 0) + count
+        self.size_bytes += unit.size_bytes
+        self.left_out += unit.left_out

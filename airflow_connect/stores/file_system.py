@@ -1,0 +1,90 @@
+"""The file system interface of the file source: list files, describe them, and read bytes of them.
+
+A name is the one in the source partition: a path as configured, or a URL. One configuration may use several
+implementations, such as local files and objects in a bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_connect.errors import AccessError, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """The current state of a file.
+
+    Attributes:
+        name: as in the source partition.
+        size: bytes.
+        modified_ms: milliseconds since the epoch.
+        identity: a value that survives renaming (the inode number) or changes with the content (an ETag); "" if the
+            file system has neither.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    identity: str = ""
+
+
+class GoneError(Exception):
+    """The file no longer exists, or another file has its name."""
+
+
+class FileBytes(Protocol):
+    """An open file."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end of the file.
+
+        Raises:
+            GoneError: the bytes of this very file are no longer available.
+            UnavailableError, AccessError: it cannot be read.
+        """
+
+    def close(self) -> None:
+        """Release it."""
+
+
+class FileSystem(Protocol):
+    """Files below one root."""
+
+    identity_is_content: bool
+    """Whether an equal `identity` means equal bytes (an ETag), not just the same file (an inode)."""
+
+    def find(self, name: str) -> FoundFile | None:
+        """The file with this name; None if it does not exist."""
+
+    def walk(self, directory: str, *, recursive: bool) -> Iterator[FoundFile]:
+        """The files of a directory, including subdirectories if `recursive`; none if the directory does not exist."""
+
+    def open(self, file: FoundFile) -> FileBytes:
+        """Open a file that was found.
+
+        Raises:
+            GoneError: it no longer exists, or another file has its name.
+        """
+
+    def close(self) -> None:
+        """Release connections."""
+
+
+def unreadable(name: str, error: OSError) -> AccessError | UnavailableError:
+    """The error for a file or directory that cannot be read."""
+    reason = error.strerror or str(error)
+    if isinstance(error, PermissionError):
+        return AccessError(
+            f"{name} cannot be read: {reason}.",
+            code="file.denied",
+            config_path="file",
+            suggestion="Give the user that runs the executors permission to read it.",
+        )
+    return UnavailableError(
+        f"{name} cannot be read: {reason}.",
+        code="file.unreadable",
+        suggestion="The next run resumes from the committed offset.",
+    )

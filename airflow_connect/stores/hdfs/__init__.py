@@ -1,0 +1,1 @@
+"""HDFS: temporary files are staged, and renaming them publishes."""

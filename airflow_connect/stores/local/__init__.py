@@ -1,0 +1,1 @@
+"""Directories: temporary files are staged, and renaming them publishes."""

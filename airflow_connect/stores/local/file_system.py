@@ -1,0 +1,96 @@
+"""Files with the same path on driver and executors: a local disk with `local[...]`, otherwise a shared mount."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from airflow_connect.stores.file_system import FoundFile, GoneError, unreadable
+
+SCHEME = "file://"
+
+
+def path_of(name: str) -> str:
+    """The path of a name: the name itself, or the part after `file://`."""
+    return name.removeprefix(SCHEME)
+
+
+class LocalFileSystem:
+    """The file system of this machine."""
+
+    identity_is_content = False
+
+    def find(self, name: str) -> FoundFile | None:
+        """See `FileSystem`; `open` rejects anything but regular files."""
+        try:
+            return _found(name, os.stat(path_of(name)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise unreadable(name, error) from error
+
+    def walk(self, directory: str, *, recursive: bool) -> Iterator[FoundFile]:
+        """See `FileSystem`; symbolic links to directories are not followed."""
+        try:
+            entries = sorted(os.scandir(path_of(directory) or "."), key=lambda entry: entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise unreadable(directory, error) from error
+        prefix = directory if not directory or directory.endswith("/") else directory + "/"
+        for entry in entries:
+            name = prefix + entry.name
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    if recursive:
+                        yield from self.walk(name, recursive=True)
+                elif entry.is_file():
+                    yield _found(name, entry.stat())
+            except FileNotFoundError:
+                continue  # deleted since the directory was read
+
+    def open(self, file: FoundFile) -> LocalBytes:
+        """See `FileSystem`. Reads stay on the same file, even if it is renamed or deleted meanwhile."""
+        try:
+            descriptor = os.open(path_of(file.name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError as error:
+            raise GoneError(f"{file.name} no longer exists") from error
+        except OSError as error:
+            raise unreadable(file.name, error) from error
+        now = os.fstat(descriptor)
+        if not stat.S_ISREG(now.st_mode):
+            os.close(descriptor)
+            raise unreadable(file.name, OSError(0, "it is not a regular file"))
+        if file.identity and file.identity != str(now.st_ino):
+            os.close(descriptor)
+            raise GoneError(f"another file has replaced {file.name}")
+        return LocalBytes(file.name, descriptor)
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+
+class LocalBytes:
+    """An open file of this machine."""
+
+    def __init__(self, name: str, descriptor: int) -> None:
+        """`descriptor` is closed by `close`."""
+        self._name, self._descriptor = name, descriptor
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """See `FileBytes`."""
+        try:
+            return os.pread(self._descriptor, size, position)
+        except OSError as error:
+            raise unreadable(self._name, error) from error
+
+    def close(self) -> None:
+        """See `FileBytes`. Idempotent: the descriptor's number may belong to another file by now."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _found(name: str, status: os.stat_result) -> FoundFile:
+    return FoundFile(name, status.st_size, status.st_mtime_ns // 1_000_000, str(status.st_ino))

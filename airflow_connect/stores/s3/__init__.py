@@ -1,0 +1,1 @@
+"""S3: multipart uploads are staged, and completing them publishes."""

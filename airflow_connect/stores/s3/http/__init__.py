@@ -1,0 +1,1 @@
+"""Signed HTTP requests to S3: connections, proxies, redirects, signatures."""

@@ -1,0 +1,1 @@
+"""What transformations have in common."""

@@ -1,0 +1,1 @@
+"""What waits in a triggerer. The parts without Airflow are in `airflow_connect.runtime.peeking`."""

@@ -1,0 +1,112 @@
+"""A sink through Spark Connect: no JVM of ours, no sparkContext, executors elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.runtime.driver.process_tree import processes_of
+from tests.integration.runtime.engine.conftest import progress_of
+from tests.support.processes import command_lines, descendants_of
+from tests.support.spark_servers import ConnectServer
+
+TOKEN = "hunter2-of-the-server"
+FAULTY = "tests.support.faulty_converter:FaultyConverter"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with ConnectServer.start() as running:
+        yield running
+
+
+def test_server_copies_and_the_driver_starts_no_java(make_topic, fill, make_sink, server, faults, drive, in_background):
+    topic = make_topic(partitions=4)
+    values = fill(topic, 4, 200, at={0: {"do": "hold", "times": 1}})
+    sink = make_sink(topic, tasks_max="4", **faults.config())
+
+    # With a token pyspark wants TLS, except to the name localhost.
+    remote = server.remote.replace("127.0.0.1", "localhost")
+    running = in_background(lambda: drive(sink, {"spark.remote": f"{remote}/;token={TOKEN}"}))
+    running.until(lambda: faults.held() != [], "a task is at work")
+    seen = [line for _, line in command_lines()]
+    seen += [Path(f"/proc/{pid}/environ").read_text(errors="replace") for pid in descendants_of(os.getpid())]
+    faults.release()
+    driven = running.result()
+
+    assert (driven.report.status, driven.report.records) == ("done", 200), driven.log
+    assert [line for line in [*seen, driven.log, server.log] if TOKEN in line] == []
+    assert progress_of(driven.events)[-1]["done"] == 200
+    assert sink.s3.secret_key not in driven.log
+    assert sink.s3.secret_key not in server.log
+    assert processes_of(driven.token) == []
+    sink.assert_exactly_once(values)
+
+
+def test_second_run_on_the_server_finds_the_offsets_of_the_first(make_topic, fill, make_sink, server, drive):
+    topic = make_topic(partitions=2)
+    values = fill(topic, 2, 20)
+    sink = make_sink(topic)
+
+    first = drive(sink, {"spark.remote": server.remote})
+    values += fill(topic, 2, 20, first=20)
+    second = drive(sink, {"spark.remote": server.remote})
+
+    assert (first.report.records, second.report.records) == (20, 20)
+    sink.assert_exactly_once(values)
+
+
+def test_task_that_dies_once_is_tried_again_by_the_server(make_topic, fill, make_sink, server, faults, drive):
+    topic = make_topic(partitions=2)
+    values = fill(topic, 2, 100, at={60: {"do": "die", "times": 1}})
+    sink = make_sink(topic, tasks_max="2", flush_size="5", **faults.config())
+
+    driven = drive(sink, {"spark.remote": server.remote})
+
+    assert driven.report.status == "done", driven.log
+    assert faults.taken() == 1
+    sink.assert_exactly_once(values)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "message"),
+    [
+        ("unavailable", "UnavailableError", "The server of the test is away."),
+        ("refused", "AccessError", "The test is refused."),
+        ("bug", "DataError", f"{FAULTY} failed with ZeroDivisionError: a defect of somebody."),
+    ],
+)
+def test_errors_of_tasks_come_back_through_the_server(
+    make_topic, fill, make_sink, server, faults, drive, fault, kind, message
+):
+    topic = make_topic()
+    fill(topic, 1, 10, at={5: {"do": fault, "times": 99}})
+    sink = make_sink(topic, **faults.config())
+
+    driven = drive(sink, {"spark.remote": server.remote})
+
+    located = f"The record at {topic}-0@5 failed in VALUE_CONVERTER: {message}"
+    assert (driven.report.error["type"], driven.report.error["message"]) == (kind, located)
+    assert sink.keys() == []
+
+
+@pytest.mark.budget(40)  # a server that starts twice
+def test_server_that_is_restarted_during_the_copy_fails_the_run_and_the_next_one_ends_it(
+    make_topic, fill, make_sink, server, faults, drive, in_background
+):
+    topic = make_topic(partitions=2)
+    values = fill(topic, 2, 100, at={60: {"do": "hold", "times": 1}})
+    sink = make_sink(topic, tasks_max="1", flush_size="5", **faults.config())
+    running = in_background(lambda: drive(sink, {"spark.remote": server.remote}))
+    running.until(lambda: faults.held() != [], "the task is at work")
+    server.kill()
+    server.launch()
+    faults.release()
+    failed = running.result()
+    driven = drive(sink, {"spark.remote": server.remote})
+
+    assert failed.report.error["type"] == "TaskFailedError"
+    assert driven.report.records == 100
+    sink.assert_exactly_once(values)

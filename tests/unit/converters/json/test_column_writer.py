@@ -1,0 +1,99 @@
+"""JsonConverter writes columns byte for byte as it writes each value alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_connect.api import schema as schemas
+from airflow_connect.api.schema import Schema, Type
+from airflow_connect.converters.json.converter import JsonConverter
+from tests.support.searching import examples
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(['"', "\\", "\x7f", "\n", "😀"])
+KINDS: dict[Type, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    Type.INT8: (pa.int8(), st.integers(-128, 127)),
+    Type.INT64: (pa.int64(), st.integers(-(1 << 63), (1 << 63) - 1)),
+    Type.FLOAT32: (pa.float32(), st.floats(width=32)),
+    Type.FLOAT64: (pa.float64(), st.floats()),
+    Type.BOOLEAN: (pa.bool_(), st.booleans()),
+    Type.STRING: (pa.string(), TEXT),
+}
+
+
+def converter(**config: str) -> JsonConverter:
+    found = JsonConverter()
+    found.configure({key.replace("_", "."): value for key, value in config.items()})
+    return found
+
+
+def one_by_one(json: JsonConverter, schema: Schema, values: pa.Array) -> list[str]:
+    return [(json.from_connect("t", schema, value) or b"").decode() for value in values.to_pylist()]
+
+
+@st.composite
+def structs(draw: st.DrawFn) -> tuple[Schema, pa.Array]:
+    names = draw(st.lists(TEXT.filter(bool), min_size=1, max_size=5, unique=True))
+    kinds = [draw(st.sampled_from(sorted(KINDS, key=lambda kind: kind.name))) for _ in names]
+    optional = [draw(st.booleans()) for _ in names]
+    count = draw(st.integers(1, 6))
+    columns = []
+    for kind, may_be_null in zip(kinds, optional, strict=True):
+        arrow, values = KINDS[kind]
+        one = values | st.none() if may_be_null else values
+        columns.append(pa.array(draw(st.lists(one, min_size=count, max_size=count)), arrow))
+    fields = zip(names, kinds, optional, strict=True)
+    schema = schemas.struct(*((name, Schema(kind, optional=may)) for name, kind, may in fields))
+    return schema, pa.StructArray.from_arrays(columns, names).slice(draw(st.integers(0, count - 1)))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(structs(), st.sampled_from(["true", "false"]))
+def test_structs_of_scalars_are_the_same_text(found: tuple[Schema, pa.Array], envelope: str):
+    schema, values = found
+    json = converter(schemas_enable=envelope)
+
+    written = json.from_columns("t", schema, values)
+
+    assert written is not None
+    assert written.to_pylist() == one_by_one(json, schema, values)
+
+
+@pytest.mark.parametrize("envelope", ["true", "false"])
+def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
+    json = converter(schemas_enable=envelope)
+    lines = pa.array(["plain", 'a "b"', "é", ""])
+    optional = Schema(Type.INT32, optional=True, default=7)
+    numbers = pa.array([1, None, 3], pa.int32())
+
+    days, instants = pa.array([-1, 20_000], pa.int32()), pa.array([0, -(1 << 62)])
+    logical = ((schemas.date(), days), (schemas.timestamp(), instants))
+    for schema, values in ((schemas.STRING, lines), (optional, numbers), *logical):
+        written = json.from_columns("t", schema, values)
+        assert written is not None and written.to_pylist() == one_by_one(json, schema, values)
+    kept = converter(schemas_enable=envelope, replace_null_with_default="false")
+    written = kept.from_columns("t", optional, numbers)
+    assert written is not None and written.to_pylist() == one_by_one(kept, optional, numbers)
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        (None, pa.array(["x"])),
+        (schemas.STRING, pa.array(["x", None])),
+        (Schema(Type.INT32), pa.array([1], pa.int64())),
+        (schemas.decimal(2), pa.array([b"\x01"])),
+        (schemas.time(), pa.array([1], pa.int32())),
+        (Schema(Type.STRING, name=schemas.TIMESTAMP), pa.array(["x"])),
+        (schemas.struct(("a", schemas.array(schemas.STRING))), pa.array([{"a": ["x"]}])),
+        (schemas.struct(("a", schemas.STRING)), pa.array([{"b": "x"}])),
+        (schemas.struct(("a", schemas.STRING)), pa.array([{"a": "x"}, None])),
+        (schemas.struct(), pa.array([{}])),
+    ],
+)
+def test_what_is_not_plain_goes_record_by_record(schema: Schema | None, values: pa.Array):
+    assert converter().from_columns("t", schema, values) is None
