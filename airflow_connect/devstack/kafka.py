@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -23,7 +24,7 @@ CHECKPOINT = (
     "AQAAQAAACgE0AQwAFHRyYW5zYWN0aW9uLnZlcnNpb24AAgAAAAAAAAAAAAcAAAA/AAAAAAISjZ3DACAAAAAAAAABoftcGUEAAAGh"
     "+1wZQf//////////////////AAAAARoAAAAIAAAABAYAAAAA"
 )
-META_PROPERTIES = "version=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\nnode.id={0}\ndirectory.id=AAAAAAAAAAAAAAAAAAAA{0}Q\n"
+META_PROPERTIES = "version=1\ncluster.id={1}\nnode.id={0}\ndirectory.id=AAAAAAAAAAAAAAAAAAAA{0}Q\n"
 
 PROPERTIES = {
     "process.roles": "broker,controller",
@@ -80,6 +81,7 @@ class KafkaBroker(JavaServer):
         """Prepare a broker; use `start`."""
         super().__init__(data_dir, heap_mb)
         self._properties = dict(properties)
+        self.cluster_id = new_cluster_id()
 
     @classmethod
     def start(
@@ -114,7 +116,7 @@ class KafkaBroker(JavaServer):
         if not (logs / "meta.properties").exists():
             logs.mkdir(exist_ok=True)
             (logs / "bootstrap.checkpoint").write_bytes(base64.b64decode(CHECKPOINT))
-            (logs / "meta.properties").write_text(META_PROPERTIES.format(self.node_id))
+            (logs / "meta.properties").write_text(META_PROPERTIES.format(self.node_id, self.cluster_id))
         merged = {
             **PROPERTIES,
             "node.id": str(self.node_id),
@@ -136,3 +138,12 @@ class KafkaBroker(JavaServer):
     def voter(self) -> str:
         """Return this node's controller, for `controller.quorum.voters`."""
         return f"{self.node_id}@127.0.0.1:{self.ports[1]}"
+
+
+def new_cluster_id() -> str:
+    """Return an id as `kafka-storage random-uuid` does: 16 random bytes in 22 characters.
+
+    Each cluster has its own, so that a broker refuses a controller of another cluster that looks for a node which had
+    its port before.
+    """
+    return base64.urlsafe_b64encode(b"\x01" + secrets.token_bytes(15)).decode()[:22]  # never begins with a hyphen

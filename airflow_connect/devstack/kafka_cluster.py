@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.launching.java_server import PORT_ATTEMPTS
-from airflow_connect.devstack.launching.process import POLL_S
+from airflow_connect.devstack.launching.process import POLL_S, log_tail
 from airflow_connect.devstack.launching.running import Running
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 START_S = 90.0
+START_ATTEMPTS = 3
 REQUEST_S = 15.0
 TRANSACTIONS = "__transaction_state"
 GROUPS = "__consumer_offsets"
@@ -30,7 +30,6 @@ PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
     "controller.quorum.election.timeout.ms": "500",
     "controller.quorum.election.backoff.max.ms": "200",
-    "controller.quorum.fetch.timeout.ms": "1000",
 }
 
 
@@ -69,6 +68,7 @@ class KafkaCluster(Running):
         self.nodes = [KafkaNode(number, merged, heap_mb) for number in range(1, brokers + 1)]
         for node in self.nodes:
             node.voters = [other.voter for other in self.nodes]
+            node.cluster_id = self.nodes[0].cluster_id
 
     @classmethod
     def start(
@@ -84,17 +84,20 @@ class KafkaCluster(Running):
         Raises:
             DevStackError: no Java, no jars, or a broker did not come up (with the end of its log).
         """
-        for attempt in range(PORT_ATTEMPTS):
+        for attempt in range(START_ATTEMPTS):
             cluster = cls(brokers, properties or {}, heap_mb)
             try:
                 cluster.restart()
                 break
-            except BaseException as error:
+            except DevStackError:
+                # A port that was taken meanwhile is known to all nodes, and nodes that found no leader do not always
+                # recover on a busy machine: new nodes on new ports.
                 cluster.stop()
-                # Every node knows the ports of all others, so if one port is taken, all nodes need new ports.
-                is_taken = isinstance(error, DevStackError) and "BindException" in error.message
-                if not is_taken or attempt == PORT_ATTEMPTS - 1:
+                if attempt == START_ATTEMPTS - 1:
                     raise
+            except BaseException:
+                cluster.stop()
+                raise
         return cluster
 
     @property
@@ -120,7 +123,11 @@ class KafkaCluster(Running):
         Raises:
             DevStackError: not within 90 s.
         """
-        self._wait_until(self._is_in_sync, "every copy of every partition is up to date")
+        try:
+            self._wait_until(self._is_in_sync, "every copy of every partition is up to date")
+        except DevStackError as error:
+            logs = "\n".join(f"Broker {node.node_id}: {log_tail(node.log_path)}" for node in self.nodes)
+            raise DevStackError(f"{error.message} {self._state()}\n{logs}", code=error.code) from None
 
     def stop(self) -> None:
         """End all brokers and remove their data."""
@@ -176,6 +183,20 @@ class KafkaCluster(Running):
             raise DevStackError(f"{topic}-{partition} was not moved: {problem}.", code="devstack.kafka")
         self._wait_until(lambda: self._leader(topic, partition) == first, f"broker {first} leads {topic}-{partition}")
         return self.nodes[first - 1]
+
+    def _state(self) -> str:
+        """Say in a sentence which processes run and what the brokers tell of each other."""
+        ended = [node.node_id for node in self.nodes if not node.is_running]
+        if len(ended) == len(self.nodes):
+            return "All brokers have ended."
+        found = self._metadata()
+        behind = [
+            f"{name}-{number}: {len(p.isrs)} of {len(p.replicas)}"
+            for name, topic in found.topics.items()
+            for number, p in topic.partitions.items()
+            if len(p.isrs) != len(p.replicas)
+        ]
+        return f"Ended: {ended}. Registered: {sorted(found.brokers)}. Behind: {behind}."
 
     def _is_in_sync(self) -> bool:
         found = self._metadata()

@@ -23,13 +23,19 @@ PROBE = b"probe"
 
 
 def answer_to_a_record(bootstrap: str, topic: str) -> int | None:
-    """Code of what a broker answers to a record of another client; None: it took it."""
+    """Code of what a broker answers to a record of another client, a timeout's if none does; None: it took it."""
     answers: list[int | None] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
         answers.append(None if error is None else error.code())
 
-    settings = {"bootstrap.servers": bootstrap, "acks": "all", "retries": 0, "log_level": 0}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "acks": "all",
+        "retries": 0,
+        "message.timeout.ms": 20_000,
+        "log_level": 0,
+    }
     producer = Producer(settings)
     producer.produce(topic, PROBE, on_delivery=delivered)
     producer.flush(30)

@@ -145,7 +145,8 @@ def free_ports(count: int) -> list[int]:
     """Return `count` different unused ports of 127.0.0.1, outside the ephemeral range."""
     held: list[socket.socket] = []
     try:
-        candidates = random.sample(PORT_RANGE, len(PORT_RANGE))
+        # Not the shared generator: a test may have seeded it, and then all processes would choose the same ports.
+        candidates = random.SystemRandom().sample(PORT_RANGE, len(PORT_RANGE))
         for port in candidates:
             if len(held) == count:
                 break

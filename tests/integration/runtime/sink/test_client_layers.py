@@ -1,11 +1,9 @@
 """Where a run starts and ends is decided by the same client settings as what its readers read."""
 
-import base64
-
 import pytest
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.devstack.kafka import CHECKPOINT, META_PROPERTIES, KafkaBroker
+from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.admin.watermarks import latest_offsets
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.support.runs import numbered
@@ -72,13 +70,9 @@ def test_isolation_level_in_every_layer_holds_for_plan_and_reader(kafka, make_to
 
 
 @pytest.fixture
-def other_cluster(tmp_path):
-    """A broker with a cluster id of its own: all others of the development stack have the same."""
-    logs = tmp_path / "log"
-    logs.mkdir()
-    (logs / "bootstrap.checkpoint").write_bytes(base64.b64decode(CHECKPOINT))
-    (logs / "meta.properties").write_text(META_PROPERTIES.format(1).replace("AAQ\nnode", "AAg\nnode"))
-    with KafkaBroker.start(tmp_path) as broker:
+def other_cluster():
+    """A second broker: every broker that is started is a cluster of its own."""
+    with KafkaBroker.start() as broker:
         yield broker
 
 
