@@ -10,10 +10,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_connect.errors import ConfigError, UnavailableError, missing_package
 from airflow_connect.runtime.driver_service.contract import DEFAULT_PORT
 from airflow_connect.runtime.driver_service.runs import DriverRuns, Limits
+
+if TYPE_CHECKING:
+    import uvicorn
 
 TOKEN_ENV = "AIRFLOW_CONNECT_DRIVER_TOKEN"
 MIN_TOKEN_LENGTH = 16
@@ -141,6 +145,8 @@ def serve(
     server = uvicorn.Server(config)
     threading.Thread(target=_sweep, args=(runs, stopping, server), name="sweep", daemon=True).start()
     scheme, port = "https" if tls else "http", listener.getsockname()[1]
+    if settings.token and not tls and not _is_loopback(settings.host):
+        tell("It has no certificate: the token, and the secrets of connectors, cross the network as plain text.")
     on_listening(f"{scheme}://{_in_url(settings.host)}:{port}")
     try:
         server.run(sockets=[listener])
@@ -149,10 +155,10 @@ def serve(
         listener.close()
 
 
-def _sweep(runs: DriverRuns, stopping: threading.Event, server: object) -> None:
+def _sweep(runs: DriverRuns, stopping: threading.Event, server: uvicorn.Server) -> None:
     while not stopping.wait(SWEEP_EVERY_S):
         runs.sweep()
-    server.should_exit = True  # type: ignore[attr-defined]
+    server.should_exit = True
 
 
 def _checked_certificate(settings: ServiceSettings) -> dict[str, str]:
