@@ -47,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lease",
-        type=_number(5, 7 * 24 * 3600),
+        type=_number(1, 7 * 24 * 3600),
         default=int(defaults.lease_s),
         metavar="SECONDS",
         help=f"end a run that nobody asks after for so long (default: {defaults.lease_s:.0f})",
