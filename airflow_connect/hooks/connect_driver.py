@@ -49,7 +49,7 @@ class ConnectDriverHook(BaseHook):
 
     Args:
         driver_conn_id: the connection.
-        retry_s: for how long a request is repeated while the service does not answer, in seconds.
+        retry_s: for how long a request is repeated while the service does not answer, in seconds; None: a minute.
         timeout_s: how long one request may take, in seconds.
         timing: for tests.
     """
@@ -63,13 +63,14 @@ class ConnectDriverHook(BaseHook):
         self,
         driver_conn_id: str = default_conn_name,
         *,
-        retry_s: float = RETRY_S,
+        retry_s: float | None = None,
         timeout_s: float = TIMEOUT_S,
         timing: Timing = REAL_TIME,
     ) -> None:
         super().__init__()
         self.driver_conn_id = driver_conn_id
-        self._retry_s, self._timeout_s, self._timing = retry_s, timeout_s, timing
+        self._retry_s = RETRY_S if retry_s is None else retry_s
+        self._timeout_s, self._timing = timeout_s, timing
 
     def start(self, spec: RunSpec) -> RunView:
         """Start a run; safe to repeat. An earlier attempt of the same task may have started it under another id.

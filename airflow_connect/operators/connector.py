@@ -164,19 +164,21 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             run = self._service_run = ServiceRun(self.driver_conn_id, spec.run_id, self.log.warning)
             view = run.start(spec)
             self.log.info("Run %s is %s at the driver service.", run.run_id, view.state.value)
-            kept: dict[str, Any] = {"run_id": run.run_id, "connector": shown_config(spec.connector, redact)}
+            shown = shown_config(spec.connector, redact)
             if self.deferrable and view.state is not RunState.ENDED:
-                self._defer(view, kept)
+                self._defer(view, shown)
             state = run.follow(self._tell_news())
-        return self.execute_complete(context, {"state": "ended" if state is RunState.ENDED else "lost"}, **kept)
+        event = {"run_id": run.run_id, "connector": shown, "state": "ended" if state is RunState.ENDED else "lost"}
+        return self.execute_complete(context, event)
 
-    def _defer(self, view: RunView, kept: dict[str, Any]) -> None:
+    def _defer(self, view: RunView, shown: dict[str, Any]) -> None:
         from airflow_connect.triggers.driver_run import AFTER_LEASE_S, DriverRunTrigger
 
         limit = self.execution_timeout
         trigger = DriverRunTrigger(
             self.driver_conn_id or "",
             view.run_id,
+            shown,
             view.lease_s,
             min(self.poll_interval, view.lease_s / 3),
             None if limit is None else time.time() + limit.total_seconds(),
@@ -185,19 +187,11 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         # its lease.
         later = timedelta(seconds=view.lease_s + 2 * AFTER_LEASE_S)
         timeout = None if limit is None else limit + later
-        self.defer(trigger=trigger, method_name="execute_complete", kwargs=kept, timeout=timeout)
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
 
-    def execute_complete(
-        self, context: Context, event: Mapping[str, Any], run_id: str, connector: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Take the outcome of a run at the driver service.
-
-        Args:
-            context: of the task.
-            event: of `DriverRunTrigger`.
-            run_id: the run.
-            connector: its configuration, without secrets.
-        """
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the outcome of a run at the driver service; `event` is of `DriverRunTrigger`."""
+        run_id, connector = event["run_id"], event["connector"]
         context_merge(context, {"connector": str(connector.get("name") or "")})
         started = replace(self.arguments(), config=connector, config_file=None)
         with self.failing_for_airflow():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -37,6 +37,7 @@ class DriverRunTrigger(BaseTrigger):
     Args:
         driver_conn_id: connection of the service. It is read here, and the token is no argument.
         run_id: the run.
+        connector: its configuration, without secrets, for the task that resumes.
         lease_s: what the service said: seconds after which it ends a run that nobody asks after.
         poll_interval: seconds between two looks.
         deadline: when the run is ended, in seconds since the epoch; None: never.
@@ -46,6 +47,7 @@ class DriverRunTrigger(BaseTrigger):
         self,
         driver_conn_id: str,
         run_id: str,
+        connector: Mapping[str, Any],
         lease_s: float,
         poll_interval: float = 5.0,
         deadline: float | None = None,
@@ -53,19 +55,22 @@ class DriverRunTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         self.driver_conn_id = driver_conn_id
         self.run_id = run_id
+        self.connector = dict(connector)
         self.lease_s = lease_s
         self.poll_interval = poll_interval
         self.deadline = deadline
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class path and arguments; they hold no secret."""
-        names = ("driver_conn_id", "run_id", "lease_s", "poll_interval", "deadline")
+        names = ("driver_conn_id", "run_id", "connector", "lease_s", "poll_interval", "deadline")
         given = {name: getattr(self, name) for name in names}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `{"state": "ended" | "lost" | "timed_out"}`, or `{"error": ConnectError.to_json()}`."""
-        yield TriggerEvent(await self._end_of_run())  # type: ignore[no-untyped-call]
+        """One event with `run_id`, `connector`, and `state` (`ended`, `lost`, `timed_out`) or `error`."""
+        # All of it, because `dag.test` drops what a task keeps in the arguments of its deferral.
+        seen = {"run_id": self.run_id, "connector": self.connector, **await self._end_of_run()}
+        yield TriggerEvent(seen)  # type: ignore[no-untyped-call]
 
     async def _end_of_run(self) -> dict[str, Any]:
         outage, answered_at = Outage(self.log), time.monotonic()
