@@ -16,7 +16,7 @@ from airflow_connect.runtime.driver_service.runs import Limits
 from airflow_connect.runtime.driver_service.serving import TOKEN_ENV, ServiceSettings, read_token, serve
 
 NAME = "driver-service"
-HELP = "run drivers on this machine for deferrable tasks of Airflow"
+HELP = "run drivers on this machine for tasks that wait without a worker slot"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
