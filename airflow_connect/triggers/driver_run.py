@@ -118,11 +118,32 @@ class DriverRunTrigger(BaseTrigger):
                 lines(entry)
 
     async def on_kill(self) -> None:
-        """End the run: a user has marked or cleared the task. Airflow does not call this when a triggerer ends."""
+        """End the run: a user has marked or cleared the task.
+
+        Airflow does not call this when a triggerer ends, but it does for one that is so late with its heartbeats
+        that another one has taken its triggers over. The task is still deferred then, and the run goes on.
+        """
+        if await _in_thread(self._is_deferred):
+            self.log.info("Run %s goes on: its task is deferred, and another triggerer follows it.", self.run_id)
+            return
         await self._end()
-        self.log.info(
-            "Run %s was ended, because the task was. What was not committed is left to the next run.", self.run_id
-        )
+        self.log.info("Run %s was ended with its task. What it had not committed is left to the next run.", self.run_id)
+
+    def _is_deferred(self) -> bool:
+        """Whether the task waits for the run. If it was cleared and waits again, its new attempt has found this run."""
+        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+        task = self.task_instance
+        if task is None:
+            return False
+        try:
+            found = RuntimeTaskInstance.get_task_states(
+                dag_id=task.dag_id, task_ids=[task.task_id], run_ids=[task.run_id], map_index=task.map_index
+            )
+        except Exception as error:  # noqa: BLE001 (what Airflow raises here is not documented; the usual reason counts)
+            self.log.warning("The state of the task cannot be read: %s: %s", type(error).__name__, error)
+            return False
+        return "deferred" in [str(state) for states in found.values() for state in states.values()]
 
     async def _end(self) -> None:
         def end() -> None:

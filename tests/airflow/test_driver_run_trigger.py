@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,6 +89,27 @@ def test_user_who_acts_on_the_task_ends_the_run(hanging: Hanging, tmp_path: Path
     assert [pid for pid in pids() if is_alive(pid)] == []
     assert state_of(run_id) == "unknown"
     assert not (tmp_path / "committed").exists()
+
+
+def test_triggerer_whose_triggers_were_taken_over_leaves_the_run_alone(
+    hanging: Hanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow calls `on_kill` there, too."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    config, pids = hanging
+    run_id = start(**config)
+    wait_for_children(pids)
+    states: dict[str, Any] = {"run": {"copy": "deferred"}}
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", lambda **_: states)
+    late = trigger(run_id)
+    late._task_instance = SimpleNamespace(dag_id="d", run_id="run", task_id="copy", map_index=-1)
+    asyncio.run(late.on_kill())
+    assert state_of(run_id) == "running"
+    states["run"]["copy"] = "failed"
+    asyncio.run(late.on_kill())
+    assert state_of(run_id) == "unknown"
+    assert [pid for pid in pids() if is_alive(pid)] == []
 
 
 def test_deadline_ends_the_run(hanging: Hanging, tmp_path: Path) -> None:
