@@ -21,7 +21,7 @@ from airflow_connect.airflow.default_assets import default_assets, without_known
 from airflow_connect.airflow.lineage import Lineage, LineageMixin
 from airflow_connect.airflow.links import WrittenObjectsLink
 from airflow_connect.airflow.masking import mask_in_airflow
-from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
+from airflow_connect.airflow.outcome import asset_extra, driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConfigError, ConnectError
@@ -324,7 +324,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
                     listener(event)
             outcome = driver.wait()
         if self._killed:
-            raise AirflowException(_killed_message(outcome))
+            raise AirflowException(killed_message(outcome))
         if not isinstance(outcome, RunReport):
             raise driver_failure(outcome, redact(driver.log_tail))
         stats.send(outcome)
@@ -374,15 +374,6 @@ def _read_now(config: Mapping[str, Any] | str | Path | None, config_file: str | 
         return read_connector_file(path) if isinstance(path, (str, Path)) and Path(path).is_file() else {}
     except (ConfigError, OSError):  # OSError: a template so long that it cannot be a path.
         return {}  # The task reports the error when it runs, in its log.
-
-
-def _killed_message(outcome: RunReport | int) -> str:
-    if isinstance(outcome, RunReport) and outcome.error is None:
-        return (
-            f"The task was killed when run {outcome.run_id} had just been committed with {outcome.records} "
-            "records. Nothing is lost or duplicated; the next run resumes after them."
-        )
-    return "The task was killed. Nothing was committed; the next run starts where this one did."
 
 
 __all__ = ["ConnectorOperator", "run_params"]
