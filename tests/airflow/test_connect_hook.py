@@ -106,9 +106,8 @@ def test_lag_is_what_the_sensor_sees_and_a_run_would_copy(
     assert seen() == ([4, 0] if reset == "earliest" else [0, 0])
     sink.run()
     produce(topic, [(0, "k", "{}", 1, []) for _ in range(3)])
-    AdminClient({"bootstrap.servers": kafka.bootstrap}).delete_consumer_groups([f"connect-{sink.name}"])[
-        f"connect-{sink.name}"
-    ].result(30)
+    admin, group = AdminClient({"bootstrap.servers": kafka.bootstrap}), f"connect-{sink.name}"
+    admin.delete_consumer_groups([group])[group].result(60)
     wait_until(lambda: sink.offsets() == {}, "the group to be gone")
     assert [found["committed"] for found in hook.lag()] == [None, None]
     assert seen() == [3, 0]
