@@ -231,6 +231,23 @@ def test_attempt_after_a_lost_worker_finds_the_run_and_takes_its_outcome(unique_
     assert (summary["run_id"], summary["records"]) == (done.trigger.run_id, 20)
 
 
+def test_group_and_folder_pass_the_service_on_to_their_copies(tmp_path: Path) -> None:
+    from airflow.sdk import DAG
+
+    from airflow_connect.operators.dag_factory import DagSettings, connector_dags
+    from airflow_connect.operators.task_group import ConnectorTaskGroup
+
+    given: dict[str, Any] = {"driver_conn_id": "our_driver", "deferrable": True}
+    config = {"name": "meetups", "connector.class": "S3SinkConnector", "topics": "t", "s3.bucket.name": "bucket"}
+    (tmp_path / "meetups.json").write_text(json.dumps(config))
+    with DAG("of_a_group", schedule=None) as of_a_group:
+        ConnectorTaskGroup("meetups", config=config, worker=WORKER, **given)
+    of_a_folder = connector_dags(tmp_path, settings=DagSettings(), worker=WORKER, **given)["meetups"]
+    copies = [of_a_group.get_task("meetups.copy"), of_a_folder.get_task("copy")]
+    assert [(task.driver_conn_id, task.deferrable) for task in copies] == [("our_driver", True)] * 2
+    assert of_a_group.get_task("meetups.plan").driver_conn_id is None
+
+
 def test_task_killed_before_the_service_has_the_run_ends_it_when_it_has(unique_name: str) -> None:
     task, context = operator({"fake": "copy"}), context_of(unique_name)
     start = ConnectDriverHook.start
