@@ -62,6 +62,25 @@ _KAFKA_CONNECT = {
         "key": {"label": "Key of the client certificate", "description": "Path of a PEM file.", "schema": _TEXT},
     },
 }
+_CONNECT_DRIVER = {
+    "connection-type": "connect_driver",
+    "hook-class-name": "airflow_connect.hooks.connect_driver.ConnectDriverHook",
+    "hook-name": "Driver service (airflow-connect)",
+    "ui-field-behaviour": {
+        "hidden-fields": ["login"],
+        "relabeling": {"host": "Host", "schema": "http or https", "password": "Token"},
+        "placeholders": {"host": "spark-gateway", "port": "8088", "schema": "https"},
+    },
+    "conn-fields": {
+        "verify": {
+            "label": "Certificates of authorities",
+            "description": "Path of a PEM file where tasks and triggerers run; false: do not verify the service.",
+            "schema": _TEXT,
+        },
+        "cert": {"label": "Client certificate", "description": "Path of a PEM file, for a proxy.", "schema": _TEXT},
+        "key": {"label": "Key of the client certificate", "description": "Path of a PEM file.", "schema": _TEXT},
+    },
+}
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -93,7 +112,11 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [
             {
                 "integration-name": "Kafka Connect",
-                "python-modules": ["airflow_connect.hooks.connect", "airflow_connect.hooks.kafka_connect"],
+                "python-modules": [
+                    "airflow_connect.hooks.connect",
+                    "airflow_connect.hooks.connect_driver",
+                    "airflow_connect.hooks.kafka_connect",
+                ],
             },
         ],
         "sensors": [
@@ -106,13 +129,14 @@ def get_provider_info() -> dict[str, Any]:
             {
                 "integration-name": "Kafka Connect",
                 "python-modules": [
+                    "airflow_connect.triggers.driver_run",
                     "airflow_connect.triggers.kafka_connect",
                     "airflow_connect.triggers.lag_event",
                     "airflow_connect.triggers.peek",
                 ],
             },
         ],
-        "connection-types": [_CONNECT_WORKER, _KAFKA_CONNECT],
+        "connection-types": [_CONNECT_WORKER, _CONNECT_DRIVER, _KAFKA_CONNECT],
         "task-decorators": [
             {"name": "connector", "class-name": "airflow_connect.decorators.connector.connector_task"},
         ],

@@ -41,6 +41,16 @@ def driver_failure(exit_code: int, log_tail: str) -> TaskFailedError:
     )
 
 
+def killed_message(outcome: RunReport | int) -> str:
+    """What a task that was killed says of its run."""
+    if isinstance(outcome, RunReport) and outcome.error is None:
+        return (
+            f"The task was killed when run {outcome.run_id} had just been committed with {outcome.records} "
+            "records. Nothing is lost or duplicated; the next run resumes after them."
+        )
+    return "The task was killed. Nothing was committed; the next run starts where this one did."
+
+
 def summary_of(report: RunReport) -> dict[str, Any]:
     """The XCom: a small summary of a run for other tasks, of JSON types only."""
     return {

@@ -13,7 +13,8 @@ from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfig
 from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID, get_connection
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
 from airflow_connect.airflow.masking import mask_in_airflow
-from airflow_connect.airflow.outcome import driver_failure, run_failure, summary_of
+from airflow_connect.airflow.outcome import driver_failure, killed_message, run_failure, summary_of
+from airflow_connect.airflow.signals import on_sigterm
 from airflow_connect.airflow.worker_connection import CONN_TYPE, settings_of
 from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.config_providers.resolving import resolve_references
@@ -22,6 +23,7 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
+    from airflow_connect.runtime.driver.process import DriverProcess
     from airflow_connect.runtime.spec import RunSpec
 
 MOST_LETTERS = 100
@@ -59,6 +61,8 @@ class ConnectHook(BaseHook):
     ) -> None:
         super().__init__()
         self.worker_conn_id = worker_conn_id
+        self._driver: DriverProcess | None = None
+        self._is_killed = False
         self._arguments = ConnectorArguments(
             "this hook",
             config=config,
@@ -90,7 +94,8 @@ class ConnectHook(BaseHook):
     def run(self, limits: Mapping[str, Any] | None = None, origin: Mapping[str, str] | None = None) -> dict[str, Any]:
         """One bounded run in a driver process, as `ConnectorOperator` does it.
 
-        If the task is killed, the driver ends with it and commits nothing.
+        If the task is killed, the driver ends with it and commits nothing: on SIGTERM at once, in the main thread. An
+        operator that calls this in another thread calls `on_kill` from its own.
 
         Args:
             limits: `run.*` keys.
@@ -101,24 +106,41 @@ class ConnectHook(BaseHook):
 
         Raises:
             AirflowFailException: another attempt would fail in the same way.
+            AirflowException: the task was killed.
             ConnectError: the configuration is wrong, or a server or Spark was unavailable.
         """
+        from airflow.sdk.exceptions import AirflowException
+
         from airflow_connect.runtime.driver.process import DriverProcess
         from airflow_connect.runtime.presentation import EventLines
 
         with self._spec(limits, origin) as spec:
             redact = Redactor(secrets_of(spec), ResolvedReferences(spec.references))
             lines = EventLines(lambda line: self.log.info("%s", redact(line)))
-            with DriverProcess(spec, on_log=lambda line: self.log.info("driver | %s", redact(line))) as driver:
+            with (
+                on_sigterm(self.on_kill),
+                DriverProcess(spec, on_log=lambda line: self.log.info("driver | %s", redact(line))) as driver,
+            ):
+                self._driver = driver
+                if self._is_killed:  # before the line above
+                    driver.kill()
                 for event in driver.events():
                     lines(event)
                 outcome = driver.wait()
                 log_tail = redact(driver.log_tail)
+        if self._is_killed:
+            raise AirflowException(killed_message(outcome))
         if not isinstance(outcome, RunReport):
             raise driver_failure(outcome, log_tail)
         if outcome.error is not None:
             raise run_failure(outcome)
         return summary_of(outcome)
+
+    def on_kill(self) -> None:
+        """End the driver of `run` and all its processes. For the `on_kill` of an operator; `run` then raises."""
+        self._is_killed = True
+        if self._driver is not None:
+            self._driver.kill()
 
     def validate(self) -> list[dict[str, Any]]:
         """Every finding about the configuration, offline: `key`, `message`, `suggestion`, `level`.

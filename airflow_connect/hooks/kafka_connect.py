@@ -11,6 +11,7 @@ from airflow.sdk import BaseHook
 from airflow_connect.airflow.connect_rest import RETRY_S, ConnectorStatus, ConnectRest
 from airflow_connect.airflow.connections import extra_of, get_connection
 from airflow_connect.airflow.masking import mask_in_airflow
+from airflow_connect.airflow.tls import client_tls
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.redaction import Redactor, secret_values
 
@@ -143,7 +144,7 @@ def rest_of(connection: Connection, retry_s: float = RETRY_S, timeout_s: float |
         client = httpx.Client(
             auth=login,
             headers=extra.get("headers") or None,
-            verify=_tls(extra),
+            verify=client_tls(extra),
             timeout=timeout_s or float(extra.get("timeout") or DEFAULT_TIMEOUT_S),
             follow_redirects=False,  # Headers and configurations with secrets would go wherever it leads.
             # A hook has no end at which it could close connections, and looks are seconds apart.
@@ -157,23 +158,6 @@ def rest_of(connection: Connection, retry_s: float = RETRY_S, timeout_s: float |
             "number of seconds.",
         ) from error
     return ConnectRest(_urls(connection), client, Redactor(secrets), retry_s)
-
-
-def _tls(extra: Mapping[str, Any]) -> Any:
-    """What httpx verifies servers with, and the client's own certificate."""
-    verify = extra.get("verify", True)
-    if str(verify).lower() in ("true", "false"):
-        verify = str(verify).lower() == "true"
-    if verify is True and not extra.get("cert"):
-        return True
-    import ssl
-
-    context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
-    if verify is False:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if extra.get("cert"):
-        context.load_cert_chain(str(extra["cert"]), str(extra["key"]) if extra.get("key") else None)
-    return context
 
 
 def _urls(connection: Connection) -> list[str]:

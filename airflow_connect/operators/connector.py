@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, conf
 from airflow.sdk.definitions.context import context_merge
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_connect.airflow import stats
 from airflow_connect.airflow.complete_events import alias_of, emit
 from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.airflow.default_assets import default_assets, without_known
 from airflow_connect.airflow.lineage import Lineage, LineageMixin
 from airflow_connect.airflow.links import WrittenObjectsLink
-from airflow_connect.airflow.outcome import asset_extra, driver_failure, run_failure, summary_of
+from airflow_connect.airflow.masking import mask_in_airflow
+from airflow_connect.airflow.outcome import asset_extra, driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
 from airflow_connect.documents.run import RunReport
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
+from airflow_connect.operators.service_run import ServiceRun
 from airflow_connect.runtime.config_files import read_connector_file, unwrap_connector
 from airflow_connect.runtime.driver.process import DriverProcess
+from airflow_connect.runtime.driver_service.contract import RunNews, RunState, RunView
 from airflow_connect.runtime.presentation import EventLines
-from airflow_connect.runtime.redaction import Redactor
+from airflow_connect.runtime.redaction import Redactor, secret_values, shown_config
 from airflow_connect.runtime.spec import RunSpec
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
 
+DEFERRABLE = ("operators", "default_deferrable")
+NOT_DEFERRED = (
+    "The task is deferrable, but the driver runs in its worker slot, because driver_conn_id names no driver service "
+    "where it could run instead."
+)
 EventListener = Callable[[Mapping[str, Any]], None]
 
 
@@ -55,6 +66,13 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, or else local.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
+        driver_conn_id: connection of type `connect_driver`: the driver runs at that service
+            (`airflow-connect driver-service`) instead of in a child process of the task. Paths and `spark.master` are
+            then those of its machine.
+        deferrable: wait in the triggerer while the driver runs at the service; by default Airflow's
+            `[operators] default_deferrable`. Without `driver_conn_id` the driver needs the worker slot, and the task
+            says so in its log.
+        poll_interval: seconds between two looks of the triggerer at the service.
         plan: of a sink: what `ConnectorPlanOperator` or `ConnectHook.plan` returned. The run copies what it shows and
             no more; it fails if offsets were set back since. Templated.
         complete_outlet: asset that gets an event for each complete time directory (`complete.directories` or
@@ -89,6 +107,9 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         aws_conn_id: str | None = None,
         spark_conn_id: str | None = None,
         worker_conn_id: str | None = None,
+        driver_conn_id: str | None = None,
+        deferrable: bool | None = None,
+        poll_interval: float = 5.0,
         plan: Mapping[str, Any] | XComArg | None = None,
         complete_outlet: Asset | None = None,
         add_assets: bool = True,
@@ -112,21 +133,116 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             **kwargs,
         )
         self.spark_conn_id = spark_conn_id
+        self.driver_conn_id = driver_conn_id
+        self.deferrable = conf.getboolean(*DEFERRABLE, fallback=False) if deferrable is None else deferrable
+        self.poll_interval = poll_interval
         self.plan = plan
         self.complete_outlet = complete_outlet
         self.add_assets = add_assets
         self._driver: DriverProcess | None = None
+        self._service_run: ServiceRun | None = None
         self._killed = False
         self._lineage: Lineage | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run in a driver process; return a summary, which becomes the XCom."""
+        """Run in a driver process, here or at the driver service; return a summary, which becomes the XCom."""
         spec, redact = self.checked_spec(context)
         self._lineage = Lineage(spec.connector, spec.worker)
+        if self.driver_conn_id is not None:
+            return self._execute_at_service(context, spec, redact)
+        if self.deferrable:
+            self.log.info("%s", NOT_DEFERRED)
         report = self._run(spec, redact)
         self._lineage = Lineage(spec.connector, spec.worker, report)
         self._update_assets(context, report)
         return summary_of(report)
+
+    def _execute_at_service(self, context: Context, spec: RunSpec, redact: Redactor) -> dict[str, Any]:
+        """Start the run there; wait for it in the triggerer if deferrable, or else here."""
+        assert self.driver_conn_id is not None
+        with self.failing_for_airflow(spec):
+            run = self._service_run = ServiceRun(self.driver_conn_id, spec.run_id, self.log.warning)
+            view = run.start(spec)
+            self.log.info("Run %s is %s at the driver service.", run.run_id, view.state.value)
+            shown = shown_config(spec.connector, redact)
+            if self.deferrable and view.state is not RunState.ENDED:
+                self._defer(view, shown)
+            state = run.follow(self._tell_news())
+        event = {"run_id": run.run_id, "connector": shown, "state": "ended" if state is RunState.ENDED else "lost"}
+        return self.execute_complete(context, event)
+
+    def _defer(self, view: RunView, shown: dict[str, Any]) -> None:
+        from airflow_connect.triggers.driver_run import AFTER_LEASE_S, DriverRunTrigger
+
+        limit = self.execution_timeout
+        trigger = DriverRunTrigger(
+            self.driver_conn_id or "",
+            view.run_id,
+            shown,
+            view.lease_s,
+            min(self.poll_interval, view.lease_s / 3),
+            None if limit is None else time.time() + limit.total_seconds(),
+        )
+        # The trigger ends the run in time. Airflow's own timeout is for a triggerer that is away: the run then ends by
+        # its lease.
+        later = timedelta(seconds=view.lease_s + 2 * AFTER_LEASE_S)
+        timeout = None if limit is None else limit + later
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timeout)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the outcome of a run at the driver service; `event` is of `DriverRunTrigger`."""
+        run_id, connector = event["run_id"], event["connector"]
+        context_merge(context, {"connector": str(connector.get("name") or "")})
+        started = replace(self.arguments(), config=connector, config_file=None)
+        with self.failing_for_airflow():
+            worker = started.worker_config()
+            mask_in_airflow(secret_values(worker))
+            self._lineage = Lineage(connector, worker)
+            run = self._service_run or ServiceRun(self.driver_conn_id or "", run_id, self.log.warning)
+            report = run.outcome(event, lambda wanted: self._committed(started, wanted))
+        self._tell_news()(RunNews(RunState.ENDED, [{"event": "end", "report": report.to_json()}]))
+        stats.send(report)
+        if report.error is not None:
+            self.log_failure(report.error, Redactor(()))  # The service has hidden the secrets.
+            run.release()
+            raise run_failure(report)
+        self._lineage = Lineage(connector, worker, report)
+        self._update_assets(context, report)
+        run.release()
+        return summary_of(report)
+
+    def _committed(self, started: ConnectorArguments, run_id: str) -> RunReport | None:
+        """The report of a run, from the history in Kafka; None: it has not committed.
+
+        Raises:
+            UnavailableError: the history cannot be read now.
+        """
+        from airflow_connect.exactly_once.kafka_journal import HISTORY
+        from airflow_connect.runtime.connector_state import recent_runs
+
+        try:
+            runs = recent_runs(started.run_spec(), HISTORY)
+        except ConnectError as error:
+            if error.retriable:
+                raise
+            # Such as a secret of the configuration itself, which is not kept while a task waits.
+            self.log.warning("Whether the run has committed cannot be read from its history: %s", error)
+            return None
+        return next((RunReport.from_json(run) for run in runs if run["run_id"] == run_id), None)
+
+    def _tell_news(self) -> Callable[[RunNews], None]:
+        lines = EventLines(lambda line: self.log.info("%s", line))
+
+        def tell(news: RunNews) -> None:
+            for entry in news.entries:
+                if entry["event"] == "log":
+                    self.log.info("driver | %s", entry["line"])
+                    continue
+                lines(entry)
+                for listener in self.listeners:
+                    listener(entry)
+
+        return tell
 
     def lineage(self) -> Lineage:
         """For OpenLineage: before the task runs, only what its arguments say."""
@@ -135,6 +251,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
     def on_kill(self) -> None:
         """Kill the driver and all its processes. Called from a signal handler; `execute` continues afterwards."""
         self._killed = True
+        if self._service_run is not None:
+            self._service_run.kill()
         if self._driver is not None:
             self._driver.kill()
 
@@ -206,7 +324,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
                     listener(event)
             outcome = driver.wait()
         if self._killed:
-            raise AirflowException(_killed_message(outcome))
+            raise AirflowException(killed_message(outcome))
         if not isinstance(outcome, RunReport):
             raise driver_failure(outcome, redact(driver.log_tail))
         stats.send(outcome)
@@ -256,15 +374,6 @@ def _read_now(config: Mapping[str, Any] | str | Path | None, config_file: str | 
         return read_connector_file(path) if isinstance(path, (str, Path)) and Path(path).is_file() else {}
     except (ConfigError, OSError):  # OSError: a template so long that it cannot be a path.
         return {}  # The task reports the error when it runs, in its log.
-
-
-def _killed_message(outcome: RunReport | int) -> str:
-    if isinstance(outcome, RunReport) and outcome.error is None:
-        return (
-            f"The task was killed when run {outcome.run_id} had just been committed with {outcome.records} "
-            "records. Nothing is lost or duplicated; the next run resumes after them."
-        )
-    return "The task was killed. Nothing was committed; the next run starts where this one did."
 
 
 __all__ = ["ConnectorOperator", "run_params"]

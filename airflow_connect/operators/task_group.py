@@ -93,7 +93,7 @@ class ConnectorTaskGroup(TaskGroup):
     ) -> None:
         """Create the tasks."""
         super().__init__(group_id=group_id, **(group or {}))
-        own = {"outlets", "inlets", "complete_outlet", "add_assets"}
+        own = {"outlets", "inlets", "complete_outlet", "add_assets", "driver_conn_id", "deferrable", "poll_interval"}
         with self:
             plan = ConnectorPlanOperator(
                 task_id="plan", **{key: value for key, value in arguments.items() if key not in own}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.errors import ConfigError
@@ -20,7 +20,8 @@ class PartitionLag:
     Attributes:
         committed: next offset to copy; None: nothing is committed yet.
         end: where a run would stop now: the last stable offset, or the high watermark under read_uncommitted.
-        lag: offsets from `committed`, or the start of the log, to `end`. Gaps make it an upper bound of the records.
+        lag: offsets that a run would copy. Gaps make it an upper bound of the records. It counts from `committed`; if
+            nothing is committed, from where a run would start, which `auto.offset.reset` decides.
     """
 
     topic: str
@@ -42,21 +43,27 @@ def committed_offsets(spec: RunSpec) -> list[dict[str, Any]]:
     """
     if is_source(spec):
         return _offsets_of_source(spec)
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+
+    configuration = _sink(spec)
+    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+        committed = kafka.log_state(RunLimits()).committed
     return [
         {
-            "partition": {"kafka_topic": found.topic, "kafka_partition": found.partition},
-            "offset": {"kafka_offset": found.committed},
+            "partition": {"kafka_topic": place.topic, "kafka_partition": place.partition},
+            "offset": {"kafka_offset": offset},
         }
-        for found in lag_of(spec)
-        if found.committed is not None
+        for place, offset in sorted(committed.items())
     ]
 
 
 def lag_of(spec: RunSpec) -> list[PartitionLag]:
-    """The lag of a sink in every partition of its topics, by topic and partition.
+    """The lag of a sink in every partition of its topics, by topic and partition; as the lag sensor sees it.
 
     Raises:
         ConfigError: the connector is a source, or its configuration is wrong.
+        OffsetError: a committed offset cannot be used, so that a run would fail.
         UnavailableError, AccessError: Kafka cannot be read.
     """
     if is_source(spec):
@@ -66,17 +73,18 @@ def lag_of(spec: RunSpec) -> list[PartitionLag]:
             suggestion="Use the plan, or the offsets, of the connector.",
         )
     from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.reporting import now_ms
     from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.lag import uncopied
 
     configuration = _sink(spec)
     with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
-        log = kafka.log_state(RunLimits())
-    found = []
-    for place, end in sorted(log.end.items()):
-        committed = log.committed.get(place)
-        start = log.earliest[place] if committed is None else committed
-        found.append(PartitionLag(place.topic, place.partition, committed, end, max(0, end - start)))
-    return found
+        state, log = kafka.peek().state, kafka.log_state(RunLimits())
+        ranges = uncopied(log, state, replace(configuration.policy, limits=RunLimits()), now_ms())
+    return [
+        PartitionLag(r.topic, r.partition, log.committed.get(r.topic_partition), log.end[r.topic_partition], len(r))
+        for r in ranges
+    ]
 
 
 def recent_runs(spec: RunSpec, limit: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.driver_service import DriverServiceProcess, pids_in
 from tests.support.drivers import fake_driver_env
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ os.environ.update(
 )
 
 LoadDag = Callable[[str], "DAG"]
+Hanging = tuple[dict[str, str], Callable[[], list[int]]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,3 +99,26 @@ def xcom() -> Callable[..., Any]:
             return None if row is None else XComModel.deserialize_value(row)
 
     return read
+
+
+@pytest.fixture(scope="session")
+def driver_service() -> Iterator[DriverServiceProcess]:
+    """A driver service whose drivers do what `fake` in the connector configuration says."""
+    with DriverServiceProcess("--lease", "120", env=fake_driver_env()) as started:
+        yield started
+
+
+@pytest.fixture
+def driver_connection(driver_service: DriverServiceProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connection `our_driver` to the service; requests are not repeated for long."""
+    from airflow_connect.hooks import connect_driver
+
+    monkeypatch.setenv("AIRFLOW_CONN_OUR_DRIVER", json.dumps(driver_service.connection()))
+    monkeypatch.setattr(connect_driver, "RETRY_S", 0.2)
+
+
+@pytest.fixture
+def hanging(tmp_path: Path) -> Hanging:
+    """The configuration of a run that hangs with four processes of all kinds, and their pids."""
+    paths = {name: str(tmp_path / name) for name in ("pids", "stopped", "committed")}
+    return {"fake": "hang", **paths}, lambda: pids_in(tmp_path / "pids")

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from confluent_kafka.admin import AdminClient
 
+from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError, UnavailableError
 from airflow_connect.hooks.connect import ConnectHook
-from tests.airflow.conftest import LoadDag
+from airflow_connect.runtime.peeking.poller import shared_poller
+from airflow_connect.sensors.connector import ConnectorLagSensor
+from tests.airflow.conftest import Hanging, LoadDag
+from tests.support.drivers import is_alive
+from tests.support.waiting import wait_until
+
+CHILDREN_OF_HANG = 4
 
 DAG_FILE = """
 from airflow.sdk import DAG, task
@@ -70,6 +82,38 @@ def test_lag_of_a_connector_that_never_ran_counts_from_the_start_of_the_log(
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_lag_is_what_the_sensor_sees_and_a_run_would_copy(
+    make_topic: Any, produce: Any, make_sink: Any, kafka: KafkaBroker, reset: str
+) -> None:
+    """In a partition without a committed offset, and in one whose offset Kafka has deleted since the last run."""
+    topic = make_topic(partitions=2)
+    produce(topic, [(0, "k", "{}", 1, []) for _ in range(4)])
+    sink = make_sink(topic, consumer_override_auto_offset_reset=reset)
+    hook = hook_of(sink)
+    sensor = ConnectorLagSensor(
+        task_id="lag", config=sink.connector(), worker=sink.worker(), kafka_conn_id=None, min_records=1
+    )
+    poller = shared_poller(sensor.request().watch().target.cluster)
+
+    def seen() -> list[int]:
+        lag, planned = hook.lag(), hook.plan()["tasks"]
+        peeked = poller.ask(sensor.request().watch(), 0.0).result(60)
+        assert sum(found["lag"] for found in lag) == peeked.facts["records"]
+        assert sum(found["lag"] for found in lag) == sum(r["end"] - r["start"] for t in planned for r in t["ranges"])
+        return [found["lag"] for found in lag]
+
+    assert seen() == ([4, 0] if reset == "earliest" else [0, 0])
+    sink.run()
+    produce(topic, [(0, "k", "{}", 1, []) for _ in range(3)])
+    admin, group = AdminClient({"bootstrap.servers": kafka.bootstrap}), f"connect-{sink.name}"
+    admin.delete_consumer_groups([group])[group].result(60)
+    wait_until(lambda: sink.offsets() == {}, "the group to be gone")
+    assert [found["committed"] for found in hook.lag()] == [None, None]
+    assert seen() == [3, 0]
+
+
+@pytest.mark.integration
 def test_dead_letters_of_the_connector_are_shown(make_topic: Any, produce: Any, make_sink: Any) -> None:
     topic, queue = make_topic(), make_topic()
     produce(topic, [(0, "k", value, 1, []) for value in ("{}", "broken", "also broken")])
@@ -105,6 +149,37 @@ def test_findings_of_a_configuration_need_no_server() -> None:
 def test_hook_without_a_connector_says_so() -> None:
     with pytest.raises(ConfigError, match="This hook has neither config and config_file"):
         ConnectHook(worker_conn_id="shared").plan()
+
+
+def test_killed_task_ends_the_driver_of_the_hook(hanging: Hanging, scripted_driver: None, tmp_path: Path) -> None:
+    """SIGTERM in the main thread, with the handler of Airflow's task runner, which returns."""
+    config, pids = hanging
+    hook = ConnectHook(config={"name": "c", **config}, worker={"bootstrap.servers": "b:9092"}, kafka_conn_id=None)
+    calls: list[int] = []
+
+    def handler_of_airflow(number: int, _: Any) -> None:
+        calls.append(number)
+
+    previous = signal.signal(signal.SIGTERM, handler_of_airflow)
+
+    def kill_when_running() -> None:
+        try:
+            wait_until(lambda: len(pids()) == CHILDREN_OF_HANG, "the driver and its children to run", 60)
+        finally:  # without it the test would go on for minutes
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    killer = threading.Thread(target=kill_when_running)
+    killer.start()
+    try:
+        with pytest.raises(AirflowException, match=r"The task was killed\. Nothing was committed"):
+            hook.run()
+        assert signal.getsignal(signal.SIGTERM) is handler_of_airflow
+    finally:
+        killer.join()
+        signal.signal(signal.SIGTERM, previous)
+    assert calls == [signal.SIGTERM], "Airflow's own handler is called, too"
+    assert [pid for pid in pids() if is_alive(pid)] == []
+    assert not (tmp_path / "committed").exists()
 
 
 def scripted(action: str) -> ConnectHook:

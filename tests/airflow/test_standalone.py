@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,10 @@ import pytest
 from airflow_connect.airflow.run_params import RUN_KEYS
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
-from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
+from airflow_connect.runtime.driver.process_tree import processes_of
+from tests.support.airflow_pipelines import DAG_FILE, PARTITIONS, Pipeline, drivers_of, environment_of
 from tests.support.airflow_server import AirflowServer, Run
+from tests.support.driver_service import DriverServiceProcess
 from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
 from tests.support.processes import command_lines
@@ -28,30 +29,10 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # runs of a scheduler, with Spark
 
 RECORDS = 300
-PARTITIONS = 2
 PROGRESS_EVERY_S = 1.0
 KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET = "kafka-wonder1and", "jaas-rabbit77hole", "convert-0pensesame"
 DRIVER_JVM_AND_DAEMON = 3
 
-DAG_FILE = """
-from datetime import UTC, datetime
-from airflow.sdk import DAG, Asset, CronTriggerTimetable, task
-from airflow_connect.operators.connector import ConnectorOperator, run_params
-from airflow_connect.runtime import presentation
-
-presentation.PROGRESS_EVERY_S = {progress_every_s}
-copied = Asset({name!r}, "s3://{bucket}/topics/{topic}")
-
-with DAG({name!r}, schedule={schedule}, catchup=False, params=run_params()):
-    ConnectorOperator(
-        task_id="copy",
-        config={config!r},
-        worker={worker!r},
-        kafka_conn_id="our_kafka",
-        aws_conn_id="our_aws",
-        outlets=[copied],
-    )
-"""
 # One run when the DAG is unpaused, and then every first of January.
 YEARLY = 'CronTriggerTimetable("0 0 1 1 *", timezone="UTC", run_immediately=True)'
 # Runs of the past only: Airflow would go on behind a backfill by itself.
@@ -96,43 +77,6 @@ def airflow(kafka: KafkaBroker, s3: S3Server) -> Iterator[AirflowServer]:
         server.stop()
 
 
-@dataclass
-class Pipeline:
-    """A deployed DAG `copy` with the sink that it runs, and the records in its topic."""
-
-    airflow: AirflowServer
-    sink: Sink
-    faults: Faults
-    produce: TopicProducer
-    values: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def dag_id(self) -> str:
-        """The DAG is called like the connector."""
-        return self.sink.name
-
-    def write(self, count: int, first_order: dict[str, Any] | None = None) -> None:
-        """Write records; `first_order` is for the converter that meets the first one."""
-        numbers = range(len(self.values), len(self.values) + count)
-        values = [{"n": n, **((first_order or {}) if n == numbers[0] else {})} for n in numbers]
-        self.produce(self.sink.topic, [(v["n"] % PARTITIONS, None, json.dumps(v)) for v in values])
-        self.values += values
-
-    def trigger(self, conf: dict[str, Any] | None = None) -> Run:
-        """Start a run by REST."""
-        return self.airflow.trigger(self.dag_id, conf)
-
-    def wait_until_held(self) -> None:
-        """Return when a task of a run stands in the middle of its copy."""
-        wait_until(lambda: bool(self.faults.held()), "a run to be in its copy", 60)
-
-    def asset_extras(self) -> list[dict[str, Any]]:
-        """What the events of the sink's asset carry."""
-        (asset,) = self.airflow.get("assets", name_pattern=self.dag_id)["assets"]
-        found = self.airflow.get("assets/events", asset_id=asset["id"])["asset_events"]
-        return [event["extra"] for event in found]
-
-
 @pytest.fixture
 def deploy(
     airflow: AirflowServer,
@@ -141,12 +85,17 @@ def deploy(
     produce: TopicProducer,
     tmp_path: Path,
 ) -> Iterator[Callable[..., Pipeline]]:
-    """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic."""
+    """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic.
+
+    `more` is added to the file, `arguments` to the operator.
+    """
     folder = tmp_path / "faults"
     folder.mkdir()
     faults = Faults(folder)
 
-    def make(schedule: str = "None", more: str = "", first_order: dict[str, Any] | None = None) -> Pipeline:
+    def make(
+        schedule: str = "None", more: str = "", first_order: dict[str, Any] | None = None, arguments: str = ""
+    ) -> Pipeline:
         converter = {**faults.config(), "value_converter_basic_auth_user_info": f"me:{CONVERTER_SECRET}"}
         sink = make_sink(make_topic(PARTITIONS), **converter)
         from_connections = {"aws_access_key_id": None, "aws_secret_access_key": None, "store_url": None}
@@ -157,6 +106,7 @@ def deploy(
         worker = {**sink.worker(), "spark.master": "local[2]", "admin.sasl.jaas.config": jaas}
         del worker["bootstrap.servers"]
         names = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
+        names["arguments"] = arguments
         names["progress_every_s"] = str(PROGRESS_EVERY_S)
         next_config = {**config, "name": f"{sink.name}-next", "topics.dir": "again"}
         source = (DAG_FILE + more).format(**names, config=config, worker=worker, next_config=next_config)
@@ -317,24 +267,6 @@ def test_triggerer_resumes_sensors_and_starts_a_dag_once_for_each_position_of_th
     assert second.xcom("told")[0]["payload"]["offsets"] == offsets(2, 4)
 
 
-def drivers_of(airflow: AirflowServer) -> dict[int, str]:
-    """Running drivers of tasks, with the tokens that all their children carry."""
-    found = {}
-    for pid, command in command_lines():
-        environment = environment_of(pid) if "airflow_connect.runtime.driver" in command else {}
-        if environment.get("AIRFLOW_HOME") == str(airflow.home):
-            found[pid] = environment[TOKEN_ENV]
-    return found
-
-
-def environment_of(pid: int) -> dict[str, str]:
-    try:
-        entries = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", "replace").split("\0")
-    except (FileNotFoundError, ProcessLookupError):
-        return {}
-    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
-
-
 def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy(first_order={"do": "hold", "times": 1})
     pipeline.airflow.unpause(pipeline.dag_id)
@@ -353,6 +285,50 @@ def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy:
     again.succeed()
     assert again.xcom("copy")["records"] == RECORDS
     pipeline.sink.assert_exactly_once(pipeline.values)
+
+
+@pytest.mark.budget(60)  # two runs with Spark, and a triggerer that has to be missed before it is replaced
+@pytest.mark.timeout(600)
+def test_deferred_run_ends_with_its_task_and_outlives_its_triggerer(deploy: Callable[..., Pipeline]) -> None:
+    """Both in one test, because each needs a run with Spark that is held in its copy."""
+    pipeline = deploy(
+        first_order={"do": "hold", "times": 2},
+        arguments='driver_conn_id="our_driver", deferrable=True, poll_interval=1, retries=0',
+    )
+    airflow = pipeline.airflow
+    # The environment marks the drivers as those of this Airflow.
+    with DriverServiceProcess("--lease", "240", env={"AIRFLOW_HOME": str(airflow.home)}) as service:
+        found = service.connection()
+        airflow.connect("our_driver", found.pop("conn_type"), found.pop("extra"), **found)
+        airflow.unpause(pipeline.dag_id)
+        run = pipeline.trigger()
+        pipeline.wait_until_held()
+        run.wait_for_task("copy", lambda task: task["state"] == "deferred", "to wait without a slot")
+        (token,) = drivers_of(airflow).values()
+        assert len(processes_of(token)) >= DRIVER_JVM_AND_DAEMON
+        run.set_task_state("copy", "failed")
+        wait_until(lambda: processes_of(token) == [], "driver, JVM and workers to be gone", 60)
+        assert run.wait() == "failed"
+        assert (pipeline.sink.keys(), pipeline.sink.offsets()) == ([], {})
+
+        run = pipeline.trigger()
+        pipeline.wait_until_held(2)
+        run.wait_for_task("copy", lambda task: task["state"] == "deferred", "to wait without a slot")
+        airflow.kill_triggerer()
+        assert len(drivers_of(airflow)) == 1
+        airflow.start_triggerer()
+        pipeline.faults.release()
+        run.succeed()
+        assert run.xcom("copy")["records"] == RECORDS
+        assert pipeline.asset_extras()[0]["records"] == RECORDS
+        pipeline.sink.assert_exactly_once(pipeline.values)
+        assert drivers_of(airflow) == {}
+        messages = run.messages("copy")
+        assert [line for line in messages if line.startswith(f"{pipeline.dag_id}: {RECORDS} records in 2 files, ")]
+        assert "copy ..." in messages, "what the triggerer logs is in the log of the task"
+        secrets = (KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET, found["password"])
+        seen = [run.log("copy"), json.dumps(run.task("copy")), service.printed, airflow.log_path.read_text()]
+        assert [secret for secret in secrets if any(secret in text for text in seen)] == []
 
 
 def test_progress_is_in_the_log_and_secrets_are_nowhere(deploy: Callable[..., Pipeline], s3: S3Server) -> None:

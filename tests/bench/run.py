@@ -36,6 +36,7 @@ from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
+from tests.bench.parse_dags import measure_parse  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
 from tests.bench.sources import LogLines  # noqa: E402
@@ -314,6 +315,8 @@ def main() -> int:
         return measure_stages()
     if asked.state:
         return measure_state()
+    if asked.parse:
+        return measure_parse()
     rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
@@ -383,6 +386,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=lambda text: set(text.split(",")), default=set(), help="names, comma between")
     parser.add_argument("--stages", action="store_true", help="converters and transformations by themselves, 2 minutes")
     parser.add_argument("--state", action="store_true", help="start of a run after a week of 200 connectors, a minute")
+    parser.add_argument("--parse", action="store_true", help="parsing a folder of 300 connectors, half a minute")
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()

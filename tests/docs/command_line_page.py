@@ -11,7 +11,7 @@ import pytest
 from airflow_connect.cli.main import build_parser
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
-BLOCK = re.compile(r"<!-- help: (?P<name>[a-z ]*)-->\n```text\n(?P<text>.*?)```", re.DOTALL)
+BLOCK = re.compile(r"<!-- help: (?P<name>[a-z -]*?)-->\n```text\n(?P<text>.*?)```", re.DOTALL)
 WIDTH = "100"
 
 

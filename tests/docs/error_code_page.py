@@ -28,6 +28,7 @@ AREAS = {
     "devstack": "The development stack (demo, tests, benchmarks)",
     "disk": "Disks of driver and executors",
     "driver": "The driver process",
+    "driver_service": "A driver service",
     "file": "Files of lines: FileStreamSink and FileStreamSource",
     "group": "The consumer group",
     "hdfs": "HDFS",

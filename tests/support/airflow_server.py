@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -17,6 +19,8 @@ import httpx
 
 from airflow_connect.devstack.launching.process import Command, ServerProcess, free_ports
 from airflow_connect.retrying import Backoff, Retry
+from tests.support.drivers import is_alive
+from tests.support.processes import command_lines, environment_of
 from tests.support.waiting import wait_until
 
 SUPPORT = Path(__file__).parent
@@ -46,26 +50,42 @@ class AirflowServer:
         api, worker_log, trigger_log = free_ports(3)
         self.url = f"http://127.0.0.1:{api}"
         self._client = httpx.Client(base_url=self.url, timeout=30)
-        airflow = str(Path(sys.executable).with_name("airflow"))
-        self._process = ServerProcess.start(
-            Command(
-                "Airflow",
-                [sys.executable, str(SUPPORT / "process_session.py"), airflow, "standalone"],
-                self.log_path,
-                cleanup=[self.home],
-                start_s=PATIENCE_S,
-                env=_environment(self.home, self.url, worker_log, trigger_log),
-            ),
-            self._is_healthy,
-        )
+        self._env = _environment(self.home, self.url, worker_log, trigger_log)
+        self._processes = [self._start("standalone", self._is_healthy)]
         token = self._client.get("/auth/token").raise_for_status().json()["access_token"]
         self._client.headers["Authorization"] = f"Bearer {token}"
 
     def stop(self) -> None:
         """End every process of it and remove its home."""
         self._client.close()
-        self._process.stop()
+        for process in reversed(self._processes):
+            process.stop()
         shutil.rmtree(self.home)
+
+    def _start(self, component: str, is_ready: Callable[[], bool]) -> ServerProcess:
+        airflow = str(Path(sys.executable).with_name("airflow"))
+        program = [sys.executable, str(SUPPORT / "process_session.py"), airflow, component]
+        cleanup = [self.home] if component == "standalone" else []
+        command = Command(
+            f"Airflow ({component})", program, self.log_path, cleanup=cleanup, start_s=PATIENCE_S, env=self._env
+        )
+        return ServerProcess.start(command, is_ready)
+
+    def kill_triggerer(self) -> None:
+        """Kill the triggerer and its process that runs the triggers, as the loss of their machine does."""
+        pids = [pid for pid, command in command_lines() if "triggerer" in command and self._is_ours(pid)]
+        assert pids
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # It may have ended with its parent.
+                os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not any(map(is_alive, pids)), "the triggerer to be gone")
+
+    def start_triggerer(self) -> None:
+        """Start another triggerer; it takes over when the one before it has been silent for some seconds."""
+        self._processes.append(self._start("triggerer", lambda: True))
+
+    def _is_ours(self, pid: int) -> bool:
+        return f"AIRFLOW_HOME={self.home}" in environment_of(pid).split("\0")
 
     def _is_healthy(self) -> bool:
         try:
@@ -256,6 +276,7 @@ def _environment(home: Path, url: str, worker_log_port: int, trigger_log_port: i
         "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": 1,
         "DAG_PROCESSOR__PARSING_PROCESSES": 1,
         "DAG_PROCESSOR__REFRESH_INTERVAL": 1,
+        "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": 10,
         "LOGGING__TRIGGER_LOG_SERVER_PORT": trigger_log_port,
         "LOGGING__WORKER_LOG_SERVER_PORT": worker_log_port,
         # A task that was marked failed learns it from the answer to its heartbeat.

@@ -22,7 +22,8 @@ from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.first_timestamps import FirstRecord, first_records
 from airflow_connect.planning.packing import DEFAULT_BYTES_PER_RECORD
-from airflow_connect.planning.planner import LogState, Memory, plan_positions
+from airflow_connect.planning.planner import LogState
+from airflow_connect.runtime.lag import uncopied
 from airflow_connect.runtime.peeking.cluster_view import ClusterView
 from airflow_connect.runtime.peeking.conditions import LagReaches
 from airflow_connect.runtime.peeking.observation import MOST_PARTITIONS, Observation
@@ -166,7 +167,6 @@ class LagRound:
         topics, tps = view.topics_of(target), view.partitions_of(target)
         committed = self._committed(target)
         state = self._state(watch)
-        memory = Memory(state.committed, state.topic_ids, state.at_ms) if state else Memory()
         ends = {tp: view.end(tp) for tp in tps}
         beyond = [tp for tp in tps if committed.get(tp, 0) > ends[tp]]
         if beyond:  # A transaction that was open when the records before it were committed.
@@ -178,7 +178,7 @@ class LagRound:
             committed={tp: offset for tp, offset in committed.items() if tp in ends},
             high={tp: view.high(tp) for tp in beyond},
         )
-        return [r for r in plan_positions(log, memory, target.policy, self.now_ms).ranges if not r.is_empty]
+        return [r for r in uncopied(log, state, target.policy, self.now_ms) if not r.is_empty]
 
     def _committed(self, target: Target) -> Mapping[TopicPartition, int]:
         if target.group in self._errors:

@@ -83,6 +83,14 @@ def _complete(spec: Any, observer: Any) -> RunReport:
     return _report(spec, records=20, files=2, committed={"meetups-0": 10, "meetups-x-1": 5}, complete=found)
 
 
+def _held(spec: Any, observer: Any) -> RunReport:
+    """A run that ends when the file `release` appears."""
+    observer({"event": "phase", "phase": "copy"})
+    while not Path(spec.connector["release"]).exists() and not _stop.wait(0.02):
+        pass
+    return _copy(spec, observer)
+
+
 def _empty(spec: Any, observer: Any) -> RunReport:
     return _report(spec, status="empty")
 
@@ -144,6 +152,7 @@ _REPORTS = {
     "copy": _copy,
     "complete": _complete,
     "empty": _empty,
+    "held": _held,
     "echo": _echo,
     "hang": _hang,
     "crash": _crash,

@@ -1,0 +1,95 @@
+"""What service and clients say to each other: JSON over HTTP. Plain data; a triggerer loads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+RUNS_PATH, LOOK_PATH, SERVICE_PATH = "/v1/runs", "/v1/look", "/v1/service"
+MOST_RUNS_OF_A_LOOK = 1000
+RUN_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
+DEFAULT_PORT = 8088
+
+
+class RunState(StrEnum):
+    """Where a run is."""
+
+    WAITING = "waiting"
+    """For one of the service's places."""
+    RUNNING = "running"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    """The service was restarted since, or has forgotten the run."""
+
+
+class EndedBy(StrEnum):
+    """Who ended a run."""
+
+    ITSELF = ""
+    REQUEST = "request"
+    LEASE = "lease"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run, as the service describes it.
+
+    Attributes:
+        run_id: of the run, which may be older than the request that asked for it.
+        state: where it is.
+        lease_s: seconds after which a run that nobody asks after is ended.
+        ended_by: who ended it.
+        report: `RunReport.to_json` of a driver that reported; None: it did not, or has not ended.
+        exit_code: of a driver that ended without a report; negative: the signal.
+        log_tail: the last lines of its log.
+        error: `ConnectError.to_json` if the driver could not be started.
+    """
+
+    run_id: str
+    state: RunState
+    lease_s: float = 0.0
+    ended_by: EndedBy = EndedBy.ITSELF
+    report: Mapping[str, Any] | None = None
+    exit_code: int | None = None
+    log_tail: str = ""
+    error: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunView:
+        """Inverse of `to_json`; members that a newer service adds are dropped."""
+        known = {name: data[name] for name in cls.__slots__ if name in data}
+        state, ended_by = RunState(known.pop("state")), EndedBy(known.pop("ended_by", ""))
+        return cls(state=state, ended_by=ended_by, **known)
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """What a look finds of a run.
+
+    Attributes:
+        state: where it is.
+        entries: events of `runtime.spec.Observer` and lines of the log (`{"event": "log", "line": ...}`) since the
+            last look, whoever looked.
+        skipped: entries that were dropped because nobody looked in time.
+    """
+
+    state: RunState
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    skipped: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunNews:
+        """Inverse of `to_json`."""
+        return cls(RunState(data["state"]), list(data.get("entries") or ()), int(data.get("skipped") or 0))
