@@ -112,7 +112,10 @@ def pytest_runtest_makereport(
     Every test after the end of a server fails as well.
     """
     report = yield
-    report.shared_s = item.config.pluginmanager.get_plugin(SHARED_TIME).take()  # type: ignore[attr-defined,union-attr]
+    times = item.config.pluginmanager.get_plugin(SHARED_TIME)
+    assert isinstance(times, SharedTime)
+    report.shared_s = times.take()  # type: ignore[attr-defined]
+    report.cpu_s = times.take_cpu()  # type: ignore[attr-defined]
     report.budget_s = budget_of(item)  # type: ignore[attr-defined]
     if report.failed:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

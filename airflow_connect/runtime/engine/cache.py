@@ -44,7 +44,7 @@ class TryLock:
         return self._descriptor is not None
 
     def acquire(self) -> bool:
-        """Take the lock unless another one has it, and return whether this object holds it. It ends with its process."""
+        """Take the lock unless another one has it; return whether this object holds it. It ends with its process."""
         if self._descriptor is None:
             descriptor = os.open(_lock_file(self._name), os.O_RDWR | os.O_CREAT, 0o644)
             try:
