@@ -22,7 +22,7 @@ from airflow_connect.devstack.topic_data import write_records
 from tests.airflow.conftest import DAGS, LoadDag
 from tests.support import hdfs_files
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[2]
 RECORDS, BOUND = 600, 200

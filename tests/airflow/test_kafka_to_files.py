@@ -18,7 +18,7 @@ from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.spec import RunSpec
 from tests.airflow.conftest import DAGS, LoadDag
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[2]
 RECORDS = 1_000

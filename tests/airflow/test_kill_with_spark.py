@@ -21,7 +21,7 @@ from airflow_connect.runtime.driver.process_tree import processes_of
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.kafka_data import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[2]
 RECORDS = 20_000

@@ -14,7 +14,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.testing.topics import Topics
 from tests.airflow.conftest import DAGS, LoadDag
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[2]
 FIRST_RUN = datetime(2026, 11, 22, tzinfo=UTC)

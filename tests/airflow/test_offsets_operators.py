@@ -14,7 +14,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from tests.airflow.conftest import DAGS, LoadDag
 from tests.support.local_runs import LocalSink, local_sink
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 PROJECT = Path(__file__).parents[2]
 PAGE = (PROJECT / "docs/how-to/reset-and-replay.md").read_text()

@@ -26,7 +26,11 @@ from tests.support.processes import command_lines
 from tests.support.runs import Sink
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # runs of a scheduler, with Spark
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.budget(30),  # runs of a scheduler, with Spark
+    pytest.mark.usefixtures("spark_classes"),
+]
 
 RECORDS = 300
 PROGRESS_EVERY_S = 1.0

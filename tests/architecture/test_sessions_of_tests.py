@@ -6,14 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.support import durations
 from tests.support.drivers import is_alive
-from tests.support.durations import Durations
+from tests.support.durations import Durations, SharedTime
 from tests.support.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
@@ -194,6 +196,35 @@ def test_budget_counts_a_tests_own_time_on_a_machine_as_busy_as_this(monkeypatch
     monkeypatch.setattr(durations, "_slowness", lambda: 3.0)
     kept.pytest_runtest_logreport(_report("b", "teardown", 0.0, budget_s=20.0))
     assert kept.over_budget() == ["11.0 s of 10 s: a"]
+
+
+def test_cpu_time_far_over_the_budget_fails_the_session(tmp_path: Path) -> None:
+    kept = Durations(kept=tmp_path / "durations.json")
+    kept.pytest_runtest_logreport(_report("a", "setup", 1.0, cpu_s=12.0))
+    kept.pytest_runtest_logreport(_report("a", "call", 1.0, cpu_s=9.0))
+    kept.pytest_runtest_logreport(_report("b", "call", 1.0, cpu_s=21.0, budget_s=20.0))
+    assert kept.over_cpu_budget() == ["21.0 s of CPU time, the budget is 10 s: a"]
+    session = SimpleNamespace(exitstatus=pytest.ExitCode.OK)
+    kept.pytest_sessionfinish(session)  # type: ignore[arg-type]
+    assert session.exitstatus == pytest.ExitCode.TESTS_FAILED
+
+
+def test_cpu_time_of_a_test_is_its_own() -> None:
+    times = SharedTime()
+    _work(0.2)
+    times.pytest_runtest_logstart()
+    assert times.take_cpu() < 0.1
+    _work(0.2)
+    times._start()
+    _work(0.2)
+    times._end()
+    assert 0.2 <= times.take_cpu() < 0.35
+
+
+def _work(cpu_s: float) -> None:
+    until = time.process_time() + cpu_s
+    while time.process_time() < until:
+        pass
 
 
 def test_one_process_runs_tests_of_folders_with_fixtures_of_their_own(start: Start, tmp_path: Path) -> None:

@@ -14,7 +14,12 @@ from tests.support.faulty_converter import Faults
 from tests.support.runs import numbered
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(20)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.integration,
+    pytest.mark.budget(20),
+    pytest.mark.usefixtures("spark_classes"),
+]
 
 ROUNDS = int(os.environ.get("AIRFLOW_CONNECT_SPARK_ROUNDS", "50" if os.environ.get("AIRFLOW_CONNECT_SOAK") else "1"))
 SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED", "20261121"))

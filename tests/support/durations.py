@@ -3,6 +3,9 @@
 A test's own time is that of its set-up, call and teardown, without fixtures that others use as well. The times are
 written to `.cache/test-durations.json`, where `tests.support.scheduling` finds them: the longest tests start first. A
 test that needs more than BUDGET_S says so with `@pytest.mark.budget(seconds)`.
+
+On a busy machine the time by the clock says little, so it is only told. The CPU time that a test takes in pytest's own
+process says more: a session with a test that is far over its budget in CPU time fails.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ BUDGET_S = 10.0
 """What a test may take unless a marker says otherwise."""
 TOLERANCE = 4.0
 """So many times its budget fails the session; less is only told."""
+CPU_TOLERANCE = 2.0
+"""So many times its budget, in CPU time of pytest's process, fails every session."""
 STRICT = "AIRFLOW_CONNECT_BUDGETS"
 """With the value `strict`, tests far over their budget fail the session. `make test` does not set it."""
 SLOWNESS = "AIRFLOW_CONNECT_SLOWNESS"
@@ -34,11 +39,20 @@ _CORES = os.cpu_count() or 1
 
 
 class SharedTime:
-    """A plugin: time that fixtures of more than one test take, in the phase of the test that waits for them."""
+    """A plugin: time that fixtures of more than one test take, in the phase of the test that waits for them.
+
+    It also measures the CPU time of a phase without theirs.
+    """
 
     def __init__(self) -> None:
         self._inside = 0
         self._seconds = 0.0
+        self._shared_cpu_s = 0.0
+        self._cpu_since = time.process_time()
+
+    def pytest_runtest_logstart(self) -> None:
+        """A test begins: what this process did before, such as collecting, is not its own."""
+        self.take_cpu()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
@@ -59,15 +73,23 @@ class SharedTime:
         found, self._seconds = self._seconds, 0.0
         return found
 
+    def take_cpu(self) -> float:
+        """Seconds of CPU time of this process since this was last asked, without those of such fixtures."""
+        now = time.process_time()
+        own_s = now - self._cpu_since - self._shared_cpu_s
+        self._cpu_since, self._shared_cpu_s = now, 0.0
+        return max(0.0, own_s)
+
     def _start(self) -> None:
         if not self._inside:
-            self._since = time.perf_counter()
+            self._since, self._inside_since = time.perf_counter(), time.process_time()
         self._inside += 1
 
     def _end(self) -> None:
         self._inside -= 1
         if not self._inside:
             self._seconds += time.perf_counter() - self._since
+            self._shared_cpu_s += time.process_time() - self._inside_since
 
 
 def budget_of(item: pytest.Item) -> float:
@@ -88,6 +110,7 @@ class Durations:
     is_strict: bool = False
     kept: Path | None = None
     own_s: dict[str, float] = field(default_factory=dict)
+    cpu_s: dict[str, float] = field(default_factory=dict)
     budgets: dict[str, float] = field(default_factory=dict)
     slowness: dict[str, float] = field(default_factory=dict)
 
@@ -102,6 +125,7 @@ class Durations:
         """A phase of a test has ended."""
         own_s = max(0.0, report.duration - float(getattr(report, "shared_s", 0.0)))
         self.own_s[report.nodeid] = self.own_s.get(report.nodeid, 0.0) + own_s
+        self.cpu_s[report.nodeid] = self.cpu_s.get(report.nodeid, 0.0) + float(getattr(report, "cpu_s", 0.0))
         self.budgets[report.nodeid] = float(getattr(report, "budget_s", BUDGET_S))
         self.slowness[report.nodeid] = max(self.slowness.get(report.nodeid, 1.0), _slowness())
 
@@ -114,12 +138,19 @@ class Durations:
         draft = self.kept.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(dict(sorted(merged.items(), key=lambda pair: -pair[1])), indent=0))
         draft.replace(self.kept)
-        if self.is_strict and self.over_budget(TOLERANCE) and session.exitstatus == pytest.ExitCode.OK:
+        is_over = self.over_cpu_budget() or (self.is_strict and self.over_budget(TOLERANCE))
+        if is_over and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Tell which tests took too long."""
-        over = self.over_budget() if self.kept else []
+        if not self.kept:
+            return
+        if failing := self.over_cpu_budget():
+            terminalreporter.section(f"tests that fail the session: more than {CPU_TOLERANCE:.0f} times their budget")
+            for line in failing:
+                terminalreporter.line(line)
+        over = self.over_budget()
         if not over:
             return
         terminalreporter.section("tests over their budget")
@@ -138,6 +169,15 @@ class Durations:
             (took_s / budget_s, f"{took_s:.1f} s of {budget_s:.0f} s: {nodeid}")
             for nodeid, took_s in self.own_s.items()
             if took_s > factor * (budget_s := self.budgets[nodeid]) * self.slowness[nodeid]
+        ]
+        return [line for _, line in sorted(found, reverse=True)]
+
+    def over_cpu_budget(self) -> list[str]:
+        """Tests that took more than `CPU_TOLERANCE` times their budget in CPU time of pytest's process."""
+        found = [
+            (cpu_s / budget_s, f"{cpu_s:.1f} s of CPU time, the budget is {budget_s:.0f} s: {nodeid}")
+            for nodeid, cpu_s in self.cpu_s.items()
+            if cpu_s > CPU_TOLERANCE * (budget_s := self.budgets[nodeid]) * float(os.environ.get(SLOWNESS) or "1")
         ]
         return [line for _, line in sorted(found, reverse=True)]
 

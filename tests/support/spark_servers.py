@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -13,8 +14,9 @@ from types import TracebackType
 from typing import Self
 
 from airflow_connect.devstack.launching.process import Command, ServerProcess, answers, free_ports
-from airflow_connect.runtime.engine.gateway import spark_home
-from airflow_connect.runtime.engine.java import java_home
+from airflow_connect.runtime.engine.gateway import class_data, module_options, spark_home, spark_jars
+from airflow_connect.runtime.engine.java import find_java, java_home
+from airflow_connect.runtime.engine.session import DRIVER_MEMORY
 from tests.support.drivers import PROJECT
 
 HOST = "127.0.0.1"
@@ -23,26 +25,41 @@ WORKERS = 2
 
 
 def _start(
-    name: str, argv: Sequence[str], folder: Path, is_ready: Callable[[], bool], memory: str = "192m"
+    name: str, program: Sequence[str], folder: Path, is_ready: Callable[[], bool], flags: Sequence[str] = ("-Xmx192m",)
 ) -> ServerProcess:
+    """Start a main class of Spark with its arguments.
+
+    Not by `spark-class`, which would start a JVM only to ask it for this command line, and could not use the archive of
+    classes: that is valid for the driver's class path.
+    """
     environment = {
         "SPARK_HOME": str(spark_home()),
+        "SPARK_SCALA_VERSION": "2.13",  # which spark-class finds out
         "JAVA_HOME": java_home(),
         "SPARK_LOCAL_IP": HOST,
-        "SPARK_DAEMON_MEMORY": memory,
-        "SPARK_DAEMON_JAVA_OPTS": JVM,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(PROJECT),
     }
+    java = [str(find_java().executable), *JVM.split(), *flags, *_shared_classes()]
     command = Command(
         name=name,
-        argv=[str(spark_home() / "bin" / argv[0]), *argv[1:]],
+        argv=[*java, "-cp", _class_path(), *program],
         log_path=folder / f"{name}.log",
         cleanup=[folder],
         stop_s=10.0,
         env=environment,
     )
     return ServerProcess.start(command, is_ready)
+
+
+def _class_path() -> str:
+    return os.pathsep.join(map(str, spark_jars()))
+
+
+def _shared_classes() -> list[str]:
+    """Flags with which a JVM uses the archive of the driver's classes, if there is one."""
+    archive = class_data(DRIVER_MEMORY)
+    return archive.flags() if archive.exists else []
 
 
 class _SparkServers:
@@ -105,7 +122,9 @@ class StandaloneCluster(_SparkServers):
             "spark.driver.bindAddress": HOST,
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
-            "spark.executor.extraJavaOptions": JVM,
+            # In front of what Spark adds: the archive is valid for class paths that begin with the driver's.
+            "spark.executor.extraClassPath": _class_path(),
+            "spark.executor.extraJavaOptions": " ".join([JVM, *_shared_classes()]),
         }
 
     def start_worker(self, number: int) -> ServerProcess:
@@ -114,7 +133,7 @@ class StandaloneCluster(_SparkServers):
         folder = self.worker_folder(number)
         # Spark starts a speculative copy of a task on another host only.
         host = f"127.0.0.{number + 1}" if self._has_hosts else HOST
-        argv = ["spark-class", "org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
+        argv = ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
         argv += ["--cores", "1", "--memory", "1g", "--work-dir", str(folder), self.master]
         worker = _start(f"worker-{number}", argv, self.folder, lambda: self.alive_workers() > alive)
         self.servers.append(worker)
@@ -130,7 +149,7 @@ class StandaloneCluster(_SparkServers):
             return int(json.load(answer)["aliveworkers"])
 
     def _start_master(self) -> None:
-        argv = ["spark-class", "org.apache.spark.deploy.master.Master", "--host", HOST]
+        argv = ["org.apache.spark.deploy.master.Master", "--host", HOST]
         argv += ["--port", str(self._port), "--webui-port", str(self._web_port)]
         self.servers.append(_start("master", argv, self.folder, self._is_master_up))
 
@@ -181,11 +200,13 @@ class ConnectServer(_SparkServers):
             "spark.local.dir": self.folder,
             "spark.sql.warehouse.dir": self.folder / "warehouse",
         }
-        argv = ["spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-        argv += ["--master", "local[2,4]", "--driver-java-options", JVM]
+        argv = ["org.apache.spark.deploy.SparkSubmit"]
+        argv += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2,4]"]
         for key, value in settings.items():
             argv += ["--conf", f"{key}={value}"]
-        self.servers.append(_start("connect", argv, self.folder, lambda: answers(self._port), "512m"))
+        argv.append("spark-internal")  # as spark-submit says for classes of Spark itself
+        flags = ["-Xmx512m", *module_options(spark_home())]
+        self.servers.append(_start("connect", argv, self.folder, lambda: answers(self._port), flags))
 
     def kill(self) -> None:
         """End the server as a crash would."""

@@ -19,7 +19,6 @@ from airflow_connect.runtime.engine.java import find_java
 # With the first compiler only and the serial collector, servers start in half the time and use a third of
 # the memory.
 START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-WRITE_ARCHIVE = "-XX:ArchiveClassesAtExit="
 PORT_ATTEMPTS = 3
 PORT_TAKEN = "devstack.port_taken"
 
@@ -45,7 +44,6 @@ class JavaServer(Running):
         self._heap_mb = heap_mb
         self._process: ServerProcess | None = None
         self._archive: ClassDataArchive | None = None
-        self._writes_archive = False
 
     @abstractmethod
     def _program(self) -> Sequence[str]:
@@ -88,13 +86,15 @@ class JavaServer(Running):
         if self._process is not None:
             self._process.kill()
             self._process = None
+        if self._archive is not None:
+            self._archive.discard()
 
     def discard(self) -> None:
         """End the server at once and remove its data, unless the caller gave the folder.
 
-        Only the first run ends in an orderly way, because it must write the archive of class data.
+        Only a run that writes the archive of class data ends in an orderly way.
         """
-        if not self._writes_archive:
+        if self._archive is None or not self._archive.is_writing:
             self.kill()
         self.stop()
 
@@ -142,7 +142,6 @@ class JavaServer(Running):
         flags = self._flags()
         archive = ClassDataArchive(java, jars, flags)
         archive_flags = archive.flags()
-        self._writes_archive = any(flag.startswith(WRITE_ARCHIVE) for flag in archive_flags)
         # The class path lists every jar, always in the same order: Java rejects the archive with a wildcard.
         class_path = os.pathsep.join(map(str, jars))
         command = Command(

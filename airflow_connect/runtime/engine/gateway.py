@@ -35,7 +35,8 @@ START_TIMEOUT_S = 60.0
 SUBMIT_TIMEOUT_S = 600.0
 """spark-submit may have to download packages first."""
 STOP_TIMEOUT_S = 60.0
-"""Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, takes several seconds."""
+WRITE_TIMEOUT_S = 300.0
+"""Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, takes 15 s of CPU time."""
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
 # Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
@@ -59,16 +60,18 @@ class Gateway:
     _archive: ClassDataArchive | None = None
 
     def stop(self) -> None:
-        """End the JVM; the first time it also writes the class-data archive for later starts."""
+        """End the JVM; once it also writes the class-data archive for later starts."""
         os.environ.pop(_PORT, None)
         os.environ.pop(_SECRET, None)
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
-            self.process.wait(STOP_TIMEOUT_S)
+            self.process.wait(WRITE_TIMEOUT_S if self._archive and self._archive.is_writing else STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+            if self._archive is not None:
+                self._archive.discard()
         if self._archive is not None:
             self._archive.keep()
 
@@ -84,11 +87,9 @@ def start_gateway(memory: str, options: Sequence[str]) -> Gateway:
         AccessError: no Java 17 or newer.
         TaskFailedError: the JVM did not start.
     """
-    java, home = find_java(), spark_home()
-    flags = [f"-Xmx{memory}", *_LEAN, *_module_options(home), *_logging()]
-    jars = sorted((home / "jars").glob("*.jar"))
-    archive = None if os.environ.get("SPARK_CONF_DIR") else ClassDataArchive(java, jars, [*flags, *options])
-    class_path = ":".join([*filter(None, [os.environ.get("SPARK_CONF_DIR")]), *map(str, jars)])
+    java, flags = find_java(), _driver_flags(memory)
+    archive = None if os.environ.get("SPARK_CONF_DIR") else class_data(memory, options)
+    class_path = ":".join([*filter(None, [os.environ.get("SPARK_CONF_DIR")]), *map(str, spark_jars())])
     with private_text(argument_file(options)) as more:
         shared = archive.flags() if archive else ()
         command = [str(java.executable), *flags, f"@{more.path}", *shared, "-cp", class_path, _SERVER]
@@ -148,6 +149,20 @@ def _start(command: Sequence[str], descriptors: Sequence[int], timeout_s: float,
     return process
 
 
+def class_data(memory: str, options: Sequence[str] = ()) -> ClassDataArchive:
+    """The archive of the driver's classes, for a JVM with the class path `spark_jars()`."""
+    return ClassDataArchive(find_java(), spark_jars(), [*_driver_flags(memory), *options])
+
+
+def spark_jars() -> list[Path]:
+    """The jars of Spark, always in the same order: an archive is valid for one class path only."""
+    return sorted((spark_home() / "jars").glob("*.jar"))
+
+
+def _driver_flags(memory: str) -> list[str]:
+    return [f"-Xmx{memory}", *_LEAN, *module_options(spark_home()), *_logging()]
+
+
 def spark_home() -> Path:
     """SPARK_HOME, or the folder of the installed pyspark."""
     if os.environ.get("SPARK_HOME"):
@@ -180,7 +195,7 @@ def _not_started(message: str) -> TaskFailedError:
     )
 
 
-def _module_options(home: Path) -> list[str]:
+def module_options(home: Path) -> list[str]:
     """The `--add-opens` and `-D` options with which this Spark must run, as its own launcher says; asked once."""
     java = find_java()
     key = hashlib.sha256(f"{home} {java.home} {java.version}".encode()).hexdigest()[:16]

@@ -18,7 +18,7 @@ from tests.integration.plugins.test_folder_sink import TestFolderSink as FolderS
 from tests.integration.plugins.test_sqlite_sink import TestSqliteSink as SqliteSuite
 from tests.support.drivers import PROJECT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 
 class FailsOnce(FolderSinkTask):

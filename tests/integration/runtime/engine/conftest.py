@@ -27,7 +27,7 @@ FillTopic = Callable[..., list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def executors_find_the_tests() -> Iterator[None]:
+def executors_find_the_tests(spark_classes: None) -> Iterator[None]:
     """Python workers inherit the environment of whoever starts Spark."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")])))

@@ -20,7 +20,7 @@ from tests.support.kafka_data import create_topic
 from tests.support.spark_servers import StandaloneCluster
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 
 
 def command(name: str, *files: Path) -> str:
