@@ -32,7 +32,9 @@ Gone = list[tuple[str, str]]
 def _kafka() -> Any:
     from airflow_connect.devstack.kafka import KafkaBroker
 
-    return KafkaBroker.start()
+    # It is not restarted, so it need not notice quickly that it was killed. On a machine so busy that it sends no
+    # heartbeat for three seconds, its controller would take it for dead, and all leaders would change.
+    return KafkaBroker.start(properties={"broker.session.timeout.ms": "60000"})
 
 
 def _s3() -> Any:
