@@ -1,0 +1,24 @@
+"""PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_connect.databases.dialects.base import DatabaseDialect
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class PostgreSqlDialect(DatabaseDialect):
+    """PostgreSQL, through psycopg."""
+
+    name = "postgresql"
+    system_schemas = frozenset({"information_schema", "pg_catalog", "pg_toast"})
+    # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
+    clock_statement = "SELECT clock_timestamp()"
+
+    def prepare(self, connection: Connection) -> None:
+        """Times with a zone arrive in UTC, whatever the server's setting."""
+        connection.exec_driver_sql("SET TIME ZONE 'UTC'")
+        connection.commit()
