@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.launching.java_server import PORT_ATTEMPTS
+from airflow_connect.devstack.launching.port_server import PORT_ATTEMPTS
 from airflow_connect.devstack.launching.process import POLL_S
 from airflow_connect.devstack.launching.running import Running
 
