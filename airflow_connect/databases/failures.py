@@ -270,7 +270,8 @@ _TEXTS = {
     Failure.DISK_FULL: r"No space left on device",
     Failure.CONNECTION_LOST: (
         r"starting up|shutting down|recovery mode|server closed the connection"
-        r"|connection (is|was|already) (lost|closed)|Lost connection|Connection reset|Broken pipe|terminating connection|SSL SYSCALL error|bad connection"
+        r"|connection (is|was|already) (lost|closed)|Lost connection|Connection reset|Broken pipe"
+        r"|terminating connection|SSL SYSCALL error|bad connection"
         r"|connection failed|the connection is closed|consuming input failed|ORA-03113|ORA-03114|DPY-4011"
         r"|Adaptive Server connection failed"
     ),
