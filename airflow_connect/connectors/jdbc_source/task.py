@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,13 +15,14 @@ from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, 
 from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
 from airflow_connect.connectors.jdbc_source.work import END, Item, items_of
-from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
 """Size of a batch of columns, in Arrow; the driver's rows take ten times as much while they are converted."""
 _LEAST_ROWS, _MOST_ROWS = 100, 20_000
@@ -187,6 +189,7 @@ class JdbcSourceTask(SourceTask):
         if self._connection is not None:
             # The transaction ends here, so that the next table has a snapshot of its own.
             self._connection.rollback()
+            self._connection.connection.rollback()
         self._reader = self._position = None
         self._waiting.popleft()
 
@@ -205,8 +208,16 @@ class JdbcSourceTask(SourceTask):
 
     def _disconnect(self) -> None:
         """Drop the connection without waiting for it; the next read opens another one."""
-        self._reader = None
+        reader, self._reader = self._reader, None
         connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-            connection.close()
+        if connection is None:
+            return
+        if reader is not None:
+            try:
+                reader.close()
+            except Exception as error:
+                if not is_of_a_driver(error):
+                    raise
+                log.debug("A cursor of a broken connection was not closed: %s", type(error).__name__)
+        connection.invalidate()
+        connection.close()
