@@ -256,8 +256,8 @@ def _refuse_nullable(tracked: Tracked, table: str) -> None:
         raise ConfigError(
             message,
             code="database.nullable",
-            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted and"
-            " left out.",
+            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted"
+            " and left out.",
             config_path="validate.non.null",
         )
 
