@@ -185,13 +185,26 @@ class JdbcSourceTask(SourceTask):
                     " the window"
                     " were forgotten, and rows that are committed as late as those may be missed."
                 )
-            self._reader.close()
-        if self._connection is not None:
-            # The transaction ends here, so that the next table has a snapshot of its own.
-            self._connection.rollback()
-            self._connection.connection.rollback()
+        self._end_transaction()
         self._reader = self._position = None
         self._waiting.popleft()
+
+    def _end_transaction(self) -> None:
+        """End the transaction, so that the next table has a snapshot of its own.
+
+        All rows of the table have arrived: if the connection is lost now, the next table gets another one.
+        """
+        try:
+            if self._reader is not None:
+                self._reader.close()
+            if self._connection is not None:
+                self._connection.rollback()
+                self._connection.connection.rollback()
+        except Exception as error:
+            if not is_of_a_driver(error):
+                raise
+            log.debug("The connection was lost after the last row of a table: %s", type(error).__name__)
+            self._disconnect()
 
     def _counted(self, error: ConnectError) -> ConnectError:
         """The error of a failed read: not a temporary one if `query.retry.attempts` are used up."""

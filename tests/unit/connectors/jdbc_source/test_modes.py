@@ -192,7 +192,7 @@ def test_empty_table_in_mode_bulk_has_no_records(database: Database) -> None:
 def test_query_with_suffix(database: Database) -> None:
     insert(database, (1, "a:b", at(0)), (2, "50%", at(1)), (3, "c", at(2)))
     query = (
-        "SELECT id, name AS \"the:name\", changed FROM orders"
+        'SELECT id, name AS "the:name", changed FROM orders'
         " JOIN (SELECT 1 AS one) ON name LIKE '%%' OR name LIKE 'a:%'"
     )
     runs = copies(database, "incrementing", query=query, incrementing_column_name="id", query_suffix="LIMIT 2")
