@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
 from airflow_connect.config.definition.values import HIDDEN
-from airflow_connect.databases.jdbc_parameters import TABLES, Translated, translate
+from airflow_connect.databases.jdbc_parameters import Translated, translate
 from airflow_connect.errors import ConfigError, MissingPackageError, missing_package
 
 if TYPE_CHECKING:
@@ -394,6 +394,3 @@ _PARSERS: Mapping[str, Callable[[str, str], _Parts]] = {
     "mssql": _sqlserver,
     "oracle": _oracle,
 }
-
-SUPPORTED_DATABASES = tuple(TABLES)
-"""SQLAlchemy's names of the databases that a URL may name."""

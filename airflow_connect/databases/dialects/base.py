@@ -16,15 +16,9 @@ class DatabaseDialect:
 
     Attributes:
         name: SQLAlchemy's name of the database.
-        schemas_are_catalogs: whether what SQLAlchemy calls a schema is a catalog in JDBC (MySQL, MariaDB).
-        has_schemas: whether tables are in schemas or catalogs at all.
-        system_schemas: schemas of the database itself, which discovery skips.
     """
 
     name: ClassVar[str]
-    schemas_are_catalogs: ClassVar[bool] = False
-    has_schemas: ClassVar[bool] = True
-    system_schemas: ClassVar[frozenset[str]] = frozenset({"information_schema"})
 
     clock_statement: ClassVar[str] = "SELECT CURRENT_TIMESTAMP"
 

@@ -14,8 +14,6 @@ class MySqlDialect(DatabaseDialect):
     """MySQL and MariaDB, through PyMySQL."""
 
     name = "mysql"
-    schemas_are_catalogs = True
-    system_schemas = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
     clock_statement = "SELECT UTC_TIMESTAMP(6)"
 
     def streaming_cursor(self, connection: Connection) -> Any:

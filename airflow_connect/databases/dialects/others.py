@@ -12,7 +12,6 @@ class SqlServerDialect(DatabaseDialect):
     """SQL Server, through pymssql."""
 
     name = "mssql"
-    system_schemas = frozenset({"INFORMATION_SCHEMA", "sys", "guest"})
     clock_statement = "SELECT SYSUTCDATETIME()"
 
 
@@ -20,7 +19,6 @@ class OracleDialect(DatabaseDialect):
     """Oracle, through python-oracledb."""
 
     name = "oracle"
-    system_schemas = frozenset({"sys", "system", "xdb", "ctxsys", "mdsys", "outln", "dbsnmp", "audsys"})
     clock_statement = "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP) FROM DUAL"
 
     def utc(self, value: Any) -> datetime:

@@ -14,7 +14,6 @@ class PostgreSqlDialect(DatabaseDialect):
     """PostgreSQL, through psycopg."""
 
     name = "postgresql"
-    system_schemas = frozenset({"information_schema", "pg_catalog", "pg_toast"})
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
 

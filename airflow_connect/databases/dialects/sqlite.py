@@ -19,8 +19,6 @@ class SqliteDialect(DatabaseDialect):
     """SQLite, through Python's sqlite3."""
 
     name = "sqlite"
-    has_schemas = False
-    system_schemas = frozenset()
     clock_statement = "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""The JDBC source under the conformance suite that third parties use, in the modes that are exactly once."""
+"""The JDBC source under the conformance suite that third parties use, in mode timestamp on PostgreSQL."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +11,10 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.testing import SourceConformance
-from tests.support.databases import Database, database_on, sqlite_in
+from airflow_connect.testing.source_case import SourceCase
+from airflow_connect.testing.source_suite import KILL_POINTS
+from tests.support.databases import Database, database_on
+from tests.support.searching import KILL_ROUNDS, today
 
 pytestmark = pytest.mark.integration
 
@@ -34,33 +37,6 @@ def insert(database: Database, numbers: Sequence[int], moment: str) -> Sequence[
 
 def columns_of(value: Any) -> Any:
     return {name: part for name, part in value.items() if name != "changed"}
-
-
-class TestIncrementingOnSqlite(SourceConformance):
-    connector_class = "JdbcSourceConnector"
-
-    @pytest.fixture
-    def place(self, tmp_path: Path) -> Database:
-        database = sqlite_in(tmp_path)
-        database.execute("CREATE TABLE rows_sqlite (id INTEGER PRIMARY KEY, text TEXT, changed TIMESTAMP NOT NULL)")
-        return database
-
-    def connector_config(self, place: Database, topic: str) -> Mapping[str, str]:
-        # A query's topic is the prefix itself; a table's name is part of its topic.
-        return {
-            "connection.url": place.jdbc_url,
-            "topic.prefix": topic,
-            "query": "SELECT * FROM rows_sqlite",
-            "mode": "incrementing",
-            "incrementing.column.name": "id",
-            "batch.max.rows": "500",
-        }
-
-    def feed(self, place: Database, first: int, count: int) -> Sequence[Any]:
-        return insert(place, range(first, first + count), "datetime('2026-01-01', '+{second} seconds')")
-
-    def value_of(self, value: Any) -> Any:
-        return columns_of(value)
 
 
 class TestTimestampOnPostgresql(SourceConformance):
@@ -93,3 +69,23 @@ class TestTimestampOnPostgresql(SourceConformance):
 
     def value_of(self, value: Any) -> Any:
         return columns_of(value)
+
+    @pytest.mark.crash
+    # Five runs in processes of their own, four of which are killed.
+    @pytest.mark.budget(30)
+    def test_rounds_that_are_killed_at_random_steps(self, case: SourceCase) -> None:
+        """New rows in each round, other batches, columns or records; 1,000 rounds with AIRFLOW_CONNECT_SOAK=1."""
+        chance = random.Random(today().toordinal())
+        for _ in range(KILL_ROUNDS):
+            case.add(chance.randint(1, 40))
+            case.start(
+                crash_at=chance.choice(KILL_POINTS),
+                columnar=chance.random() < 0.5,
+                **{
+                    "batch.max.rows": str(chance.randint(1, 12)),
+                    "transaction.boundary": chance.choice(["poll", "interval"]),
+                    "timestamp.lookback.ms": chance.choice(["0", "60000"]),
+                },
+            ).wait()
+        case.run()
+        case.check_everything_arrived()
