@@ -18,7 +18,7 @@ from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
-    from airflow_connect.databases.dialects.base import DatabaseDialect
+    from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
 _WORTH_ANOTHER_ATTEMPT = frozenset(
     {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_connect.databases.dialects.base import DatabaseDialect
+from airflow_connect.databases.dialects.dialect import DatabaseDialect
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.databases.dialects.others import OracleDialect, SqlServerDialect
 from airflow_connect.databases.dialects.postgresql import PostgreSqlDialect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_connect.databases.dialects.base import DatabaseDialect
+from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
 
 class SqlServerDialect(DatabaseDialect):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.databases.dialects.base import DatabaseDialect
+from airflow_connect.databases.dialects.dialect import DatabaseDialect
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
