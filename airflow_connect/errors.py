@@ -192,6 +192,12 @@ class StateError(ConnectError):
     code = "state.unreadable"
 
 
+class DatabaseError(ConnectError):
+    """A database refused a statement: a table or column is missing, or its own message tells why."""
+
+    code = "database.failed"
+
+
 class TaskFailedError(ConnectError):
     """A Spark task or the Spark cluster failed; another attempt may succeed."""
 

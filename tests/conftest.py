@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
     from xdist.workermanage import WorkerController
 
+    from airflow_connect.devstack.mariadb import MariaDbServer
+    from airflow_connect.devstack.postgresql import PostgresServer
+    from tests.support.databases import Database
     from tests.support.runs import Sink
 
 MakeTopic = Callable[..., str]
@@ -154,6 +157,36 @@ metastore = _shared_server(
 registry_server = _shared_server(
     "registry", "A real Schema Registry, shared by all tests; each has subjects of its own: `.url`."
 )
+postgresql = _shared_server(
+    "postgresql", "A real PostgreSQL server, shared by all tests. Restart only one of your own."
+)
+mariadb = _shared_server("mariadb", "A real MariaDB server, shared by all tests. Restart only one of your own.")
+
+
+@pytest.fixture
+def postgresql_database(postgresql: PostgresServer, unique_name: str) -> Iterator[Database]:
+    """An empty database on PostgreSQL: `.url`, `.jdbc_url`, `.rows(query)`."""
+    from tests.support.databases import database_on
+
+    with database_on(postgresql, unique_name) as database:
+        yield database
+
+
+@pytest.fixture
+def mariadb_database(mariadb: MariaDbServer, unique_name: str) -> Iterator[Database]:
+    """An empty database on MariaDB."""
+    from tests.support.databases import database_on
+
+    with database_on(mariadb, unique_name) as database:
+        yield database
+
+
+@pytest.fixture
+def sqlite_database(tmp_path: Path) -> Database:
+    """A database in a file."""
+    from tests.support.databases import sqlite_in
+
+    return sqlite_in(tmp_path)
 
 
 @pytest.fixture(scope="session")

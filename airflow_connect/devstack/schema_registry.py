@@ -12,7 +12,7 @@ from typing import Self
 
 from airflow_connect.devstack.launching.jars import fetch_jars
 from airflow_connect.devstack.launching.java_server import START_FLAGS, JavaServer
-from airflow_connect.devstack.launching.process import Command, ServerProcess
+from airflow_connect.devstack.launching.process import Command
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
 
@@ -63,7 +63,7 @@ class SchemaRegistry(JavaServer):
     def _program(self) -> Sequence[str]:
         return ["-jar", str(_unpacked(self.lock_name) / _PROGRAM)]
 
-    def _launch(self) -> None:
+    def _command(self) -> Command:
         # Quarkus loads classes with its own loader; class-data archives do not speed it up.
         settings = {
             "quarkus.http.host": "127.0.0.1",
@@ -72,15 +72,14 @@ class SchemaRegistry(JavaServer):
             "quarkus.management.port": str(self.ports[1]),
         }
         flags = [*START_FLAGS, f"-Xmx{self._heap_mb}m", *(f"-D{key}={value}" for key, value in settings.items())]
-        command = Command(
+        return Command(
             name=self.name,
             argv=[str(find_java(MIN_JAVA).executable), *flags, *self._program()],
             log_path=self.log_path,
-            cleanup=[self.data_dir] if self._owns_data else [],
+            cleanup=self._removed_with_parent(),
         )
-        self._process = ServerProcess.start(command, self._answers)
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         """Return whether the API answers; the port is open long before that."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports[0], timeout=5)
         try:

@@ -61,12 +61,26 @@ def _registry() -> Any:
     return SchemaRegistry.start()
 
 
+def _postgresql() -> Any:
+    from airflow_connect.devstack.postgresql import PostgresServer
+
+    return PostgresServer.start()
+
+
+def _mariadb() -> Any:
+    from airflow_connect.devstack.mariadb import MariaDbServer
+
+    return MariaDbServer.start()
+
+
 KINDS: dict[str, Callable[[], Any]] = {
     "kafka": _kafka,
     "s3": _s3,
     "hdfs": _hdfs,
     "metastore": _metastore,
     "registry": _registry,
+    "postgresql": _postgresql,
+    "mariadb": _mariadb,
 }
 
 

@@ -2,9 +2,10 @@
 
 Run as a script by `process.ServerProcess`; the standard library only, so that it is up in milliseconds.
 
-usage: guard.py GRACE_SECONDS CLEANUP_JSON COMMAND...
-stdin: `T` ends the server with SIGTERM (SIGKILL after the grace period), `K` with SIGKILL. End of file without a
-    letter means that the parent is gone: then the paths of CLEANUP_JSON (a JSON list) are removed, too.
+usage: guard.py GRACE_SECONDS STOP_SIGNAL CLEANUP_JSON COMMAND...
+stdin: `T` ends the server with STOP_SIGNAL, a number (SIGKILL after the grace period), `K` with SIGKILL.
+    End of file without a letter means that the parent is gone: then the paths of CLEANUP_JSON (a JSON list) are
+    removed, too.
 stdout: one line, the pid of the server; everything after that is the server's own log.
 
 Why a separate process: a server must end after SIGKILL of its parent, when the parent can no longer do anything.
@@ -31,7 +32,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(argv: list[str]) -> int:
     """Start the server, wait for a command or for its end, return its exit code."""
-    grace_s, cleanup, command = float(argv[1]), json.loads(argv[2]), argv[3:]
+    grace_s, stop_signal, cleanup, command = float(argv[1]), int(argv[2]), json.loads(argv[3]), argv[4:]
     parent = os.getppid()
     wakeup = _wake_on(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     log = os.dup(2)
@@ -48,7 +49,7 @@ def main(argv: list[str]) -> int:
     if order == b"K":
         server.kill()
     elif server.poll() is None:
-        server.terminate()
+        server.send_signal(stop_signal)
     try:
         server.wait(grace_s)
     except subprocess.TimeoutExpired:

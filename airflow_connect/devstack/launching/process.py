@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -33,7 +34,9 @@ class Command:
         log_path: file that receives the server's output; appended to.
         cleanup: files and folders that are removed if the parent dies without stopping the server.
         start_s: maximum seconds until the server is ready.
-        stop_s: seconds between SIGTERM and SIGKILL.
+        stop_s: seconds between `stop_signal` and SIGKILL.
+        stop_signal: asks the server to end.
+        env: environment variables, in addition to those of this process.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Command:
     cleanup: Sequence[Path] = ()
     start_s: float = 90.0
     stop_s: float = 30.0
+    stop_signal: int = signal.SIGTERM
     env: dict[str, str] = field(default_factory=dict)
 
 
@@ -65,8 +69,9 @@ class ServerProcess:
         guard_file = Path(__file__).with_name("guard.py")
         cleanup = json.dumps([str(path) for path in command.cleanup])
         with command.log_path.open("ab") as log:
+            limits = [str(command.stop_s), str(int(command.stop_signal))]
             guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(guard_file), str(command.stop_s), cleanup, *command.argv],
+                [sys.executable, "-I", "-S", str(guard_file), *limits, cleanup, *command.argv],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -105,7 +110,7 @@ class ServerProcess:
         return self._guard.poll() is None
 
     def stop(self) -> None:
-        """End the server with SIGTERM and wait until it is gone; does nothing if it has ended already."""
+        """End the server with its stop signal and wait until it is gone; does nothing if it has ended already."""
         self._order(b"T")
 
     def kill(self) -> None:

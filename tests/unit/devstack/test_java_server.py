@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.launching import java_server
+from airflow_connect.devstack.launching import java_server, port_server
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.runtime.engine.java import Java
 
@@ -52,7 +52,7 @@ def test_port_of_another_program_is_never_taken_for_the_server(temporary_folder,
     monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name: [])
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        monkeypatch.setattr(java_server, "free_ports", lambda count: [port] * count)
+        monkeypatch.setattr(port_server, "free_ports", lambda count: [port] * count)
         with pytest.raises(DevStackError, match=f"another program listens on port {port}") as failed:
             KafkaBroker.start()
     assert failed.value.code == "devstack.port_taken"

@@ -1,0 +1,31 @@
+"""PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.databases.dialects.dialect import DatabaseDialect
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class PostgreSqlDialect(DatabaseDialect):
+    """PostgreSQL, through psycopg."""
+
+    name = "postgresql"
+    # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
+    clock_statement = "SELECT clock_timestamp()"
+
+    def streaming_cursor(self, connection: Connection) -> Any:
+        """A named cursor, inside the transaction."""
+        return _driver_connection(connection).cursor(name="airflow_connect")
+
+    def prepare(self, connection: Connection) -> None:
+        """Times with a zone arrive in UTC, whatever the server's setting."""
+        connection.exec_driver_sql("SET TIME ZONE 'UTC'")
+        connection.commit()
+
+
+def _driver_connection(connection: Connection) -> Any:
+    return connection.connection.driver_connection
