@@ -97,6 +97,8 @@ class Writer:
     def _taken(self, partition: TopicPartition, start: int) -> Position:
         assert self._offsets is not None
         run = (self._run.run_id, self._run.epoch)
+        if not self._run.epoch:  # Started without a driver, such as by a test of the task alone.
+            self._offsets.ensure(self._connected())
         found = self._offsets.take_over(self._connected(), partition, self._topic_id(partition), start, run)
         # Dead letters before `start` are committed.
         return Position(found.next_offset, found.epoch, frozenset(n for n in found.errant if n >= start))
