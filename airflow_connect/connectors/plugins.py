@@ -25,6 +25,9 @@ TABLES = {
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_FILE_SOURCE}.connector:FileStreamSourceConnector"
         ),
+        "io.confluent.connect.jdbc.JdbcSourceConnector": (
+            "airflow_connect.connectors.jdbc_source.connector:JdbcSourceConnector"
+        ),
         "airflow_connect.connectors.metrics.MetricsSourceConnector": f"{_METRICS}.connector:MetricsSourceConnector",
     },
     # Both generations of the AWS SDK for Java name the same chain.

@@ -1,13 +1,13 @@
 """What an exception of a database driver means: one kind for each thing that callers treat differently.
 
-Sources: PostgreSQL "Error Codes" (SQLSTATE); MariaDB "Error Codes"; SQLite "Result and Error Codes"; sys.messages of SQL
-Server; Oracle "Error Messages".
+Sources: PostgreSQL "Error Codes" (SQLSTATE); MariaDB "Error Codes"; SQLite "Result and Error Codes"; sys.messages of
+SQL Server; Oracle "Error Messages".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -72,14 +72,13 @@ def typed(error: BaseException, what: str, address: DatabaseAddress) -> ConnectE
     kind = kind_of(error)
     reason = address.scrub(reason_of(error))
     message = f"The database {address.display} could not be used to {what}: {reason}"
-    class_, code, suggestion, key = _ERRORS[kind]
-    return class_(_sentence(message), code=code, suggestion=suggestion, config_path=key)
+    return _ERRORS[kind](_sentence(message))
 
 
 def reason_of(error: BaseException) -> str:
     """The driver's own words, in one line, without the statement and its parameters."""
     original = getattr(error, "orig", None) or error
-    arguments = getattr(original, "args", ())
+    arguments: tuple[object, ...] = tuple(getattr(original, "args", ()))
     if len(arguments) == 2 and isinstance(arguments[0], int):  # PyMySQL: number and text
         text = f"{arguments[1]} ({arguments[0]})"
     else:
@@ -92,42 +91,79 @@ def _sentence(text: str) -> str:
     return text if text.endswith(".") else text + "."
 
 
-_RETRY = "Nothing is lost. The next run continues from the committed offsets."
-_ERRORS: dict[Failure, tuple[type[ConnectError], str, str, str]] = {
-    Failure.AUTHENTICATION: (
-        AccessError, "database.authentication", "Correct connection.user and connection.password.", "connection.password",
+_ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
+    Failure.AUTHENTICATION: lambda message: AccessError(
+        message,
+        code="database.authentication",
+        suggestion="Correct connection.user and connection.password.",
+        config_path="connection.password",
     ),
-    Failure.PERMISSION: (
-        AccessError, "database.permission", "Grant the privilege to the user in connection.user.", "connection.user",
+    Failure.PERMISSION: lambda message: AccessError(
+        message,
+        code="database.permission",
+        suggestion="Grant the privilege to the user in connection.user.",
+        config_path="connection.user",
     ),
-    Failure.UNKNOWN_HOST: (
-        UnavailableError, "database.unknown_host", "Correct the host in connection.url, or its entry in the DNS.",
-        "connection.url",
+    Failure.UNKNOWN_HOST: lambda message: UnavailableError(
+        message,
+        code="database.unknown_host",
+        suggestion="Correct the host in connection.url, or its entry in the DNS.",
+        config_path="connection.url",
     ),
-    Failure.UNREACHABLE: (
-        UnavailableError, "database.unreachable",
-        "Check that the server runs, and that host and port in connection.url can be reached from this machine.",
-        "connection.url",
+    Failure.UNREACHABLE: lambda message: UnavailableError(
+        message,
+        code="database.unreachable",
+        suggestion="Check that the server runs, and that this machine reaches the host and port in connection.url.",
+        config_path="connection.url",
     ),
-    Failure.UNKNOWN_DATABASE: (
-        ConfigError, "database.unknown_database", "Correct the database in connection.url, or create it.", "connection.url",
+    Failure.UNKNOWN_DATABASE: lambda message: ConfigError(
+        message,
+        code="database.unknown_database",
+        suggestion="Correct the database in connection.url, or create it.",
+        config_path="connection.url",
     ),
-    Failure.TOO_MANY_CONNECTIONS: (
-        UnavailableError, "database.too_many_connections",
-        "Allow more connections in the database, or lower tasks.max: each task has one or two.", "tasks.max",
+    Failure.TOO_MANY_CONNECTIONS: lambda message: UnavailableError(
+        message,
+        code="database.too_many_connections",
+        suggestion="Allow more connections in the database, or lower tasks.max: each task has one or two.",
+        config_path="tasks.max",
     ),
-    Failure.CONFLICT: (RetriableError, "database.conflict", "Another transaction holds the rows. " + _RETRY, ""),
-    Failure.CONNECTION_LOST: (UnavailableError, "database.connection_lost", _RETRY, ""),
-    Failure.DISK_FULL: (
-        UnavailableError, "database.disk_full", "Free space on the database's machine. " + _RETRY, "",
+    Failure.CONFLICT: lambda message: RetriableError(
+        message,
+        code="database.conflict",
+        suggestion="Another transaction holds the rows. Nothing is lost; run again.",
     ),
-    Failure.MISSING_OBJECT: (
-        DatabaseError, "database.missing_object", "Create what is missing, or correct the name in the configuration.", "",
+    Failure.CONNECTION_LOST: lambda message: UnavailableError(
+        message,
+        code="database.connection_lost",
+        suggestion="Nothing is lost: the next run continues from the committed offsets.",
     ),
-    Failure.CONSTRAINT: (DataError, "database.constraint", "Correct the record, or the constraint of the table.", ""),
-    Failure.VALUE: (DataError, "database.value", "Correct the record, or the type of the column.", ""),
-    Failure.OTHER: (DatabaseError, "database.failed", "Read the database's own message above.", ""),
-}  # fmt: skip
+    Failure.DISK_FULL: lambda message: UnavailableError(
+        message,
+        code="database.disk_full",
+        suggestion="Free space on the database's machine, then run again. Nothing is lost.",
+    ),
+    Failure.MISSING_OBJECT: lambda message: DatabaseError(
+        message,
+        code="database.missing_object",
+        suggestion="Create what is missing, or correct the name in the configuration.",
+    ),
+    Failure.CONSTRAINT: lambda message: DataError(
+        message,
+        code="database.constraint",
+        suggestion="Correct the record, or the constraint of the table.",
+    ),
+    Failure.VALUE: lambda message: DataError(
+        message,
+        code="database.value",
+        suggestion="Correct the value, or the type of its column.",
+    ),
+    Failure.OTHER: lambda message: DatabaseError(
+        message,
+        code="database.failed",
+        suggestion="Read the database's own words in this message.",
+    ),
+}
 
 
 def _kinds(original: Any) -> Iterator[Failure | None]:
@@ -216,23 +252,32 @@ def _of_sqlite(name: str, text: str) -> Failure | None:
     return next((kind for start, kind in _SQLITE_NAMES.items() if name.startswith(start)), None)
 
 
-_TEXTS = (
+_TEXTS = {
     # libpq reports failures to connect without a code.
-    (r"password authentication failed|no password supplied|Login failed|ORA-01017|no pg_hba.conf entry|role .* does not exist",
-     Failure.AUTHENTICATION),
-    (r"database .* does not exist|Unknown database|ORA-12514|ORA-12505|Cannot open database", Failure.UNKNOWN_DATABASE),
-    (r"failed to resolve host|could not translate host name|Name or service not known|nodename nor servname|getaddrinfo",
-     Failure.UNKNOWN_HOST),
-    (r"too many (clients|connections)|remaining connection slots", Failure.TOO_MANY_CONNECTIONS),
-    (r"Connection refused|timeout expired|timed out|No route to host|Network is unreachable|ORA-12541|No such file",
-     Failure.UNREACHABLE),
-    (r"No space left on device", Failure.DISK_FULL),
-    (r"starting up|shutting down|recovery mode|server closed the connection|connection (is|was|already) (lost|closed)"
-     r"|Lost connection|Connection reset|Broken pipe|terminating connection|SSL SYSCALL error|bad connection|connection failed"
-     r"|the connection is closed|consuming input failed|ORA-03113|ORA-03114|DPY-4011|Adaptive Server connection failed",
-     Failure.CONNECTION_LOST),
-)  # fmt: skip
+    Failure.AUTHENTICATION: (
+        r"password authentication failed|no password supplied|Login failed|ORA-01017|no pg_hba.conf entry"
+        r"|role .* does not exist"
+    ),
+    Failure.UNKNOWN_DATABASE: (r"database .* does not exist|Unknown database|ORA-12514|ORA-12505|Cannot open database"),
+    Failure.UNKNOWN_HOST: (
+        r"failed to resolve host|could not translate host name|Name or service not known|nodename nor servname"
+        r"|getaddrinfo"
+    ),
+    Failure.TOO_MANY_CONNECTIONS: r"too many (clients|connections)|remaining connection slots",
+    Failure.UNREACHABLE: (
+        r"Connection refused|timeout expired|timed out|No route to host|Network is unreachable|ORA-12541|No such file"
+    ),
+    Failure.DISK_FULL: r"No space left on device",
+    Failure.CONNECTION_LOST: (
+        r"starting up|shutting down|recovery mode|server closed the connection"
+        r"|connection (is|was|already) (lost|closed)|Lost connection|Connection reset|Broken pipe"
+        r"|terminating connection|SSL SYSCALL error|bad connection"
+        r"|connection failed|the connection is closed|consuming input failed|ORA-03113|ORA-03114|DPY-4011"
+        r"|Adaptive Server connection failed"
+    ),
+}
+"""Texts of messages without a code; the first that matches counts."""
 
 
 def _of_text(text: str) -> Failure | None:
-    return next((kind for pattern, kind in _TEXTS if re.search(pattern, text)), None)
+    return next((kind for kind, pattern in _TEXTS.items() if re.search(pattern, text)), None)

@@ -64,8 +64,27 @@ class Quoting:
 
     def table(self, table: TableId) -> str:
         """The full name of a table for a statement. The catalog is left out where a connection has only one."""
+        return ".".join(self.name(part) for part in self._parts(table))
+
+    def text(self, name: str) -> str:
+        """One name for SQLAlchemy's `text`, which doubles % itself and takes colons for parameters.
+
+        Raises:
+            ConfigError: as `name`.
+        """
+        self.name(name)
+        if not self._quotes:
+            return name
+        start, end = self._preparer.initial_quote, self._preparer.final_quote
+        return (start + name.replace(end, end * 2) + end).replace(":", "\\:")
+
+    def table_text(self, table: TableId) -> str:
+        """The full name of a table for SQLAlchemy's `text`, as `table`."""
+        return ".".join(self.text(part) for part in self._parts(table))
+
+    def _parts(self, table: TableId) -> list[str]:
         parts = (table.catalog, table.table) if self._uses_catalog else (table.schema, table.table)
-        return ".".join(self.name(part) for part in parts if part)
+        return [part for part in parts if part]
 
     def element(self, name: str) -> quoted_name:
         """A name for SQLAlchemy's own constructs (`table`, `column`, `Column`), which quote it.

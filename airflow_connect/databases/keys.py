@@ -50,8 +50,8 @@ def connection_keys() -> ConfigDef:
             ConfigKey(
                 URL, Type.STRING, REQUIRED,
                 "Where the database is: a JDBC URL (jdbc:postgresql:, jdbc:mysql:, jdbc:mariadb:, jdbc:sqlite:,"
-                " jdbc:sqlserver:, jdbc:oracle:thin:), or a URL of SQLAlchemy such as postgresql+psycopg://host/database."
-                " docs/connectors/databases.md lists the parameters of each.",
+                " jdbc:sqlserver:, jdbc:oracle:thin:), or a URL of SQLAlchemy such as"
+                " postgresql+psycopg://host/database. docs/connectors/databases.md lists the parameters of each.",
                 None, high, GROUP,
             ),
             ConfigKey(USER, Type.STRING, None, "User name of the database.", None, high, GROUP),
@@ -75,8 +75,9 @@ def connection_keys() -> ConfigDef:
             ),
             ConfigKey(
                 QUOTE, Type.STRING, ALWAYS,
-                "Whether names of tables and columns are quoted in statements: always, or never. Unquoted, a database may"
-                " fold upper and lower case, and names with other characters than letters, digits, _ and $ are refused.",
+                "Whether names of tables and columns are quoted in statements: always, or never. Unquoted, a database"
+                " may fold upper and lower case, and names with other characters than letters, digits, _ and $ are"
+                " refused.",
                 EnumString(ALWAYS, NEVER), medium, GROUP,
             ),
             ConfigKey(

@@ -87,8 +87,8 @@ def parse_url(
     """The address in a `connection.url`.
 
     Args:
-        text: `jdbc:postgresql:`, `jdbc:mysql:`, `jdbc:mariadb:`, `jdbc:sqlite:`, `jdbc:sqlserver:` or `jdbc:oracle:thin:`,
-            or a URL of SQLAlchemy.
+        text: `jdbc:postgresql:`, `jdbc:mysql:`, `jdbc:mariadb:`, `jdbc:sqlite:`, `jdbc:sqlserver:` or
+            `jdbc:oracle:thin:`, or a URL of SQLAlchemy.
         user, password: `connection.user` and `connection.password`; they take precedence over those in the URL.
         properties: other `connection.*` keys, without the prefix; the URL takes precedence over them.
 
@@ -102,10 +102,7 @@ def parse_url(
     if family not in _DRIVERS or (is_jdbc and "+" in scheme):
         raise _invalid(text, f"its database {scheme[:40]!r} is not supported", sorted((*_DRIVERS, "sqlserver")))
     needs_driver(family, scheme.partition("+")[2])
-    if is_jdbc:
-        parts = _PARSERS[family](text[5 + len(scheme) + 1 :], text)
-    else:
-        parts = _sqlalchemy_parts(text)
+    parts = _PARSERS[family](text[len(f"jdbc:{scheme}:") :], text) if is_jdbc else _sqlalchemy_parts(text)
     return _address(family, scheme if "+" in scheme else "", parts, (user, password, properties or {}))
 
 
@@ -385,7 +382,7 @@ def _sqlalchemy_parts(text: str) -> _Parts:
         database=url.database or "",
         user=url.username,
         password=password,
-        query={name: value for name, value in url.query.items()},
+        query=dict(url.query),
     )
 
 

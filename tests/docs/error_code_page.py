@@ -24,6 +24,7 @@ AREAS = {
     "config": "Configuration",
     "connect": "Anything else",
     "data": "Records",
+    "database": "Databases",
     "demo": "The demo",
     "devstack": "The development stack (demo, tests, benchmarks)",
     "disk": "Disks of driver and executors",

@@ -94,7 +94,11 @@ class InvalidValueError(Exception):
     """A value does not fit its key; `str()` is Connect's message. `ConfigDef` collects these."""
 
 
-_URL_WITH_PASSWORD = re.compile(r"://[^\s/:@]*:[^\s/@]+@")
+_URL_WITH_PASSWORD = re.compile(
+    # The user's part; parameters of a JDBC URL; Oracle's thin:user/password@host.
+    r"://[^\s/:@]*:[^\s/@]+@|^jdbc:.*\b(?:password|passwd|pwd|sslpassword)\s*=|^jdbc:oracle:thin:[^@/]*/[^@]*@",
+    re.IGNORECASE,
+)
 
 
 def invalid(name: str, value: Any, why: str = "") -> InvalidValueError:

@@ -69,9 +69,10 @@ def test_statement_and_values_are_not_in_a_message(tmp_path: Path) -> None:
 
 def test_constraint_is_an_error_of_the_record(tmp_path: Path) -> None:
     target = database(f"jdbc:sqlite:{tmp_path}/a.db")
-    with target.connect() as connection, pytest.raises(DataError) as caught, target.failures("write a row"):
+    with target.connect() as connection:
         connection.exec_driver_sql("create table t (id integer primary key)")
-        connection.exec_driver_sql("insert into t values (1), (1)")
+        with pytest.raises(DataError) as caught, target.failures("write a row"):
+            connection.exec_driver_sql("insert into t values (1), (1)")
     assert caught.value.code == "database.constraint"
 
 
@@ -83,7 +84,7 @@ def test_errors_of_our_own_code_are_not_translated(tmp_path: Path) -> None:
         raise ConfigError("as it was")
 
 
-class Sqlstate(Exception):
+class SqlstateError(Exception):
     def __init__(self, sqlstate: str | None, text: str = "") -> None:
         super().__init__(text)
         self.sqlstate = sqlstate
@@ -112,7 +113,7 @@ class Sqlstate(Exception):
     ],
 )
 def test_kind_of_a_postgresql_error(state: str | None, text: str, kind: Failure) -> None:
-    assert kind_of(Sqlstate(state, text)) is kind
+    assert kind_of(SqlstateError(state, text)) is kind
 
 
 @pytest.mark.parametrize(

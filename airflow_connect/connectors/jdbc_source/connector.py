@@ -1,0 +1,130 @@
+"""The JDBC source as a connector class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
+from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.offsets import (
+    INCREMENTING,
+    NANOS,
+    PROTOCOL,
+    QUERY,
+    QUERY_PARTITION,
+    TABLE,
+    TIMESTAMP,
+    committed_position,
+    tables_with_offsets,
+)
+from airflow_connect.connectors.jdbc_source.reading import Reading
+from airflow_connect.connectors.jdbc_source.start import start_position
+from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc_source.work import Item, grouped, items_of, task_config
+from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY})
+
+
+class JdbcSourceConnector(SourceConnector):
+    """Tables, or the result of a query, to topics."""
+
+    config_def = jdbc_source_keys()
+    task_class = JdbcSourceTask
+    version = "1.0"
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `Connector`."""
+        super().start(config)
+        self._typed = JdbcSourceConfig.from_config(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """The tables with new rows, divided among tasks; a query is one task."""
+        config = self._typed
+        ignored = config.connection.address.ignored
+        if ignored:
+            self.context.note(f"Parameters of connection.url have no effect here: {', '.join(ignored)}.")
+        with Database(config.connection) as database, database.connect() as connection:
+            with database.failures("read its clock and its tables"):
+                end_us = self._end_us(database, connection)
+                reading = Reading(config, database, connection, end_us, self.context.note)
+                items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
+            waiting = [item for item in items if self._has_rows(reading, item)]
+        return [task_config(self.config, part, end_us) for part in grouped(waiting, max_tasks)]
+
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Every form of the names of the task's tables."""
+        return [partition for item in items_of(task_config) for partition in item.partitions]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """Every mode except bulk, which reads whole tables again."""
+        is_bulk = str(config.get(names.MODE, "")).lower() == names.BULK
+        return ExactlyOnceSupport.UNSUPPORTED if is_bulk else ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
+    ) -> bool:
+        """Check offsets that are being altered."""
+        for partition, offset in offsets.items():
+            if offset is None:
+                continue  # anything may be deleted, so that invalid offsets can be removed
+            if set(dict(partition)) not in _PARTITIONS:
+                raise _refused(f"A source partition names a table or the query, not {sorted(dict(partition))}")
+            for key in (INCREMENTING, TIMESTAMP, NANOS):
+                value = offset.get(key, 0)
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
+        return True
+
+    def _end_us(self, database: Database, connection: Connection) -> int:
+        """The run's upper bound: the database's own clock, less the configured delay."""
+        now = database.dialect.current_time(connection)
+        return LocalTimes(self._typed.connection.zone).instant_us(now) - self._typed.delay_ms * 1000
+
+    def _tables(self, reading: Reading) -> list[Item]:
+        config, note = self._typed, self.context.note
+        tables = all_tables(reading.name, reading.connection, config)
+        chosen = selected(tables, config, reading.database.quoting.parse, note)
+        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), tables, note)
+        if not chosen:
+            note("No table of the database is selected by the configuration, so there is nothing to copy.")
+        return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
+
+    def _has_rows(self, reading: Reading, item: Item) -> bool:
+        """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
+        config = self._typed
+        if item.table is None:
+            offset = self.context.offset_reader.offset(QUERY_PARTITION)
+        else:
+            offset = committed_position(item.table, self.context.offset_reader)[1]
+        position = start_position(config, offset, item.name)
+        if position is None:
+            return True
+        with reading.database.failures(f"look for new rows in {item.name}"):
+            try:
+                return reading.first(item.table, position)
+            except Exception as error:
+                if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
+                    raise
+                reading.connection.rollback()
+                self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
+                return False
+
+
+def _refused(message: str) -> ConfigError:
+    return ConfigError(
+        message + ".",
+        code="offset.refused",
+        suggestion='Write partition {"protocol": "1", "table": "shop.public.orders"} and offset {"incrementing": 41} or'
+        ' {"timestamp": 1795231188845, "timestamp_nanos": 845000000}, or null to delete.',
+    )

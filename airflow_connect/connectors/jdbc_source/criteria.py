@@ -1,0 +1,270 @@
+"""The statements that read a table: all rows, or those after a position.
+
+Source: io.confluent.connect.jdbc.source.TimestampIncrementingCriteria for the conditions.
+
+Statements are texts with quoted names, for SQLAlchemy's `text`; values are always parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from airflow_connect.connectors.jdbc_source.columns import INTEGERS, TIMES, Column, Kind, find_column
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.local_times import SECOND_US, LocalTimes
+from airflow_connect.connectors.jdbc_source.offsets import NO_ID, Position
+from airflow_connect.databases.identifiers import Quoting, TableId
+from airflow_connect.errors import ConfigError
+
+_BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
+_SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and its parameters."""
+
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """The columns by which new rows are found.
+
+    Attributes:
+        incrementing: or None.
+        timestamps: in the order of COALESCE; () if there are none.
+    """
+
+    incrementing: Column | None
+    timestamps: tuple[Column, ...]
+
+    @property
+    def nullable(self) -> str:
+        """The columns in which a null hides a row from every run, or ""."""
+        names = [self.incrementing.name] if self.incrementing is not None and self.incrementing.optional else []
+        if self.timestamps and all(column.optional for column in self.timestamps):
+            names += [column.name for column in self.timestamps]
+        return ", ".join(names)
+
+
+class Source:
+    """What is read: a table, or a query.
+
+    Attributes:
+        table: None for a query.
+        name: for messages: the table's full name, or `query`.
+    """
+
+    def __init__(self, config: JdbcSourceConfig, quoting: Quoting, table: TableId | None) -> None:
+        """`table`: None for the query of the configuration."""
+        self.table = table
+        self.name = "query" if table is None else table.full_name
+        self._quoting = quoting
+        self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
+        self._base = (
+            escaped(config.query.strip().rstrip(";")) if table is None else f"SELECT * FROM {quoting.table_text(table)}"
+        )
+
+    def everything(self) -> Statement:
+        """All rows."""
+        return Statement(self._base + self._suffix, {})
+
+    def nothing(self) -> Statement:
+        """No rows: only the columns."""
+        return Statement(f"{self._base} WHERE 1 = 0{self._suffix}", {})
+
+    def where(self, condition: str, order: str, parameters: Mapping[str, Any]) -> Statement:
+        """Some rows in an order."""
+        return Statement(f"{self._base} WHERE {condition} ORDER BY {order}{self._suffix}", parameters)
+
+    def count(self, condition: str) -> Statement:
+        """The number of a table's rows that meet a condition."""
+        assert self.table is not None
+        return Statement(f"SELECT COUNT(*) FROM {self._quoting.table_text(self.table)} WHERE {condition}", {})
+
+    def any(self, condition: str, parameters: Mapping[str, Any]) -> Statement:
+        """One row if any meets a condition."""
+        assert self.table is not None
+        return Statement(f"SELECT 1 FROM {self._quoting.table_text(self.table)} WHERE {condition} LIMIT 1", parameters)
+
+
+class Criteria:
+    """Conditions for the rows after a position."""
+
+    def __init__(self, source: Source, tracked: Tracked, database: str, quoting: Quoting, times: LocalTimes) -> None:
+        """`tracked` has at least one column."""
+        self._source = source
+        self.tracked = tracked
+        self._database = database
+        self._times = times
+        self._id = quoting.text(tracked.incrementing.name) if tracked.incrementing is not None else ""
+        parts = [self._comparable(quoting.text(column.name)) for column in tracked.timestamps]
+        self._time = parts[0] if len(parts) == 1 else f"COALESCE({','.join(parts)})" if parts else ""
+
+    def select(self, position: Position, end_us: int) -> Statement:
+        """The rows after `position` and before `end_us`, in the order in which positions move."""
+        condition, parameters = self._condition(position, end_us)
+        order = ", ".join(f"{part} ASC" for part in (self._time, self._id) if part)
+        return self._source.where(condition, order, parameters)
+
+    def exists(self, position: Position, end_us: int) -> Statement:
+        """Whether there are such rows."""
+        return self._source.any(*self._condition(position, end_us))
+
+    def nulls(self) -> Statement:
+        """The number of rows that have a null where positions are compared."""
+        return self._source.count(" OR ".join(f"{part} IS NULL" for part in (self._time, self._id) if part))
+
+    def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
+        begin = self._parameter(position.timestamp_us or 0) if self._time else None
+        number = NO_ID if position.incrementing is None else position.incrementing
+        if not self._time:
+            return f"{self._id} > :{_ID}", {_ID: number}
+        end = self._end(end_us)
+        if not self._id:
+            return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
+        return (
+            f"{self._time} < :{_END} AND (({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} >"
+            f" :{_BEGIN})",
+            {_BEGIN: begin, _END: end, _ID: number},
+        )
+
+    def _comparable(self, name: str) -> str:
+        """SQLite stores times as texts of several forms, or numbers; they are compared in one form."""
+        if self._database != "sqlite":
+            return name
+        form = escaped(_SQLITE_FORM)
+        return (
+            f"(CASE typeof({name}) WHEN 'integer' THEN strftime('{form}', {name} / 1000.0, 'unixepoch')"
+            f" ELSE strftime('{form}', {name}) END)"
+        )
+
+    def _parameter(self, instant_us: int) -> Any:
+        return self._bound(self._times.local(instant_us), instant_us)
+
+    def _end(self, end_us: int) -> Any:
+        """The upper bound, exclusive: no row with a smaller time comes any more.
+
+        It is a whole second, because columns, or the functions that fill them, may have no fractions: a row that is
+        written later in the same second would have the same time. For dates it is the current day for the same reason.
+        """
+        whole = end_us // SECOND_US * SECOND_US
+        local = self._times.closed_before(whole)
+        if any(column.kind is Kind.DATE for column in self.tracked.timestamps):
+            local = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        return self._bound(local, whole)
+
+    def _bound(self, local: datetime, instant_us: int) -> Any:
+        kind = self.tracked.timestamps[0].kind
+        if self._database == "sqlite":
+            return local.strftime("%Y-%m-%d %H:%M:%S.").rjust(20, "0") + f"{local.microsecond // 1000:03d}"
+        if kind is Kind.INSTANT:
+            aware = self._times.aware(instant_us)
+            return aware.replace(tzinfo=None) if self._database == "mysql" else aware
+        return local
+
+
+def tracked_columns(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Tracked:
+    """The tracked columns of a table, checked.
+
+    Raises:
+        ConfigError: a column is missing, has a wrong type, or may be null although `validate.non.null` is true.
+    """
+    incrementing: Column | None = None
+    timestamps: tuple[Column, ...] = ()
+    if config.uses_incrementing:
+        incrementing = _incrementing(config, columns, table)
+    if config.uses_timestamps:
+        timestamps = _timestamps(config, columns, table)
+    tracked = Tracked(incrementing, timestamps)
+    if config.checks_null:
+        _refuse_nullable(tracked, table)
+    return tracked
+
+
+def _incrementing(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Column:
+    name = config.incrementing_column(table)
+    if name:
+        found = find_column(columns, name, "Incrementing column", table)
+    else:
+        numbered = [column for column in columns if column.numbers_itself]
+        if len(numbered) != 1:
+            count = "no column" if not numbered else "several columns"
+            raise ConfigError(
+                f"The table {table} has {count} that the database numbers itself, so its incrementing column is"
+                " unknown.",
+                code="database.column",
+                suggestion="Set incrementing.column.name or incrementing.column.mapping.",
+                config_path="incrementing.column.name",
+            )
+        found = numbered[0]
+    is_whole = found.kind in (Kind.DECIMAL, Kind.NUMERIC) and not found.scale
+    if found.kind not in INTEGERS and not is_whole:
+        raise ConfigError(
+            f"The incrementing column {found.name} of table {table} has type {found.type_name}, which is not a whole"
+            " number.",
+            code="database.column",
+            suggestion="Choose a column with whole numbers.",
+            config_path="incrementing.column.name",
+        )
+    return found
+
+
+def _timestamps(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> tuple[Column, ...]:
+    names = config.timestamp_columns(table)
+    if not names:
+        raise ConfigError(
+            f"No timestamp column is configured for table {table}.",
+            code="database.column",
+            suggestion="Add the table to timestamp.columns.mapping, or leave it out with table.exclude.list.",
+            config_path="timestamp.columns.mapping",
+        )
+    found = tuple(find_column(columns, name, "Timestamp columns", table) for name in names)
+    kinds = {column.kind for column in found}
+    wrong = [column for column in found if column.kind not in TIMES and column.kind is not Kind.UNKNOWN]
+    is_text = [column for column in wrong if column.kind in (Kind.STRING, Kind.INT64)]
+    if (wrong and not (is_text and config.connection.address.database == "sqlite")) or len(kinds) > 1:
+        listed = ", ".join(f"{column.name} ({column.type_name})" for column in found)
+        raise ConfigError(
+            f"The timestamp columns {listed} of table {table} are not all of one type with a date and a time.",
+            code="database.column",
+            suggestion="Choose columns of type timestamp, or of the same type.",
+            config_path="timestamp.column.name",
+        )
+    return found
+
+
+def _refuse_nullable(tracked: Tracked, table: str) -> None:
+    incrementing, timestamps = tracked.incrementing, tracked.timestamps
+    message = ""
+    if incrementing is not None and incrementing.optional:
+        message = (
+            f"Cannot make incremental queries using incrementing column {incrementing.name} on {table} because"
+            " this column"
+            " is nullable."
+        )
+    elif timestamps and all(column.optional for column in timestamps):
+        names = ",".join(column.name for column in timestamps)
+        message = (
+            f"Cannot make incremental queries using timestamp columns {names} on {table} because all of these"
+            " columns are"
+            " nullable."
+        )
+    if message:
+        raise ConfigError(
+            message,
+            code="database.nullable",
+            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted and"
+            " left out.",
+            config_path="validate.non.null",
+        )
+
+
+def escaped(sql: str) -> str:
+    """A text for SQLAlchemy's `text`: colons do not begin parameters."""
+    return sql.replace(":", "\\:")

@@ -1,0 +1,130 @@
+"""Finds the tables to copy, and warns about those that are gone.
+
+Source: io.confluent.connect.jdbc.source.TableMonitorThread and GenericDatabaseDialect.tableIds for the rules;
+DatabaseMetaData.getTables of pgjdbc, Connector/J and sqlite-jdbc for names of catalogs, schemas and types.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_SHOWN = 5
+_PG_TABLES = """
+SELECT current_database(), n.nspname, c.relname, CASE
+         WHEN c.relkind = 'r' AND (n.nspname LIKE 'pg\\_%%' OR n.nspname = 'information_schema') THEN 'SYSTEM TABLE'
+         WHEN c.relkind = 'r' THEN 'TABLE' WHEN c.relkind = 'p' THEN 'PARTITIONED TABLE'
+         WHEN c.relkind = 'm' THEN 'MATERIALIZED VIEW' WHEN c.relkind = 'f' THEN 'FOREIGN TABLE'
+         WHEN n.nspname LIKE 'pg\\_%%' OR n.nspname = 'information_schema' THEN 'SYSTEM VIEW' ELSE 'VIEW' END
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname LIKE %(schema)s
+"""
+_MYSQL_TABLES = """
+SELECT table_schema, '', table_name, CASE table_type WHEN 'BASE TABLE' THEN 'TABLE' ELSE table_type END
+FROM information_schema.tables
+WHERE table_schema = coalesce(%(catalog)s, database(), table_schema)
+  AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')
+"""
+_SQLITE_TABLES = """
+SELECT '', '', name, upper(type) FROM sqlite_master
+WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+"""
+
+
+def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) -> list[TableId]:
+    """Every table of the configured types in the configured catalog and schemas, sorted."""
+    if database == "postgresql":
+        rows = connection.exec_driver_sql(_PG_TABLES, {"schema": "%" if config.schema is None else config.schema})
+        found = [row for row in rows if config.catalog in (None, row[0])]
+    elif database == "mysql":
+        found = list(connection.exec_driver_sql(_MYSQL_TABLES, {"catalog": config.catalog}))
+    else:
+        found = list(connection.exec_driver_sql(_SQLITE_TABLES))
+    return sorted(TableId(row[0], row[1], row[2]) for row in found if row[3] in config.table_types)
+
+
+def selected(
+    tables: Sequence[TableId], config: JdbcSourceConfig, parse: Callable[[str], TableId], note: Callable[[str], None]
+) -> list[TableId]:
+    """The tables that the lists of the configuration select.
+
+    Args:
+        tables: all of them.
+        config: of the source.
+        parse: reads a name as users write it.
+        note: adds a sentence to the report.
+
+    Raises:
+        ConfigError: two tables would share a topic.
+    """
+    chosen = list(tables)
+    if config.whitelist:
+        chosen = [table for table in tables if any(_is_named(table, name, parse) for name in config.whitelist)]
+        missing = [name for name in config.whitelist if not any(_is_named(table, name, parse) for table in tables)]
+        if missing:
+            note(f"Tables of table.whitelist do not exist in the database and are skipped: {_listed(missing)}.")
+    elif config.blacklist:
+        chosen = [table for table in tables if not any(_is_named(table, name, parse) for name in config.blacklist)]
+    elif config.include:
+        chosen = [
+            table
+            for table in tables
+            if any(pattern.fullmatch(table.full_name) for pattern in config.include)
+            and not any(pattern.fullmatch(table.full_name) for pattern in config.exclude)
+        ]
+    _refuse_doubled(chosen)
+    return chosen
+
+
+def note_vanished(known: Iterable[str], tables: Sequence[TableId], note: Callable[[str], None]) -> None:
+    """Warn about tables that have an offset but do not exist any more.
+
+    Args:
+        known: full names with an offset.
+        tables: all that exist.
+        note: adds a sentence to the report.
+    """
+    existing = {table.full_name for table in tables} | {TableId("", t.schema, t.table).full_name for t in tables}
+    gone = sorted(set(known) - existing)
+    if gone:
+        note(f"Tables that were copied before do not exist any more and are skipped: {_listed(gone)}.")
+
+
+def _is_named(table: TableId, name: str, parse: Callable[[str], TableId]) -> bool:
+    """Whether a name of a list means a table: its name alone, or its full name with or without quotes."""
+    if name in (table.table, table.full_name):
+        return True
+    try:
+        wanted = parse(name)
+    except ConfigError:
+        return False
+    return all(given in ("", actual) for given, actual in zip(wanted, table, strict=True))
+
+
+def _refuse_doubled(tables: Sequence[TableId]) -> None:
+    counts = Counter(table.table for table in tables)
+    doubled = sorted(name for name, count in counts.items() if count > 1)
+    if doubled:
+        examples = [table.full_name for table in tables if table.table == doubled[0]]
+        raise ConfigError(
+            "The connector uses the unqualified table name as the topic name and has detected duplicate"
+            " unqualified table"
+            f" names: {', '.join(examples[:_SHOWN])}. Their rows would be mixed in one topic.",
+            code="database.duplicate_table",
+            suggestion="Select one of them with schema.pattern, catalog.pattern, or table.include.list, and use a"
+            " connector with another topic.prefix for the others.",
+            config_path="schema.pattern",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

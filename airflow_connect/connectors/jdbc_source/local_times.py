@@ -1,0 +1,85 @@
+"""Times with and without a zone, as microseconds since 1970-01-01T00:00:00Z.
+
+A column without a zone holds times of `db.timezone`. When clocks are set back, an hour occurs twice there. Such a time
+counts as the second one, and a time that clocks skip as what clocks showed instead, as java.util.GregorianCalendar
+does.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+SECOND_US = 1_000_000
+DAY_US = 86_400 * SECOND_US
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (a local time)
+_EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def micros_of(difference: timedelta) -> int:
+    """A duration in microseconds."""
+    return (difference.days * 86_400 + difference.seconds) * SECOND_US + difference.microseconds
+
+
+def days_of(value: date) -> int:
+    """Days since the epoch."""
+    return value.toordinal() - _EPOCH_ORDINAL
+
+
+class LocalTimes:
+    """Conversion between local times of a zone and instants."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        """`zone`: of the local times."""
+        self._zone = zone
+        self._is_utc = zone is UTC
+
+    def instant_us(self, value: datetime) -> int:
+        """The instant of a time; one without a zone is local."""
+        if value.tzinfo is not None:
+            return micros_of(value - _EPOCH_UTC)
+        local = micros_of(value - _EPOCH)
+        return local if self._is_utc else local - self._offset_us(value)
+
+    def local(self, instant_us: int) -> datetime:
+        """The local time of an instant, without a zone."""
+        if self._is_utc:
+            return _EPOCH + timedelta(microseconds=instant_us)
+        return self.aware(instant_us).astimezone(self._zone).replace(tzinfo=None, fold=0)
+
+    def aware(self, instant_us: int) -> datetime:
+        """An instant as a time in UTC."""
+        return _EPOCH_UTC + timedelta(microseconds=instant_us)
+
+    def closed_before(self, instant_us: int) -> datetime:
+        """The local time before which no more local times come at `instant_us`.
+
+        That is the current local time, except in the first pass through an hour that occurs twice: there it is the
+        beginning of that hour, because all of it comes again.
+        """
+        local = self.local(instant_us)
+        if self._is_utc:
+            return local
+        moment = self.aware(instant_us).astimezone(self._zone)
+        first, second = (self._utc_offset(local.replace(fold=fold)) for fold in (0, 1))
+        if first <= second or moment.fold == 1:
+            return local
+        low, high = instant_us, instant_us + micros_of(first - second)
+        # The change is in (low, high]: offsets are `first` at low and `second` at high.
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._utc_offset(self.aware(middle).astimezone(self._zone)) == first:
+                low = middle
+            else:
+                high = middle
+        return self.local(high)
+
+    def _offset_us(self, local: datetime) -> int:
+        """Offset of a local time: the smaller of both where clocks change, which is Java's rule."""
+        offsets = (self._utc_offset(local.replace(fold=fold)) for fold in (0, 1))
+        return micros_of(min(offsets))
+
+    def _utc_offset(self, value: datetime) -> timedelta:
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=self._zone)
+        return moment.utcoffset() or timedelta(0)

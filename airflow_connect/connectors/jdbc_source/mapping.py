@@ -1,0 +1,407 @@
+"""Columns of a result -> a Connect schema, and the values of its rows -> values of that schema.
+
+Source: io.confluent.connect.jdbc.dialect.GenericDatabaseDialect.addFieldToSchema and the dialects of PostgreSQL, MySQL
+and SQLite, and io.confluent.connect.jdbc.source.{NumericMapping,TimestampGranularity}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, Inexact
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api import schema as schemas
+from airflow_connect.api.schema import Schema, Type
+from airflow_connect.connectors.jdbc_source.columns import INTEGERS, Column, Kind
+from airflow_connect.connectors.jdbc_source.local_times import DAY_US, LocalTimes, days_of, micros_of
+from airflow_connect.connectors.jdbc_source.names import LOGICAL
+from airflow_connect.errors import ConfigError, DataError
+from airflow_connect.java.numbers import unscaled_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Convert = Callable[[Any], Any]
+
+PRECISION = "connect.decimal.precision"
+"""Confluent's schema parameter with the number of digits of a Decimal."""
+
+_MOST_INTEGER_DIGITS = 18
+_EXACT = Context(prec=2000, traps=[Inexact])
+_ROUNDING = Context(prec=2000, rounding=ROUND_HALF_UP)
+_ALLOWED = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMapping:
+    """How one column becomes a field.
+
+    Attributes:
+        index: of the column in a row.
+        column: the column.
+        schema: of the field.
+        convert: the driver's value, not null -> the field's; None: unchanged.
+    """
+
+    index: int
+    column: Column
+    schema: Schema
+    convert: Convert | None
+
+
+class TableMapping:
+    """How rows become values of one schema.
+
+    Attributes:
+        schema: a STRUCT, named after the table.
+        left_out: columns whose type has no counterpart.
+    """
+
+    def __init__(self, fields: Sequence[FieldMapping], name: str, where: str, left_out: Sequence[Column] = ()) -> None:
+        """`where`: the table, for messages."""
+        self._fields = fields
+        self._where = where
+        self.left_out = left_out
+        self.schema = schemas.struct(*((field.column.name, field.schema) for field in fields), name=name or None)
+
+    def values(self, rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """Rows as values of the schema.
+
+        Raises:
+            DataError: a value does not fit; the message names its column.
+        """
+        columns = [self._converted(field, [row[field.index] for row in rows]) for field in self._fields]
+        names = [field.column.name for field in self._fields]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def arrow(self, rows: Sequence[Sequence[Any]]) -> pa.Array[Any]:
+        """Rows as an Arrow struct array, in the representation of airflow_connect.api.columns.
+
+        Raises:
+            DataError: as `values`.
+        """
+        import pyarrow as pa
+
+        by_column = list(zip(*rows, strict=True))
+        arrays = []
+        for field in self._fields:
+            values: Sequence[Any] = self._converted(field, by_column[field.index])
+            if field.schema.name == schemas.DECIMAL:
+                values = [None if value is None else _decimal_bytes(value) for value in values]
+            try:
+                arrays.append(pa.array(values, arrow_type(field.schema)))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
+                raise self._misfit(field, f"{type(error).__name__}") from None
+        struct = pa.struct([pa.field(f.column.name, a.type) for f, a in zip(self._fields, arrays, strict=True)])
+        return pa.StructArray.from_arrays(arrays, fields=list(struct))
+
+    def _converted(self, field: FieldMapping, values: Sequence[Any]) -> Sequence[Any]:
+        convert = field.convert
+        try:
+            if convert is not None:
+                values = [None if value is None else convert(value) for value in values]
+            if not field.schema.optional and None in values:
+                raise ValueError("there is a null, although the column was declared NOT NULL")
+        except DataError as error:
+            raise self._misfit(field, error.message.rstrip(".")) from None
+        except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            reason = str(error) if type(error) is ValueError else type(error).__name__
+            raise self._misfit(field, reason) from None
+        return values
+
+    def _misfit(self, field: FieldMapping, reason: str) -> DataError:
+        return DataError(
+            f"A value in the column {field.column.name} ({field.column.type_name}) of {self._where} cannot be"
+            " written as"
+            f" {field.schema.name or field.schema.type.value}: {reason[:300]}.",
+            code="database.value",
+            suggestion="Correct the row, or select the column with another type in a query.",
+        )
+
+
+def table_mapping(
+    columns: Sequence[Column], database: str, name: str, numeric_mapping: str, granularity: str, times: LocalTimes,
+) -> TableMapping:  # fmt: skip
+    """The mapping of a table, or of a query's result.
+
+    Args:
+        columns: of the result.
+        database: `postgresql`, `mysql` or `sqlite`.
+        name: of the schema: the table's, unqualified; "" for a query.
+        numeric_mapping: `numeric.mapping`.
+        granularity: `timestamp.granularity`.
+        times: for times without a zone.
+
+    Raises:
+        ConfigError: two columns have the same name, or none has a known type.
+    """
+    where = f"the table {name}" if name else "the query"
+    doubled = sorted({c.name for c in columns if sum(o.name == c.name for o in columns) > 1})
+    if doubled:
+        raise ConfigError(
+            f"Cannot create field because of field name duplication {doubled[0]}: {where} has several columns of that"
+            " name.",
+            code="database.column",
+            suggestion="Give each column of the query a name of its own (AS).",
+            config_path="query",
+        )
+    maker = _Maker(database, numeric_mapping, granularity, times)
+    fields, left_out = [], []
+    for index, column in enumerate(columns):
+        made = maker.field(column)
+        if made is None:
+            left_out.append(column)
+        else:
+            schema, convert = made
+            fields.append(FieldMapping(index, column, replace(schema, optional=column.optional), convert))
+    if not fields:
+        raise ConfigError(
+            f"No column of {where} has a type that can be copied.",
+            code="database.column",
+            suggestion="Select the columns with other types in a query.",
+        )
+    return TableMapping(fields, name, where, left_out)
+
+
+def arrow_type(schema: Schema) -> pa.DataType:
+    """The Arrow type of a field, as airflow_connect.api.columns defines it."""
+    import pyarrow as pa
+
+    types: Mapping[Type, Any] = {
+        Type.INT8: pa.int8(),
+        Type.INT16: pa.int16(),
+        Type.INT32: pa.int32(),
+        Type.INT64: pa.int64(),
+        Type.FLOAT32: pa.float32(),
+        Type.FLOAT64: pa.float64(),
+        Type.BOOLEAN: pa.bool_(),
+        Type.STRING: pa.string(),
+        Type.BYTES: pa.binary(),
+    }
+    found: pa.DataType = types[schema.type]
+    return found
+
+
+class _Maker:
+    """Chooses schema and conversion of columns."""
+
+    def __init__(self, database: str, numeric_mapping: str, granularity: str, times: LocalTimes) -> None:
+        self._is_sqlite = database == "sqlite"
+        self._numeric_mapping = numeric_mapping
+        self._granularity = granularity
+        self._times = times
+        self._parsed_time = _sqlite_moment(times) if self._is_sqlite else None
+
+    def field(self, column: Column) -> tuple[Schema, Convert | None] | None:
+        """Schema, not optional, and conversion; None if there is no counterpart."""
+        kind = column.kind
+        if kind in INTEGERS:
+            schema = _INTEGER_SCHEMAS[kind]
+            # Only here a column can hold more than its type says: SQLite has no ranges, and BIGINT UNSIGNED is INT64.
+            return schema, _checked_integer(schema) if self._is_sqlite or kind is Kind.INT64 else None
+        if kind in (Kind.DECIMAL, Kind.NUMERIC):
+            return self._number(column)
+        if kind in (Kind.BIT_TEXT, Kind.BIT_BYTES):
+            return _bits(column)
+        if kind in (Kind.TIMESTAMP, Kind.INSTANT):
+            return self._timestamp()
+        return self._plain(column)
+
+    def _plain(self, column: Column) -> tuple[Schema, Convert | None] | None:
+        kind, sqlite = column.kind, self._is_sqlite
+        simple: dict[Kind, tuple[Schema, Convert | None]] = {
+            Kind.BOOLEAN: (schemas.BOOLEAN, _sqlite_boolean if sqlite else None),
+            Kind.FLOAT32: (schemas.FLOAT32, float),
+            Kind.FLOAT64: (schemas.FLOAT64, _money if column.type_name == "money" else float),
+            Kind.STRING: (schemas.STRING, _text if sqlite else None),
+            Kind.BYTES: (schemas.BYTES, _sqlite_bytes if sqlite else bytes),
+            Kind.DATE: (schemas.date(), self._sqlite_date if sqlite else days_of),
+            Kind.YEAR: (schemas.date(), lambda year: days_of(date(year, 1, 1))),
+            Kind.TIME: (schemas.time(), _sqlite_time if sqlite else _time_ms),
+        }
+        return simple.get(kind)
+
+    def _number(self, column: Column) -> tuple[Schema, Convert | None]:
+        scale = column.scale or 0
+        if column.kind is Kind.NUMERIC:
+            mapping, fits = self._numeric_mapping, 0 < column.precision <= _MOST_INTEGER_DIGITS
+            if mapping == "best_fit_eager_double" and (scale > 0 or column.scale is None):
+                return schemas.FLOAT64, float
+            if mapping == "precision_only" and scale == 0 and fits:
+                return _fitting_integer(column.precision), int
+            if mapping in ("best_fit", "best_fit_eager_double") and fits:
+                return (schemas.FLOAT64, float) if scale > 0 else (_fitting_integer(column.precision), int)
+        schema = schemas.decimal(scale)
+        if column.precision:
+            parameters = {**schema.parameters, PRECISION: str(column.precision)}
+            schema = replace(schema, parameters=MappingProxyType(parameters))
+        return schema, _decimal(scale, rounds=self._is_sqlite)
+
+    def _timestamp(self) -> tuple[Schema, Convert]:
+        instant = self._parsed_time or self._times.instant_us
+        times, granularity = self._times, self._granularity
+        if granularity == LOGICAL:
+            return schemas.timestamp(), lambda value: instant(value) // 1000
+        unit, _, form = granularity.partition("_")
+        factor, digits = (1, 6) if unit == "micros" else (1000, 9)
+        if form == "long":
+            return schemas.INT64, lambda value: instant(value) * factor
+        if form == "string":
+            return schemas.STRING, lambda value: str(instant(value) * factor)
+
+        def iso(value: Any) -> str:
+            local = times.local(instant(value))
+            return local.strftime("%Y-%m-%dT%H:%M:%S.%f").rjust(26, "0") + "0" * (digits - 6)
+
+        return schemas.STRING, iso
+
+    def _sqlite_date(self, value: Any) -> int:
+        if isinstance(value, int):
+            return value // 86_400_000
+        return days_of(date.fromisoformat(str(value)[:10]))
+
+
+_INTEGER_SCHEMAS = {
+    Kind.INT8: schemas.INT8,
+    Kind.INT16: schemas.INT16,
+    Kind.INT32: schemas.INT32,
+    Kind.INT64: schemas.INT64,
+}
+
+
+def _fitting_integer(precision: int) -> Schema:
+    """Confluent's choice: up to 2 digits INT8, 4 INT16, 9 INT32, else INT64."""
+    for digits, schema in ((2, schemas.INT8), (4, schemas.INT16), (9, schemas.INT32)):
+        if precision <= digits:
+            return schema
+    return schemas.INT64
+
+
+def _checked_integer(schema: Schema) -> Convert:
+    limit = 1 << _ALLOWED[schema.type] - 1
+
+    def convert(value: Any) -> int:
+        number = int(value)
+        if not -limit <= number < limit or number != value:
+            raise ValueError(f"it is not a whole number of {_ALLOWED[schema.type]} bits")
+        return number
+
+    return convert
+
+
+def _decimal(scale: int, *, rounds: bool) -> Convert:
+    unit = Decimal(1).scaleb(-scale)
+
+    def convert(value: Any) -> Decimal:
+        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        if number.is_finite() and number.as_tuple().exponent == -scale:
+            return number
+        if not number.is_finite():
+            raise ValueError("it is not a finite number")
+        try:
+            # Binary fractions of SQLite never fit exactly.
+            return number.quantize(unit, context=_ROUNDING if rounds and isinstance(value, float) else _EXACT)
+        except Inexact:
+            raise ValueError(
+                f"it has more than {scale} digits after the point; declare precision and scale of the column, or set"
+                " numeric.mapping=best_fit_eager_double"
+            ) from None
+
+    return convert
+
+
+def _decimal_bytes(value: Decimal) -> bytes:
+    sign, digits, _ = value.as_tuple()
+    return unscaled_bytes(int(Decimal((sign, digits, 0))))
+
+
+def _bits(column: Column) -> tuple[Schema, Convert | None]:
+    is_text = column.kind is Kind.BIT_TEXT
+    if is_text and column.precision == 1:
+        return schemas.BOOLEAN, lambda value: value == "1"
+    if 0 < column.precision <= 8:
+
+        def narrow(value: Any) -> int:
+            number = int(value, 2) if is_text else int.from_bytes(value, "big")
+            return number - 256 if number > 127 else number
+
+        return schemas.INT8, narrow
+    return schemas.BYTES, (lambda value: value.encode("ascii")) if is_text else bytes
+
+
+def _money(value: Any) -> float:
+    """PostgreSQL's money as the driver shows it, in a locale with a point: `-$1,234.50`."""
+    text = str(value)
+    digits = re.sub(r"[^\d.]", "", text)
+    return -float(digits) if "-" in text or "(" in text else float(digits)
+
+
+def _time_ms(value: Any) -> int:
+    """Milliseconds since midnight of a `time`, or of MySQL's duration; a time with a zone counts in UTC."""
+    if isinstance(value, timedelta):
+        micros = micros_of(value)
+        if not 0 <= micros < DAY_US:
+            raise ValueError("it is not a time of a day")
+        return micros // 1000
+    micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+    if value.tzinfo is not None:
+        micros = (micros - micros_of(value.utcoffset())) % DAY_US
+    return int(micros // 1000)
+
+
+def _sqlite_time(value: Any) -> int:
+    return int(value) % 86_400_000 if isinstance(value, int) else _time_ms(time.fromisoformat(str(value)))
+
+
+def _sqlite_boolean(value: Any) -> bool:
+    if value in (0, 1):
+        return bool(value)
+    words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+    if str(value).lower() not in words:
+        raise ValueError("it is neither 0 nor 1, true nor false")
+    return words[str(value).lower()]
+
+
+def _sqlite_bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _sqlite_moment(times: LocalTimes) -> Callable[[Any], int]:
+    """SQLite's texts are local times; its integers milliseconds since the epoch, as sqlite-jdbc writes them."""
+    is_utc = times.local(0) == datetime(1970, 1, 1) and times.local(15_552_000_000_000).hour == 0  # noqa: DTZ001
+
+    def instant(value: Any) -> int:
+        if isinstance(value, int):
+            if not is_utc:
+                raise ValueError("numbers in a timestamp column of SQLite need db.timezone=UTC")
+            return value * 1000
+        moment = datetime.fromisoformat(str(value))
+        return times.instant_us(moment.astimezone(UTC) if moment.tzinfo is not None else moment)
+
+    return instant
+
+
+def moment_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:
+    """The conversion of a timestamp column's value, not null, to microseconds since the epoch, for comparisons."""
+    if database == "sqlite":
+        parse = _sqlite_moment(times)
+        # strftime('%f') rounds to milliseconds, and that is what SQLite compares (criteria.py).
+        return lambda value: (parse(value) + 500) // 1000 * 1000
+    if kind is Kind.DATE:
+        return lambda value: times.instant_us(datetime(value.year, value.month, value.day))  # noqa: DTZ001
+    if kind is Kind.INSTANT and database == "mysql":
+        return lambda value: times.instant_us(value.replace(tzinfo=UTC))
+    return times.instant_us
+
+
+def names_of(columns: Iterable[Column]) -> str:
+    """Names and types, for a message."""
+    return ", ".join(f"{column.name} ({column.type_name or 'unknown'})" for column in columns)

@@ -1,0 +1,127 @@
+"""Source partitions and offsets, in the form of Confluent's JDBC source.
+
+Source: io.confluent.connect.jdbc.source.{OffsetProtocols,TimestampIncrementingOffset,JdbcSourceConnectorConstants}.
+
+A connector that comes from Kafka Connect continues at its offsets, and one that returns there finds those that were
+written here. Two forms of a table's name are known: pgjdbc names the database as catalog since 42.7.5, before it named
+none. A table keeps the form under which it has an offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_connect.api.source import OffsetReader, SourceOffset, SourcePartition
+from airflow_connect.connectors.jdbc_source.local_times import SECOND_US
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import OffsetError
+
+PROTOCOL, TABLE, QUERY = "protocol", "table", "query"
+QUERY_PARTITION: SourcePartition = {QUERY: QUERY}
+INCREMENTING, TIMESTAMP, NANOS = "incrementing", "timestamp", "timestamp_nanos"
+SENT, SENT_FROM = "lookback", "lookback_from"
+BULK_RUN, BULK_DONE = "bulk_run", "bulk_done"
+"""Keys of ours: rows that were sent lately (lookback.py); the run that copied a table in mode bulk."""
+
+NO_ID = -1
+"""Confluent's `incrementing` of a table without an offset: rows with larger numbers are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where reading resumes.
+
+    Attributes:
+        incrementing: the largest number that was read, or None.
+        timestamp_us: time of the last complete group, microseconds since the epoch, or None.
+        sent: packed rows of the look-back window, or "".
+        sent_from_us: time up to which the window must not reach back, or None.
+    """
+
+    incrementing: int | None = None
+    timestamp_us: int | None = None
+    sent: str = ""
+    sent_from_us: int | None = None
+
+    def changed(self, **attributes: Any) -> Position:
+        """A copy with other attributes."""
+        return replace(self, **attributes)
+
+    def offset(self) -> SourceOffset:
+        """As Confluent writes it."""
+        offset: dict[str, Any] = {}
+        if self.incrementing is not None:
+            offset[INCREMENTING] = self.incrementing
+        if self.timestamp_us is not None:
+            offset[TIMESTAMP] = self.timestamp_us // 1000
+            offset[NANOS] = self.timestamp_us % SECOND_US * 1000
+        if self.sent_from_us is not None:
+            offset[SENT], offset[SENT_FROM] = self.sent, self.sent_from_us
+        return offset
+
+    @classmethod
+    def of(cls, offset: SourceOffset | None, where: str = "") -> Position:
+        """From a committed offset; keys of other modes are ignored, as Confluent does.
+
+        Raises:
+            OffsetError: a value is not a number.
+        """
+        if not offset:
+            return cls()
+        millis, nanos = _number(offset, TIMESTAMP, where), _number(offset, NANOS, where)
+        micros = None
+        if millis is not None:
+            # java.sql.Timestamp: the nanoseconds replace the fraction of the second.
+            micros = millis * 1000 if nanos is None else millis // 1000 * SECOND_US + nanos // 1000
+        sent = offset.get(SENT)
+        return cls(
+            _number(offset, INCREMENTING, where),
+            micros,
+            sent if isinstance(sent, str) else "",
+            _number(offset, SENT_FROM, where),
+        )
+
+
+def _number(offset: SourceOffset, key: str, where: str) -> int | None:
+    value = offset.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise OffsetError(
+            f"The offset of {where or 'a table'} has {key}={value!r}, which is not a whole number.",
+            code="offset.refused",
+            suggestion="Set the offset to a number, or delete it to read the table from its beginning.",
+        )
+    return value
+
+
+def partition_of(full_name: str) -> SourcePartition:
+    """The source partition of a table, protocol 1."""
+    return {PROTOCOL: "1", TABLE: full_name}
+
+
+def known_partitions(table: TableId) -> list[SourcePartition]:
+    """Every source partition under which an offset of a table may be, the preferred one first."""
+    full_names = dict.fromkeys((table.full_name, TableId("", table.schema, table.table).full_name))
+    if table.schema == "" and table.catalog:
+        full_names = dict.fromkeys((table.full_name,))  # MySQL: the catalog is part of the name in every version
+    return [*(partition_of(name) for name in full_names), {TABLE: table.table}]
+
+
+def committed_position(table: TableId, reader: OffsetReader) -> tuple[SourcePartition, Mapping[str, Any] | None]:
+    """The source partition under which a table's offsets are written, and its offset.
+
+    An offset of protocol 0 (without `protocol`) is read, but continued under protocol 1, as Confluent does.
+    """
+    candidates = known_partitions(table)
+    for candidate, offset in zip(candidates, reader.offsets(candidates), strict=True):
+        if offset is not None:
+            return (candidate if PROTOCOL in candidate else candidates[0]), offset
+    return candidates[0], None
+
+
+def tables_with_offsets(committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> set[str]:
+    """Full names of the tables that have an offset of protocol 1."""
+    return {str(p[TABLE]) for p, _ in committed if PROTOCOL in p and isinstance(p.get(TABLE), str)}

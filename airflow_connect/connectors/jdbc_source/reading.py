@@ -1,0 +1,334 @@
+"""Reads one table, or one query: a stream of batches, each with the position after it.
+
+Rows with the same timestamp are one group. In mode timestamp a position can only lie between two groups, so a batch
+never ends inside one: a run that is killed continues before or after a group, never in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.columns import Column, by_values, columns_of, find_column
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.lookback import SentRows
+from airflow_connect.connectors.jdbc_source.mapping import TableMapping, moment_of, names_of, table_mapping
+from airflow_connect.connectors.jdbc_source.offsets import Position
+from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, CursorResult
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Consecutive rows.
+
+    Attributes:
+        rows: as the driver returned them.
+        mapping: of their columns.
+        before, after: positions before the first and after the last row.
+        positions: the position after each row; () if only the last row moves it.
+    """
+
+    rows: Sequence[Row]
+    mapping: TableMapping
+    before: Position
+    after: Position
+    positions: Sequence[Position] = field(default=(), repr=False)
+
+    def offsets(self) -> list[Mapping[str, Any]]:
+        """The offset of each row."""
+        if self.positions:
+            return [position.offset() for position in self.positions]
+        before = self.before.offset()
+        return [before] * (len(self.rows) - 1) + [self.after.offset()]
+
+
+class Reading:
+    """What the readers of a task have in common.
+
+    Attributes:
+        config: of the source.
+        database: with `connection`, open.
+        end_us: upper bound of the run, by the database's clock, exclusive.
+        note: adds a sentence to the report.
+    """
+
+    def __init__(
+        self, config: JdbcSourceConfig, database: Database, connection: Connection, end_us: int,
+        note: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        """Prepare the connection for reading."""
+        self.config, self.database, self.connection = config, database, connection
+        self.end_us, self.note = end_us, note
+        self.times = LocalTimes(config.connection.zone)
+        self.name = config.connection.address.database
+        if self.name == "postgresql":
+            _load_texts(connection)
+
+    def source(self, table: TableId | None) -> Source:
+        """A table, or the query."""
+        return Source(self.config, self.database.quoting, table)
+
+    def execute(self, statement: Statement, *, rows_at_once: int = 0) -> CursorResult[Any]:
+        """Execute a statement; with `rows_at_once` its result is streamed."""
+        from sqlalchemy import text
+
+        options = self.database.dialect.read_options(rows_at_once) if rows_at_once else {}
+        return self.connection.execute(text(statement.sql), dict(statement.parameters), execution_options=dict(options))
+
+    def described(self, source: Source) -> list[Column]:
+        """The columns of a table or query."""
+        result = self.execute(source.nothing())
+        try:
+            return self.columns(result, source)
+        finally:
+            result.close()
+
+    def columns(self, result: CursorResult[Any], source: Source) -> list[Column]:
+        """The columns of an executed statement."""
+        table = source.table
+        place = None if table is None else (table.schema or table.catalog, table.table)
+        return columns_of(self.name, self.connection, result.cursor, place)
+
+    def criteria(self, source: Source) -> Criteria:
+        """The conditions for new rows of a table or query.
+
+        Raises:
+            ConfigError: its columns do not fit the mode.
+        """
+        columns = self.described(source)
+        if self.name == "sqlite" and source.table is None:
+            tracked = _named(self.config, columns)
+        else:
+            tracked = tracked_columns(self.config, columns, source.name)
+        return Criteria(source, tracked, self.name, self.database.quoting, self.times)
+
+    def first(self, table: TableId | None, position: Position) -> bool:
+        """Whether there is a row after a position; always true in mode bulk."""
+        if self.config.mode == names.BULK:
+            return True
+        criteria = self.criteria(self.source(table))
+        if self.config.lookback_ms and position.timestamp_us is not None:
+            sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
+            position = position.changed(timestamp_us=sent.begin_us)
+        statement = criteria.exists if table is not None else criteria.select
+        result = self.execute(statement(position, self.end_us))
+        try:
+            return result.fetchone() is not None
+        finally:
+            result.close()
+
+
+class TableReader:
+    """Streams the rows of one table, or of the query, after a position."""
+
+    def __init__(self, reading: Reading, table: TableId | None, position: Position) -> None:
+        """Does not read yet."""
+        self._reading = reading
+        self._config = reading.config
+        self._source = reading.source(table)
+        self.position = position
+        self._result: CursorResult[Any] | None = None
+        self._mapping: TableMapping | None = None
+        self._held: list[Row] = []
+        self._ended = False
+        self._criteria: Criteria | None = None
+        self._sent: SentRows | None = None
+
+    def close(self) -> None:
+        """End the statement."""
+        if self._result is not None:
+            self._result.close()
+            self._result = None
+
+    @property
+    def forgotten(self) -> int:
+        """Rows of the look-back window that were forgotten because of its limit."""
+        return self._sent.forgotten if self._sent is not None else 0
+
+    def next(self, count: int) -> RowBatch | None:
+        """The next rows, some `count` of them; None at the end.
+
+        Raises:
+            ConfigError: the table does not fit the configuration.
+            Exception: of the driver.
+        """
+        if self._result is None and not self._ended:
+            self._open(count)
+        while not self._ended or self._held:
+            rows = self._fetched(count)
+            batch = self._batch(rows)
+            if batch is not None:
+                return batch
+        return None
+
+    def _open(self, count: int) -> None:
+        reading, config = self._reading, self._config
+        if config.mode == names.BULK:
+            statement = self._source.everything()
+        else:
+            self._criteria = reading.criteria(self._source)
+            self._count_nulls()
+            begin = self.position
+            if config.lookback_ms:
+                self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
+                begin = begin.changed(timestamp_us=self._sent.begin_us)
+            statement = self._criteria.select(begin, reading.end_us)
+        self._result = reading.execute(statement, rows_at_once=count)
+
+    def _fetched(self, count: int) -> list[Row]:
+        """The next rows of the statement; fewer than `count` at its end."""
+        if self._ended:
+            return []
+        assert self._result is not None
+        cursor = self._result.cursor
+        assert cursor is not None
+        if self._mapping is None:
+            columns = self._reading.columns(self._result, self._source)
+        rows: list[Row] = list(cursor.fetchmany(count))
+        if self._mapping is None:
+            self._map(by_values(columns, rows))
+        self._ended = not rows
+        return rows
+
+    def _map(self, columns: Sequence[Column]) -> None:
+        reading, config, table = self._reading, self._config, self._source.table
+        name = "" if table is None else table.table
+        self._mapping = table_mapping(
+            columns, reading.name, name, config.numeric_mapping, config.granularity, reading.times
+        )
+        if self._mapping.left_out:
+            reading.note(
+                f"Columns of {self._source.name} are left out, because their types have no counterpart in Kafka"
+                " Connect:"
+                f" {names_of(self._mapping.left_out)}."
+            )
+        if self._criteria is not None:
+            self._moves = _Moves(columns, self._criteria.tracked, reading.name, reading.times)
+            if self._sent is not None and not any(column.key_position for column in columns):
+                raise ConfigError(
+                    f"timestamp.lookback.ms needs a primary key, which {self._source.name} does not have.",
+                    code="database.column",
+                    suggestion="Add a primary key, or remove timestamp.lookback.ms.",
+                    config_path=names.LOOKBACK_MS,
+                )
+
+    def _batch(self, rows: list[Row]) -> RowBatch | None:
+        """The batch of fetched rows, with those that were held back before; None if all must be held back."""
+        assert self._mapping is not None
+        if self._criteria is None:
+            return RowBatch(rows, self._mapping, self.position, self.position) if rows else None
+        if self._criteria.tracked.incrementing is None:
+            return self._groups(rows)
+        if not rows:
+            return None
+        positions = self._moves.positions(rows)
+        batch = RowBatch(rows, self._mapping, self.position, positions[-1], positions)
+        self.position = batch.after
+        return batch
+
+    def _groups(self, rows: list[Row]) -> RowBatch | None:
+        """Complete groups; the last one is complete at the end only, or when a later one has begun."""
+        moment = self._moves.moment
+        all_rows = self._held + rows
+        if not all_rows:
+            return None
+        last = moment(all_rows[-1])
+        complete = len(all_rows)
+        if not self._ended:
+            while complete and moment(all_rows[complete - 1]) == last:
+                complete -= 1
+        self._held = all_rows[complete:]
+        taken = all_rows[:complete]
+        if not taken:
+            return None
+        return self._after_groups(taken, moment(taken[-1]))
+
+    def _after_groups(self, rows: list[Row], reached_us: int) -> RowBatch:
+        assert self._mapping is not None
+        before = self.position
+        if self._sent is not None:
+            moment, is_new = self._moves.moment, self._sent.is_new
+            rows = [row for row in rows if is_new(row, moment(row))]
+            self.position = self._sent.position(reached_us)
+            return RowBatch(rows, self._mapping, before, self.position)
+        self.position = Position(timestamp_us=reached_us)
+        return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))
+
+    def _count_nulls(self) -> None:
+        assert self._criteria is not None
+        hidden = self._criteria.tracked.nullable
+        if not hidden or self._source.table is None:
+            return
+        result = self._reading.execute(self._criteria.nulls())
+        count = result.scalar_one()
+        if count:
+            self._reading.note(
+                f"{count} rows of {self._source.name} have null in {hidden} and are not copied, because such rows"
+                " cannot be"
+                " found by position."
+            )
+
+
+class _Moves:
+    """Positions of rows."""
+
+    def __init__(self, columns: Sequence[Column], tracked: Tracked, database: str, times: LocalTimes) -> None:
+        names_in_order = [column.name for column in columns]
+        self._id = -1 if tracked.incrementing is None else names_in_order.index(tracked.incrementing.name)
+        self._times = [
+            (names_in_order.index(column.name), moment_of(database, column.kind, times))
+            for column in tracked.timestamps
+        ]
+
+    def moment(self, row: Row) -> int:
+        """The first timestamp that is not null, microseconds since the epoch."""
+        for index, convert in self._times:
+            if row[index] is not None:
+                return convert(row[index])
+        raise ValueError("a row without a timestamp was selected")
+
+    def positions(self, rows: Sequence[Row]) -> list[Position]:
+        """The position after each row, where each row moves it."""
+        if not self._times:
+            return [Position(int(row[self._id])) for row in rows]
+        return [Position(int(row[self._id]), self.moment(row)) for row in rows]
+
+    def group_positions(self, rows: Sequence[Row], before: Position) -> list[Position]:
+        """The position after each row, where only the last row of a group moves it."""
+        moments = [self.moment(row) for row in rows]
+        positions, last = [], before
+        for index, at in enumerate(moments):
+            if index + 1 == len(moments) or moments[index + 1] != at:
+                last = Position(timestamp_us=at)
+            positions.append(last)
+        return positions
+
+
+def _named(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:
+    """Tracked columns of a query on SQLite, whose types are unknown."""
+    incrementing = None
+    if config.uses_incrementing:
+        incrementing = find_column(columns, config.incrementing, "Incrementing column", "query")
+    stamps = config.timestamps if config.uses_timestamps else ()
+    found = (find_column(columns, name, "Timestamp columns", "query") for name in stamps)
+    return Tracked(incrementing, tuple(found))
+
+
+def _load_texts(connection: Connection) -> None:
+    """Types of PostgreSQL that Connect has as texts arrive as texts."""
+    from psycopg.types.string import TextLoader
+
+    adapters = connection.connection.driver_connection.adapters  # type: ignore[union-attr]
+    for name in ("json", "jsonb", "uuid"):
+        adapters.register_loader(name, TextLoader)

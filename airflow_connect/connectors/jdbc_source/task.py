@@ -1,0 +1,212 @@
+"""The task of the JDBC source: its tables, one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
+from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, Position, committed_position
+from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
+from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc_source.work import END, Item, items_of
+from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import ConnectError, DatabaseError, DataError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_BATCH_BYTES = 4 << 20
+"""Size of a batch of columns, in Arrow; the driver's rows take ten times as much while they are converted."""
+_LEAST_ROWS, _MOST_ROWS = 100, 20_000
+
+
+class JdbcSourceTask(SourceTask):
+    """Reads its tables up to the upper bound that the driver has taken from the database's clock."""
+
+    _connection: Connection | None = None
+    _database: Database | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Take the tables; connects at the first poll."""
+        self._config = JdbcSourceConfig.from_config(config)
+        self._end_us = int(config[END])
+        self._waiting = deque(items_of(config))
+        self._database = Database(self._config.connection)
+        self._reader: TableReader | None = None
+        self._position: Position | None = None
+        self._pending: RowBatch | None = None
+        self._failures = 0
+        self._column_rows = names.DEFAULT_BATCH_ROWS
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next rows of the current table as records."""
+        batch = self._pending or self._next(self._config.batch_rows)
+        self._pending = None
+        if batch is None:
+            return None
+        item, schema = self._waiting[0], batch.mapping.schema
+        offsets = [self._bulk_offset()] * len(batch.rows) if self._is_bulk else batch.offsets()
+        return [
+            SourceRecord(
+                topic=self._topic(item),
+                value_schema=schema,
+                value=value,
+                source_partition=item.partition,
+                source_offset=offset,
+            )
+            for value, offset in zip(batch.mapping.values(batch.rows), offsets, strict=True)
+        ]
+
+    def poll_columns(self) -> SourceColumns | None:
+        """The next rows of the current table in columns; None: `poll` returns them one by one."""
+        count = self._config.batch_rows
+        if count == names.DEFAULT_BATCH_ROWS:
+            count = self._column_rows
+        batch = self._next(count)
+        if batch is None:
+            return None
+        item = self._waiting[0]
+        try:
+            values = batch.mapping.arrow(batch.rows)
+        except DataError:
+            self._pending = batch
+            return None
+        fitting = len(batch.rows) * _BATCH_BYTES // max(1, values.nbytes)
+        self._column_rows = max(_LEAST_ROWS, min(fitting, 4 * self._column_rows, _MOST_ROWS))
+        return SourceColumns(
+            topic=self._topic(item),
+            source_partition=item.partition,
+            source_offset=self._bulk_offset() if self._is_bulk else batch.after.offset(),
+            key_schema=None,
+            keys=None,
+            value_schema=batch.mapping.schema,
+            values=values,
+        )
+
+    def has_ended(self) -> bool:
+        """Whether all tables were read."""
+        return not self._waiting and self._pending is None
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self._disconnect()
+        if self._database is not None:
+            self._database.close()
+
+    @property
+    def _is_bulk(self) -> bool:
+        return self._config.mode == names.BULK
+
+    def _topic(self, item: Item) -> str:
+        return self._config.prefix + (item.table.table if item.table is not None else "")
+
+    def _bulk_offset(self, *, done: bool = False) -> SourceOffset:
+        """Which run has copied the table: another attempt of its task skips tables that are complete."""
+        return {BULK_RUN: self.context.run_id, BULK_DONE: done}
+
+    def _next(self, count: int) -> RowBatch | None:
+        """The next batch with rows of any table; None if all have ended, or for a moment."""
+        while self._waiting:
+            item = self._waiting[0]
+            batch = self._read(item, count)
+            if batch is None:
+                self._finish(item)
+            elif batch.rows:
+                return batch
+            else:
+                self.context.skip_to(item.partition, batch.after.offset())
+        return None
+
+    def _read(self, item: Item, count: int) -> RowBatch | None:
+        """The next batch of a table; None at its end.
+
+        Raises:
+            RetriableError: the database failed for a temporary reason; the next call continues.
+        """
+        assert self._database is not None
+        try:
+            with self._database.failures(f"read {item.name}"):
+                if self._reader is None and not self._open(item):
+                    return None
+                assert self._reader is not None
+                try:
+                    batch = self._reader.next(count)
+                except Exception as error:
+                    if item.table is None or self._position is not None or kind_of(error) is not Failure.MISSING_OBJECT:
+                        raise
+                    self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
+                    return None
+        except ConnectError as error:
+            self._disconnect()
+            raise self._counted(error) from error.__cause__
+        self._failures = 0
+        if batch is not None:
+            self._position = batch.after
+        return batch
+
+    def _open(self, item: Item) -> bool:
+        """Begin a table, or continue it after a failure; False if there is nothing to read."""
+        position = self._position
+        if position is None:
+            offset = self._committed(item)
+            if self._is_bulk and offset == self._bulk_offset(done=True):
+                return False
+            position = start_position(self._config, offset, item.name)
+            if position is None:
+                self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
+                return False
+        assert self._database is not None
+        if self._connection is None:
+            self._connection = self._database.connect()
+        reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
+        self._reader = TableReader(reading, item.table, position)
+        return True
+
+    def _committed(self, item: Item) -> SourceOffset | None:
+        reader = self.context.offset_reader
+        return reader.offset(item.partition) if item.table is None else committed_position(item.table, reader)[1]
+
+    def _finish(self, item: Item) -> None:
+        """Go on to the next table."""
+        if self._reader is not None:
+            if self._is_bulk:
+                self.context.skip_to(item.partition, self._bulk_offset(done=True))
+            if self._reader.forgotten:
+                self.context.note(
+                    f"timestamp.lookback.max.rows is too small for {item.name}: {self._reader.forgotten} rows of"
+                    " the window"
+                    " were forgotten, and rows that are committed as late as those may be missed."
+                )
+            self._reader.close()
+        if self._connection is not None:
+            # The transaction ends here, so that the next table has a snapshot of its own.
+            self._connection.rollback()
+        self._reader = self._position = None
+        self._waiting.popleft()
+
+    def _counted(self, error: ConnectError) -> ConnectError:
+        """The error of a failed read: not a temporary one if `query.retry.attempts` are used up."""
+        self._failures += 1
+        if not error.retriable or not 0 <= self._config.retries < self._failures:
+            return error
+        return DatabaseError(
+            f"A statement failed {self._failures} times, which is more than query.retry.attempts allows. The last time:"
+            f" {error.message}",
+            code="database.retries",
+            suggestion="Nothing is lost. Run again when the database is available.",
+            config_path=names.QUERY_RETRIES,
+        )
+
+    def _disconnect(self) -> None:
+        """Drop the connection without waiting for it; the next read opens another one."""
+        self._reader = None
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
