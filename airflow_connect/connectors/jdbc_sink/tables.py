@@ -87,22 +87,12 @@ class Tables:
     # --- looking --------------------------------------------------------------------------------------------------
 
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
-        from sqlalchemy import inspect
-        from sqlalchemy.exc import NoSuchTableError
-
-        schema = (table.schema or table.catalog) or None
         with self._database.failures(f"look up the table {table}"):
-            try:
-                inspector = inspect(connection)
-                names = [str(column["name"]) for column in inspector.get_columns(table.table, schema=schema)]
-            except NoSuchTableError:
-                return None
-            if not names:  # SQLAlchemy answers so for some databases.
-                return None
-            is_view = table.table in inspector.get_view_names(schema=schema)
-            engine = self._engine_of(connection, table)
+            found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
+            names, kind, engine = found(connection, table)
             connection.rollback()
-        kind = "VIEW" if is_view else "TABLE"
+        if not names:
+            return None
         allowed = self._config.table_types | ({"TABLE"} if "PARTITIONED TABLE" in self._config.table_types else set())
         if kind not in allowed:
             raise DatabaseError(
@@ -121,19 +111,6 @@ class Tables:
                 config_path=keys.OFFSETS_TABLE,
             )
         return TableColumns.of(names)
-
-    def _engine_of(self, connection: Connection, table: TableId) -> str:
-        """The storage engine on MySQL and MariaDB, else ""."""
-        if self._database.dialect.name != "mysql":
-            return ""
-        from sqlalchemy import text
-
-        query = (
-            "SELECT engine FROM information_schema.tables"
-            " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
-        )
-        found = connection.execute(text(query), {"schema": table.catalog or None, "name": table.table}).scalar()
-        return str(found or "")
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
@@ -222,3 +199,34 @@ class Tables:
             code="jdbc.missing_column",
             suggestion="Another program changes the table at the same time; run again.",
         )
+
+
+def _found(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
+    """Columns, type and storage engine of a table, as SQLAlchemy finds them; no columns: there is no such table."""
+    from sqlalchemy import inspect
+    from sqlalchemy.exc import NoSuchTableError
+
+    schema = (table.schema or table.catalog) or None
+    inspector = inspect(connection)
+    try:
+        names = [str(column["name"]) for column in inspector.get_columns(table.table, schema=schema)]
+    except NoSuchTableError:
+        return [], "", ""
+    return names, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+
+
+def _found_in_mysql(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
+    """The same for MySQL and MariaDB, where SQLAlchemy reads SHOW CREATE TABLE and does not unquote all names."""
+    from sqlalchemy import text
+
+    where = " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
+    of_table = {"schema": table.catalog or None, "name": table.table}
+    described = connection.execute(
+        text("SELECT table_type, engine FROM information_schema.tables" + where), of_table
+    ).one_or_none()
+    if described is None:
+        return [], "", ""
+    names = connection.execute(
+        text("SELECT column_name FROM information_schema.columns" + where + " ORDER BY ordinal_position"), of_table
+    )
+    return [str(name) for (name,) in names], "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""

@@ -250,10 +250,10 @@ class Writer:
             kind, reason = kind_of(failed.error), reason_of(failed.error)
         else:
             kind, reason = Failure.VALUE, str(failed.error)
-        reason = self._database.settings.address.scrub(reason)
+        reason = self._database.settings.address.scrub(reason).removesuffix(".")
         code = {Failure.CONSTRAINT: "database.constraint", Failure.VALUE: "database.value"}.get(kind, "database.failed")
         return DataError(
-            f"The database refused {failed.record.where}: {reason}",
+            f"The database refused {failed.record.where}: {reason}.",
             code=code,
             suggestion="Correct the record, the table, or the types of its columns.",
         )
