@@ -100,8 +100,11 @@ class Writer:
         if not self._run.epoch:  # Started without a driver, such as by a test of the task alone.
             self._offsets.ensure(self._connected())
         found = self._offsets.take_over(self._connected(), partition, self._topic_id(partition), start, run)
-        # Dead letters before `start` are committed.
-        return Position(found.next_offset, found.epoch, frozenset(n for n in found.errant if n >= start))
+        errant = frozenset(n for n in found.errant if n >= start)  # The others are committed to Kafka.
+        if errant != found.errant:
+            with writing(self._connected()):
+                self._offsets.store_errant(self._connected(), partition, self._topic_id(partition), errant)
+        return Position(found.next_offset, found.epoch, errant)
 
     def write(self, batch: Batch) -> None:
         """Write a batch and move its offsets.
