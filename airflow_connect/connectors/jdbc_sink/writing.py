@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.tables import Tables
     from airflow_connect.databases.connecting import Database
 
+IDLE_TRANSACTION_S = 30
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
 _MAY_PASS = frozenset(
@@ -194,11 +195,9 @@ class Writer:
     def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
-            if self._database.dialect.name == "mysql":
-                # As Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
-                strict = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"
-                self._connection.exec_driver_sql(strict)
-                self._connection.commit()
+            for setting in _session_settings(self._connection):
+                self._connection.exec_driver_sql(setting)
+            self._connection.commit()
         return self._connection
 
     def _columns(self, connection: Connection, batch: Batch, chunk: Chunk) -> dict[str, str] | None:
@@ -274,3 +273,21 @@ class Writer:
 
     def _topic_id(self, partition: TopicPartition) -> str:
         return self._run.topic_ids.get(partition.topic, "")
+
+
+def _session_settings(connection: Connection) -> list[str]:
+    """What holds for the session of a task.
+
+    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction for ever: the next run
+    waits for them.
+    """
+    dialect = connection.dialect
+    if dialect.name == "postgresql":
+        return [f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_S * 1000}"]
+    if dialect.name not in ("mysql", "mariadb"):
+        return []
+    # As Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
+    settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"]
+    if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
+        settings.append(f"SET SESSION idle_write_transaction_timeout = {IDLE_TRANSACTION_S}")
+    return settings
