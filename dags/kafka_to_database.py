@@ -1,7 +1,7 @@
-"""Copy a Kafka topic into a table of a database every hour, each record exactly once. A DAG to copy, with its JSON file.
+"""Copy a Kafka topic into a table of a database every hour, each record exactly once. A DAG to copy, with its file.
 
-`orders-to-database.json` is a configuration of Confluent's JDBC sink. The addresses of the brokers, and address, user and
-password of the database come from two Airflow connections: `kafka_default` and `shop_db`.
+`orders-to-database.json` is a configuration of Confluent's JDBC sink. The addresses of the brokers, and address, user
+and password of the database come from two Airflow connections: `kafka_default` and `shop_db`.
 """
 
 # [START howto]

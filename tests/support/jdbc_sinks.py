@@ -46,9 +46,7 @@ class Errors:
 
 def records(*values: Any, first: int = 0, keys: Sequence[Any] | None = None, **more: Any) -> list[SinkRecord]:
     """Records of partition 0 with consecutive offsets."""
-    return [
-        record(first + n, value, key=None if keys is None else keys[n], **more) for n, value in enumerate(values)
-    ]
+    return [record(first + n, value, key=None if keys is None else keys[n], **more) for n, value in enumerate(values)]
 
 
 def record(

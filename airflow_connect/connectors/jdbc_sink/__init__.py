@@ -1,8 +1,9 @@
 """JdbcSink: records as rows of tables, exactly once, because offsets are committed in the same database transaction.
 
-`keys.py` and `config.py` have the configuration. `fields.py` decides which columns a record has, `values.py` what is bound
-to them, `statements` what is executed, `tables.py` creates and alters tables. `batches.py` collects rows in the order of
-the log, `writing.py` writes them in one transaction with the offsets of `offsets.py`.
+`keys.py` and `config.py` have the configuration. `fields.py` decides which columns a record has, `values.py` what is
+bound to them, `statements` what is executed, `tables.py` creates and alters tables. `batches.py` collects rows in the
+order of the log, `writing.py` writes them in one transaction with the offsets of `offsets.py`, `executing.py` takes
+the fastest way that the database has, and finds the row that it refuses.
 
 Invariants:
 1. Rows and the offset behind them are committed by the same transaction.

@@ -172,7 +172,9 @@ class Writer:
                 continue
             return
 
-    def _transaction(self, connection: Connection, batch: Batch, work: Sequence[tuple[Chunk, Mapping[str, str]]]) -> None:
+    def _transaction(
+        self, connection: Connection, batch: Batch, work: Sequence[tuple[Chunk, Mapping[str, str]]]
+    ) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.
         with writing(connection):
             self._move_offsets(connection, batch)
@@ -278,8 +280,8 @@ class Writer:
 def _session_settings(connection: Connection) -> list[str]:
     """What holds for the session of a task.
 
-    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction for ever: the next run
-    waits for them.
+    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction for ever: the next
+    run waits for them.
     """
     dialect = connection.dialect
     if dialect.name == "postgresql":

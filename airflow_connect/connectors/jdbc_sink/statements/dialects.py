@@ -7,7 +7,7 @@ OracleDatabaseDialect of kafka-connect-jdbc.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink.fields import SinkField
@@ -62,7 +62,7 @@ class MySqlStatements(Statements):
     types = integer_types("TINYINT", "SMALLINT", "INT", "BIGINT") | other_types(
         "FLOAT", "DOUBLE", "TINYINT", "TEXT", "VARBINARY(1024)"
     )
-    key_types = {Type.STRING: "VARCHAR(256)"}
+    key_types: ClassVar[dict[Type, str]] = {Type.STRING: "VARCHAR(256)"}
     logical = logical_types("DECIMAL(65,{scale})", "DATE", "TIME(3)", "DATETIME(3)")
 
     def upsert(self, names: Names) -> str:
@@ -108,7 +108,7 @@ class SqlServerStatements(Statements):
     types = integer_types("smallint", "smallint", "int", "bigint") | other_types(
         "real", "float", "bit", "varchar(max)", "varbinary(max)"
     )
-    key_types = {Type.STRING: "varchar(900)", Type.BYTES: "varbinary(900)"}
+    key_types: ClassVar[dict[Type, str]] = {Type.STRING: "varchar(900)", Type.BYTES: "varbinary(900)"}
     logical = logical_types("decimal(38,{scale})", "date", "time", "datetime2")
 
     def upsert(self, names: Names) -> str:
@@ -139,7 +139,7 @@ class OracleStatements(Statements):
     types = integer_types("NUMBER(3,0)", "NUMBER(5,0)", "NUMBER(10,0)", "NUMBER(19,0)") | other_types(
         "BINARY_FLOAT", "BINARY_DOUBLE", "NUMBER(1,0)", "CLOB", "BLOB"
     )
-    key_types = {Type.STRING: "VARCHAR2(4000)"}
+    key_types: ClassVar[dict[Type, str]] = {Type.STRING: "VARCHAR2(4000)"}
     logical = logical_types("NUMBER(*,{scale})", "DATE", "DATE", "TIMESTAMP")
 
     def upsert(self, names: Names) -> str:

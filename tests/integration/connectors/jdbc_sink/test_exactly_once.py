@@ -330,7 +330,10 @@ def test_database_that_does_not_answer_fails_after_the_retries(tmp_path):
 
 def test_user_who_may_not_create_the_table_gets_the_statement(postgresql_database):
     postgresql_database.execute(
-        CREATE, "DROP ROLE IF EXISTS writer_only", "CREATE ROLE writer_only LOGIN", "GRANT INSERT ON orders TO writer_only"
+        CREATE,
+        "DROP ROLE IF EXISTS writer_only",
+        "CREATE ROLE writer_only LOGIN",
+        "GRANT INSERT ON orders TO writer_only",
     )
     limited = postgresql_database.jdbc_url.replace("user=postgres", "user=writer_only")
     run = SinkRun(postgresql_database, connection_url=limited)

@@ -85,7 +85,10 @@ def test_fields_of_a_struct_key_come_first_and_the_whitelist_holds_for_the_other
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
-        ("record_key", "PK mode for table 't' is record_key with configured PK fields .no., but record key schema does"),
+        (
+            "record_key",
+            "PK mode for table 't' is record_key with configured PK fields .no., but record key schema does",
+        ),
         ("record_value", "but record value schema does not contain field: no"),
     ],
 )

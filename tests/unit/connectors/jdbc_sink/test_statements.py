@@ -94,11 +94,14 @@ CREATED = {
     "mysql": "`c1` INT NOT NULL,\n`c2` BIGINT NOT NULL,\n`c3` TEXT NOT NULL,\n`c4` TEXT NULL,\n`c5` DATE NOT NULL,\n"
     "`c6` TIME(3) NOT NULL,\n`c7` DATETIME(3) NOT NULL,\n`c8` DECIMAL(65,4) NOT NULL,\nPRIMARY KEY(`c1`))",
     "sqlite": '"c1" INTEGER NOT NULL,\n"c2" INTEGER NOT NULL,\n"c3" TEXT NOT NULL,\n"c4" TEXT NULL,\n'
-    '"c5" NUMERIC NOT NULL,\n"c6" NUMERIC NOT NULL,\n"c7" NUMERIC NOT NULL,\n"c8" NUMERIC NOT NULL,\nPRIMARY KEY("c1"))',
+    '"c5" NUMERIC NOT NULL,\n"c6" NUMERIC NOT NULL,\n"c7" NUMERIC NOT NULL,\n"c8" NUMERIC NOT NULL,'
+    '\nPRIMARY KEY("c1"))',
     "mssql": "[c1] int NOT NULL,\n[c2] bigint NOT NULL,\n[c3] varchar(max) NOT NULL,\n[c4] varchar(max) NULL,\n"
-    "[c5] date NOT NULL,\n[c6] time NOT NULL,\n[c7] datetime2 NOT NULL,\n[c8] decimal(38,4) NOT NULL,\nPRIMARY KEY([c1]))",
+    "[c5] date NOT NULL,\n[c6] time NOT NULL,\n[c7] datetime2 NOT NULL,\n[c8] decimal(38,4) NOT NULL,"
+    "\nPRIMARY KEY([c1]))",
     "oracle": '"c1" NUMBER(10,0) NOT NULL,\n"c2" NUMBER(19,0) NOT NULL,\n"c3" CLOB NOT NULL,\n"c4" CLOB NULL,\n'
-    '"c5" DATE NOT NULL,\n"c6" DATE NOT NULL,\n"c7" TIMESTAMP NOT NULL,\n"c8" NUMBER(*,4) NOT NULL,\nPRIMARY KEY("c1"))',
+    '"c5" DATE NOT NULL,\n"c6" DATE NOT NULL,\n"c7" TIMESTAMP NOT NULL,\n"c8" NUMBER(*,4) NOT NULL,'
+    '\nPRIMARY KEY("c1"))',
 }
 
 
