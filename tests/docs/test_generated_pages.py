@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.docs import command_line_page, error_code_page
+from tests.docs import command_line_page, error_code_page, jdbc_types_page
 from tests.docs.pages import ROOT
 
 ERROR_CODES = ROOT / "docs" / "error-codes.md"
@@ -13,6 +13,11 @@ S3_SINK = ROOT / "docs" / "connectors" / "s3-sink.md"
 
 def test_error_code_page_equals_the_code() -> None:
     assert ERROR_CODES.read_text("utf-8") == error_code_page.page()
+
+
+def test_page_of_column_types_equals_what_the_tests_send() -> None:
+    written = (ROOT / "docs" / "connectors" / "jdbc-source-types.md").read_text("utf-8")
+    assert written == jdbc_types_page.page()
 
 
 def test_every_area_of_error_codes_has_a_title() -> None:

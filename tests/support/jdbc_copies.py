@@ -10,8 +10,11 @@ from typing import Any
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
+from airflow_connect.errors import RetriableError
 from airflow_connect.runtime.executor.source.columns import records_of
 
+TRIES = 3
+"""How often a poll is repeated that failed for a temporary reason; a run repeats it for a minute."""
 Partition = Mapping[str, Any]
 
 
@@ -142,5 +145,10 @@ class Copies:
             task.stop()
 
     def _polled(self, task: JdbcSourceTask) -> list[SourceRecord]:
-        columns = task.poll_columns() if self.columnar else None
-        return list(task.poll() or ()) if columns is None else list(records_of(columns))
+        for _ in range(TRIES):
+            try:
+                columns = task.poll_columns() if self.columnar else None
+                return list(task.poll() or ()) if columns is None else list(records_of(columns))
+            except RetriableError as error:
+                last = error
+        raise last

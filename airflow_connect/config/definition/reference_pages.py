@@ -69,6 +69,14 @@ PAGES = (
         "airflow_connect.connectors.metrics.config:config_def",
     ),
     Page(
+        "docs/connectors/jdbc-source.reference.md",
+        "JDBC source: every configuration key",
+        "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"
+        " `quote.identifiers` are additions. Keys that every source has are on"
+        " [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.jdbc_source.keys:jdbc_source_keys",
+    ),
+    Page(
         "docs/connectors/hdfs-sink.reference.md",
         "HDFS sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's HDFS sink keep their names, defaults and checks. The group Run,"

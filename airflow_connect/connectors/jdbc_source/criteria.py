@@ -128,11 +128,8 @@ class Criteria:
         end = self._end(end_us)
         if not self._id:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
-        return (
-            f"{self._time} < :{_END} AND (({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} >"
-            f" :{_BEGIN})",
-            {_BEGIN: begin, _END: end, _ID: number},
-        )
+        after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
+        return f"{self._time} < :{_END} AND ({after})", {_BEGIN: begin, _END: end, _ID: number}
 
     def _comparable(self, name: str) -> str:
         """SQLite stores times as texts of several forms, or numbers; they are compared in one form."""
@@ -259,8 +256,8 @@ def _refuse_nullable(tracked: Tracked, table: str) -> None:
         raise ConfigError(
             message,
             code="database.nullable",
-            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted and"
-            " left out.",
+            suggestion="Declare the column NOT NULL, or set validate.non.null=false: rows with null are then counted"
+            " and left out.",
             config_path="validate.non.null",
         )
 

@@ -190,6 +190,7 @@ class _Maker:
     """Chooses schema and conversion of columns."""
 
     def __init__(self, database: str, numeric_mapping: str, granularity: str, times: LocalTimes) -> None:
+        self._database = database
         self._is_sqlite = database == "sqlite"
         self._numeric_mapping = numeric_mapping
         self._granularity = granularity
@@ -208,7 +209,7 @@ class _Maker:
         if kind in (Kind.BIT_TEXT, Kind.BIT_BYTES):
             return _bits(column)
         if kind in (Kind.TIMESTAMP, Kind.INSTANT):
-            return self._timestamp()
+            return self._timestamp(column)
         return self._plain(column)
 
     def _plain(self, column: Column) -> tuple[Schema, Convert | None] | None:
@@ -241,8 +242,8 @@ class _Maker:
             schema = replace(schema, parameters=MappingProxyType(parameters))
         return schema, _decimal(scale, rounds=self._is_sqlite)
 
-    def _timestamp(self) -> tuple[Schema, Convert]:
-        instant = self._parsed_time or self._times.instant_us
+    def _timestamp(self, column: Column) -> tuple[Schema, Convert]:
+        instant = self._parsed_time or instant_of(self._database, column.kind, self._times)
         times, granularity = self._times, self._granularity
         if granularity == LOGICAL:
             return schemas.timestamp(), lambda value: instant(value) // 1000
@@ -397,7 +398,13 @@ def moment_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], i
         return lambda value: (parse(value) + 500) // 1000 * 1000
     if kind is Kind.DATE:
         return lambda value: times.instant_us(datetime(value.year, value.month, value.day))  # noqa: DTZ001
+    return instant_of(database, kind, times)
+
+
+def instant_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:
+    """The conversion of a driver's date and time to microseconds since the epoch."""
     if kind is Kind.INSTANT and database == "mysql":
+        # The session's zone is UTC (databases/dialects/mysql.py), and the driver leaves the zone out.
         return lambda value: times.instant_us(value.replace(tzinfo=UTC))
     return times.instant_us
 

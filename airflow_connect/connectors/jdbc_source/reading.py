@@ -79,26 +79,41 @@ class Reading:
         """A table, or the query."""
         return Source(self.config, self.database.quoting, table)
 
-    def execute(self, statement: Statement, *, rows_at_once: int = 0) -> CursorResult[Any]:
-        """Execute a statement; with `rows_at_once` its result is streamed."""
+    def execute(self, statement: Statement) -> CursorResult[Any]:
+        """Execute a statement with a small result."""
         from sqlalchemy import text
 
-        options = self.database.dialect.read_options(rows_at_once) if rows_at_once else {}
-        return self.connection.execute(text(statement.sql), dict(statement.parameters), execution_options=dict(options))
+        return self.connection.execute(text(statement.sql), dict(statement.parameters))
+
+    def stream(self, statement: Statement) -> Any:
+        """Execute a statement whose result stays on the server; returns the driver's cursor.
+
+        SQLAlchemy would make an object of every row; the driver's tuples are what is needed.
+        """
+        from sqlalchemy import text
+
+        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        values = compiled.params
+        parameters: Any = (
+            [values[name] for name in compiled.positiontup] if compiled.positiontup is not None else values
+        )
+        cursor = self.database.dialect.streaming_cursor(self.connection)
+        cursor.execute(str(compiled), parameters)
+        return cursor
 
     def described(self, source: Source) -> list[Column]:
         """The columns of a table or query."""
         result = self.execute(source.nothing())
         try:
-            return self.columns(result, source)
+            return self.columns(result.cursor, source)
         finally:
             result.close()
 
-    def columns(self, result: CursorResult[Any], source: Source) -> list[Column]:
+    def columns(self, cursor: Any, source: Source) -> list[Column]:
         """The columns of an executed statement."""
         table = source.table
         place = None if table is None else (table.schema or table.catalog, table.table)
-        return columns_of(self.name, self.connection, result.cursor, place)
+        return columns_of(self.name, self.connection, cursor, place)
 
     def criteria(self, source: Source) -> Criteria:
         """The conditions for new rows of a table or query.
@@ -138,7 +153,7 @@ class TableReader:
         self._config = reading.config
         self._source = reading.source(table)
         self.position = position
-        self._result: CursorResult[Any] | None = None
+        self._cursor: Any = None
         self._mapping: TableMapping | None = None
         self._held: list[Row] = []
         self._ended = False
@@ -147,9 +162,9 @@ class TableReader:
 
     def close(self) -> None:
         """End the statement."""
-        if self._result is not None:
-            self._result.close()
-            self._result = None
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
 
     @property
     def forgotten(self) -> int:
@@ -163,8 +178,8 @@ class TableReader:
             ConfigError: the table does not fit the configuration.
             Exception: of the driver.
         """
-        if self._result is None and not self._ended:
-            self._open(count)
+        if self._cursor is None and not self._ended:
+            self._open()
         while not self._ended or self._held:
             rows = self._fetched(count)
             batch = self._batch(rows)
@@ -172,7 +187,7 @@ class TableReader:
                 return batch
         return None
 
-    def _open(self, count: int) -> None:
+    def _open(self) -> None:
         reading, config = self._reading, self._config
         if config.mode == names.BULK:
             statement = self._source.everything()
@@ -184,20 +199,18 @@ class TableReader:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
                 begin = begin.changed(timestamp_us=self._sent.begin_us)
             statement = self._criteria.select(begin, reading.end_us)
-        self._result = reading.execute(statement, rows_at_once=count)
+        self._cursor = reading.stream(statement)
 
     def _fetched(self, count: int) -> list[Row]:
         """The next rows of the statement; fewer than `count` at its end."""
         if self._ended:
             return []
-        assert self._result is not None
-        cursor = self._result.cursor
-        assert cursor is not None
         if self._mapping is None:
-            columns = self._reading.columns(self._result, self._source)
-        rows: list[Row] = list(cursor.fetchmany(count))
+            columns = self._reading.columns(self._cursor, self._source)
+        rows: list[Row] = list(self._cursor.fetchmany(count))
         if self._mapping is None:
-            self._map(by_values(columns, rows))
+            is_untyped = self._reading.name == "sqlite" and self._source.table is None
+            self._map(by_values(columns, rows) if is_untyped else columns)
         self._ended = not rows
         return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,13 +15,14 @@ from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, 
 from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
 from airflow_connect.connectors.jdbc_source.work import END, Item, items_of
-from airflow_connect.databases.connecting import Database
+from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
 """Size of a batch of columns, in Arrow; the driver's rows take ten times as much while they are converted."""
 _LEAST_ROWS, _MOST_ROWS = 100, 20_000
@@ -183,12 +185,26 @@ class JdbcSourceTask(SourceTask):
                     " the window"
                     " were forgotten, and rows that are committed as late as those may be missed."
                 )
-            self._reader.close()
-        if self._connection is not None:
-            # The transaction ends here, so that the next table has a snapshot of its own.
-            self._connection.rollback()
+        self._end_transaction()
         self._reader = self._position = None
         self._waiting.popleft()
+
+    def _end_transaction(self) -> None:
+        """End the transaction, so that the next table has a snapshot of its own.
+
+        All rows of the table have arrived: if the connection is lost now, the next table gets another one.
+        """
+        try:
+            if self._reader is not None:
+                self._reader.close()
+            if self._connection is not None:
+                self._connection.rollback()
+                self._connection.connection.rollback()
+        except Exception as error:
+            if not is_of_a_driver(error):
+                raise
+            log.debug("The connection was lost after the last row of a table: %s", type(error).__name__)
+            self._disconnect()
 
     def _counted(self, error: ConnectError) -> ConnectError:
         """The error of a failed read: not a temporary one if `query.retry.attempts` are used up."""
@@ -205,8 +221,16 @@ class JdbcSourceTask(SourceTask):
 
     def _disconnect(self) -> None:
         """Drop the connection without waiting for it; the next read opens another one."""
-        self._reader = None
+        reader, self._reader = self._reader, None
         connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.invalidate()
-            connection.close()
+        if connection is None:
+            return
+        if reader is not None:
+            try:
+                reader.close()
+            except Exception as error:
+                if not is_of_a_driver(error):
+                    raise
+                log.debug("A cursor of a broken connection was not closed: %s", type(error).__name__)
+        connection.invalidate()
+        connection.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,9 +39,9 @@ class DatabaseDialect:
     def prepare(self, connection: Connection) -> None:
         """Called for each new connection, before its first use."""
 
-    def read_options(self, batch_rows: int) -> Mapping[str, Any]:
-        """Execution options with which a result is streamed from the server, `batch_rows` at a time."""
-        return {"stream_results": True, "yield_per": batch_rows, "max_row_buffer": batch_rows}
+    def streaming_cursor(self, connection: Connection) -> Any:
+        """A cursor of the driver whose result stays on the server; `fetchmany` fetches that many rows."""
+        return connection.connection.cursor()
 
     def current_time(self, connection: Connection) -> datetime:
         """The database's own clock, in UTC."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.databases.dialects.base import DatabaseDialect
 
@@ -18,7 +18,15 @@ class PostgreSqlDialect(DatabaseDialect):
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
 
+    def streaming_cursor(self, connection: Connection) -> Any:
+        """A named cursor, inside the transaction."""
+        return _driver_connection(connection).cursor(name="airflow_connect")
+
     def prepare(self, connection: Connection) -> None:
         """Times with a zone arrive in UTC, whatever the server's setting."""
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.commit()
+
+
+def _driver_connection(connection: Connection) -> Any:
+    return connection.connection.driver_connection

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,8 @@ ORDERS = {"protocol": "1", "table": "orders"}
 def database(tmp_path: Path) -> Database:
     made = sqlite_in(tmp_path)
     made.execute(
-        "CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price DECIMAL(10,2), changed TIMESTAMP NOT NULL)"
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price DECIMAL(10,2),"
+        " changed TIMESTAMP NOT NULL)"
     )
     return made
 
@@ -128,7 +128,8 @@ def test_rows_of_the_current_second_wait_for_the_next_run(database: Database) ->
 def test_delay_holds_back_what_is_younger(database: Database) -> None:
     with database.connected() as connection:
         connection.exec_driver_sql(
-            "INSERT INTO orders VALUES (1, 'old', 0, datetime('now', '-2 hours')), (2, 'young', 0, datetime('now', '-10 minutes'))"
+            "INSERT INTO orders VALUES (1, 'old', 0, datetime('now', '-2 hours')),"
+            " (2, 'young', 0, datetime('now', '-10 minutes'))"
         )
     runs = copies(database, "timestamp", timestamp_delay_interval_ms="3600000", **STAMP)
     assert runs.run().ids() == [1]
@@ -138,7 +139,7 @@ def test_delay_holds_back_what_is_younger(database: Database) -> None:
 def test_rows_written_during_a_run_are_for_the_next_one(database: Database) -> None:
     insert(database, *((n, "x", at(n)) for n in range(1, 6)))
     runs = copies(database, "timestamp", batch_max_rows="1", **STAMP)
-    late = f"INSERT INTO orders VALUES (99, 'late', 0, strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 second'))"
+    late = "INSERT INTO orders VALUES (99, 'late', 0, strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 second'))"
     # The statement is open while rows are fetched; SQLite then lets nobody write, so the row comes right after it.
     run = runs.run()
     database.execute(late)
@@ -190,7 +191,10 @@ def test_empty_table_in_mode_bulk_has_no_records(database: Database) -> None:
 
 def test_query_with_suffix(database: Database) -> None:
     insert(database, (1, "a:b", at(0)), (2, "50%", at(1)), (3, "c", at(2)))
-    query = "SELECT id, name AS \"the:name\", changed FROM orders JOIN (SELECT 1 AS one) ON name LIKE '%%' OR name LIKE 'a:%'"
+    query = (
+        'SELECT id, name AS "the:name", changed FROM orders'
+        " JOIN (SELECT 1 AS one) ON name LIKE '%%' OR name LIKE 'a:%'"
+    )
     runs = copies(database, "incrementing", query=query, incrementing_column_name="id", query_suffix="LIMIT 2")
     first = runs.run()
     assert first.topics == ["db-"] and first.ids() == [1, 2]

@@ -1,0 +1,95 @@
+"""The JDBC source under the conformance suite that third parties use, in the modes that are exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.devstack.postgresql import PostgresServer
+from airflow_connect.testing import SourceConformance
+from tests.support.databases import Database, database_on, sqlite_in
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def kafka_bootstrap(kafka: KafkaBroker) -> str:
+    return kafka.bootstrap
+
+
+def insert(database: Database, numbers: Sequence[int], moment: str) -> Sequence[Any]:
+    with database.connected() as connection:
+        for start in range(0, len(numbers), 500):
+            part = numbers[start : start + 500]
+            # Five rows share each timestamp; rows that come later have later ones.
+            seconds = (numbers[0] + (n - numbers[0]) // 5 for n in part)
+            rows = ", ".join(f"({n}, 'row {n}', {moment.format(second=s)})" for n, s in zip(part, seconds, strict=True))
+            connection.exec_driver_sql(f"INSERT INTO rows_{database.dialect} VALUES {rows}")
+    return [{"id": n, "text": f"row {n}"} for n in numbers]
+
+
+def columns_of(value: Any) -> Any:
+    return {name: part for name, part in value.items() if name != "changed"}
+
+
+class TestIncrementingOnSqlite(SourceConformance):
+    connector_class = "JdbcSourceConnector"
+
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Database:
+        database = sqlite_in(tmp_path)
+        database.execute("CREATE TABLE rows_sqlite (id INTEGER PRIMARY KEY, text TEXT, changed TIMESTAMP NOT NULL)")
+        return database
+
+    def connector_config(self, place: Database, topic: str) -> Mapping[str, str]:
+        # A query's topic is the prefix itself; a table's name is part of its topic.
+        return {
+            "connection.url": place.jdbc_url,
+            "topic.prefix": topic,
+            "query": "SELECT * FROM rows_sqlite",
+            "mode": "incrementing",
+            "incrementing.column.name": "id",
+            "batch.max.rows": "500",
+        }
+
+    def feed(self, place: Database, first: int, count: int) -> Sequence[Any]:
+        return insert(place, range(first, first + count), "datetime('2026-01-01', '+{second} seconds')")
+
+    def value_of(self, value: Any) -> Any:
+        return columns_of(value)
+
+
+class TestTimestampOnPostgresql(SourceConformance):
+    connector_class = "io.confluent.connect.jdbc.JdbcSourceConnector"
+
+    @pytest.fixture
+    def place(self, postgresql: PostgresServer, unique_name: str) -> Iterator[Database]:
+        with database_on(postgresql, unique_name) as database:
+            database.execute("CREATE TABLE rows_postgresql (id bigint PRIMARY KEY, text text, changed timestamptz)")
+            yield database
+
+    def connector_config(self, place: Database, topic: str) -> Mapping[str, str]:
+        return {
+            "connection.url": place.jdbc_url,
+            "topic.prefix": topic.removesuffix("rows_postgresql"),
+            "table.whitelist": "public.rows_postgresql",
+            "mode": "timestamp",
+            "timestamp.column.name": "changed",
+            "validate.non.null": "false",
+            "batch.max.rows": "500",
+            # The suite's topic: only a transformation can give it to a table.
+            "transforms": "name",
+            "transforms.name.type": "org.apache.kafka.connect.transforms.RegexRouter",
+            "transforms.name.regex": ".*",
+            "transforms.name.replacement": topic,
+        }
+
+    def feed(self, place: Database, first: int, count: int) -> Sequence[Any]:
+        return insert(place, range(first, first + count), "timestamptz '2026-01-01' + interval '{second} seconds'")
+
+    def value_of(self, value: Any) -> Any:
+        return columns_of(value)

@@ -1,0 +1,109 @@
+"""Which tables a run copies, on a real SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.discovery import selected
+from airflow_connect.connectors.jdbc_source.offsets import partition_of
+from airflow_connect.connectors.jdbc_source.work import Item, grouped
+from airflow_connect.databases.connecting import Database as Connected
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import ConfigError
+from tests.support.databases import Database, sqlite_in
+from tests.support.jdbc_copies import Copies
+
+NAMES = ["a", "b", "b c", "größe", 'quo"te', "select", "100%:x", "x; DROP TABLE a; --"]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    made = sqlite_in(tmp_path)
+    with made.connected() as connection:
+        for name in NAMES:
+            quoted = '"' + name.replace('"', '""') + '"'
+            connection.exec_driver_sql(f'CREATE TABLE {quoted} ({quoted} INTEGER PRIMARY KEY, "b:%c" TEXT)')
+            connection.exec_driver_sql(f"INSERT INTO {quoted} VALUES (1, 'x')")
+        connection.exec_driver_sql("CREATE VIEW seen AS SELECT a AS n FROM a")
+    return made
+
+
+def topics(database: Database, tasks: int = 1, **more: str) -> list[str]:
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", **{k.replace("_", "."): v for k, v in more.items()}}
+    return [topic.removeprefix("db-") for topic in Copies(config).run(tasks=tasks).topics]
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 50])
+def test_whole_database_is_copied_by_default_whatever_the_names(database: Database, tasks: int) -> None:
+    assert topics(database, tasks) == sorted(NAMES)
+
+
+def test_every_name_works_in_a_condition(database: Database) -> None:
+    config = {"connection.url": database.jdbc_url, "mode": "incrementing"}
+    runs = Copies(config)
+    assert sorted(record.value["b:%c"] for record in runs.run().records) == ["x"] * len(NAMES)
+    assert runs.run().tasks == []
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"table_whitelist": "a, b c"}, ["a", "b c"]),
+        ({"table_whitelist": '"b c"'}, ["b c"]),
+        ({"table_blacklist": "a,b"}, sorted(set(NAMES) - {"a", "b"})),
+        ({"table_include_list": "b.*"}, ["b", "b c"]),
+        ({"table_include_list": "b.*,a", "table_exclude_list": ".* .*"}, ["a", "b"]),
+        ({"table_types": "VIEW"}, ["seen"]),
+        ({"table_types": "table,view", "table_whitelist": "a,seen"}, ["a", "seen"]),
+    ],
+)
+def test_selection(database: Database, more: Mapping[str, str], expected: list[str]) -> None:
+    assert topics(database, **more) == expected
+
+
+def test_new_table_is_found_by_the_next_run_and_one_that_is_gone_is_named(database: Database) -> None:
+    runs = Copies({"connection.url": database.jdbc_url, "mode": "incrementing", "table.include.list": "a|b|new"})
+    assert runs.run().topics == ["db-a", "db-b"]
+    database.execute("CREATE TABLE new (id INTEGER PRIMARY KEY)", "INSERT INTO new VALUES (1)", "DROP TABLE b")
+    run = runs.run()
+    assert run.topics == ["db-new"]
+    assert any("do not exist any more and are skipped: b." in note for note in run.notes)
+
+
+def test_table_of_the_list_that_does_not_exist_is_named(database: Database) -> None:
+    run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", "table.whitelist": "a,nosuch"}).run()
+    assert run.topics == ["db-a"]
+    assert any("table.whitelist do not exist in the database and are skipped: nosuch." in note for note in run.notes)
+
+
+def test_table_that_vanishes_during_the_run_is_skipped(database: Database) -> None:
+    runs = Copies({"connection.url": database.jdbc_url, "mode": "bulk", "table.whitelist": "a,b"})
+    run = runs.run(meanwhile=lambda done: database.execute("DROP TABLE IF EXISTS b") if done == 1 else None)
+    assert run.topics == ["db-a"]
+    assert "The table b does not exist any more and is skipped." in run.notes
+
+
+def test_nothing_selected_is_said(database: Database) -> None:
+    run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", "table.include.list": "nosuch"}).run()
+    assert run.tasks == [] and any("No table of the database is selected" in note for note in run.notes)
+
+
+def test_tables_of_the_same_name_are_refused() -> None:
+    config = JdbcSourceConfig.from_config({"connection.url": "jdbc:sqlite:/x", "mode": "bulk", "topic.prefix": "p"})
+    tables = [TableId("db", "one", "t"), TableId("db", "two", "t")]
+    with Connected(config.connection) as database, pytest.raises(ConfigError, match=r"db\.one\.t, db\.two\.t"):
+        selected(tables, config, database.quoting.parse, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("count", "groups", "sizes"), [(0, 3, []), (2, 3, [1, 1]), (7, 3, [3, 2, 2]), (6, 3, [2, 2, 2]), (5, 1, [5])]
+)
+def test_tables_are_divided_evenly(count: int, groups: int, sizes: list[int]) -> None:
+    items = [Item(TableId("", "", str(n)), partition_of(str(n))) for n in range(count)]
+    parts = grouped(items, groups)
+    assert [len(part) for part in parts] == sizes
+    assert [item for part in parts for item in part] == items
