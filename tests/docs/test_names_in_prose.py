@@ -23,7 +23,7 @@ OBJECTS = {"batch", "record", "state"}
 OTHERS = {
     # Brokers, Java clients, Avro and Parquet; what JsonConverter takes without a definition.
     "avro.java.string", "max.poll.records", "offset.metadata.max.bytes", "parquet.block.size",
-    "partition.assignment.strategy", "schemas.enable",
+    "partition.assignment.strategy", "schemas.enable", "transaction.max.timeout.ms", "transaction.timeout.ms",
 }  # fmt: skip
 
 
