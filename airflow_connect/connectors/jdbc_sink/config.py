@@ -113,8 +113,3 @@ class JdbcSinkConfig:
             offsets_table=(parsed[keys.OFFSETS_TABLE] or "").strip(),
             tolerates=str(raw.get("errors.tolerance") or "none").strip().lower() == "all",
         )
-
-    @property
-    def is_idempotent(self) -> bool:
-        """Whether a record that is written again replaces itself."""
-        return self.insert_mode == keys.UPSERT and self.mapping.pk_mode != keys.NONE

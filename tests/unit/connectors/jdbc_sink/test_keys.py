@@ -60,7 +60,7 @@ def test_wrong_value_is_an_error_of_its_key(config, key, message):
 
 def test_modes_are_read_whatever_their_case():
     config = JdbcSinkConfig.from_config({**BASE, "insert.mode": "UPSERT", "pk.mode": "Record_Value"})
-    assert (config.insert_mode, config.mapping.pk_mode, config.is_idempotent) == ("upsert", "record_value", True)
+    assert (config.insert_mode, config.mapping.pk_mode) == ("upsert", "record_value")
 
 
 def test_secret_is_in_no_representation():
