@@ -71,6 +71,8 @@ class RoleContext:
             before this time are late, because those directories were announced as complete.
         schemas_before: schema of the last file of each topic-partition, as JsonConverter writes it (`null` for none),
             if the sink continues with it; frozen with the plan.
+        topic_ids: Kafka's id of each topic of the run, if the brokers have ids. A topic that is deleted and created
+            again gets another one, and its offsets begin anew.
         task_config: what the connector's `task_configs` returned for this task.
         errors: applies `errors.*`; None if no record is written.
         check_each: whether `put` must check for each single record that it can be encoded. Tasks start without it,
@@ -86,6 +88,7 @@ class RoleContext:
     schedule_expired: bool = False
     late_before: Mapping[str, int] = field(default_factory=dict)
     schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     task_config: Mapping[str, str] = field(default_factory=dict, repr=False)
     errors: ErrorHandling | None = None
     check_each: bool = False

@@ -21,6 +21,7 @@ TABLES = {
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
             "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
         ),
+        "io.confluent.connect.jdbc.JdbcSinkConnector": "airflow_connect.connectors.jdbc_sink.sink:JdbcSinkConnector",
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_FILE_SOURCE}.connector:FileStreamSourceConnector"
         ),

@@ -247,7 +247,7 @@ _SQLITE_NAMES = {
 
 
 def _of_sqlite(name: str, text: str) -> Failure | None:
-    if name == "SQLITE_ERROR" and text.startswith("no such "):
+    if name == "SQLITE_ERROR" and (text.startswith("no such ") or " has no column named " in text):
         return Failure.MISSING_OBJECT
     return next((kind for start, kind in _SQLITE_NAMES.items() if name.startswith(start)), None)
 

@@ -63,6 +63,7 @@ class TaskSettings:
         now_ms: the run's frozen clock.
         schedule_expired: see `RoleContext`.
         late_before, schemas_before: see `RoleContext`; frozen by the run's plan, and kept in its manifest.
+        topic_ids: see `RoleContext`.
         columnar: whether the columnar path may be used.
         task_configs: configuration of each task, from the connector; () if all tasks use the connector's own.
         progress: `host`, `port` and `token` of the driver's progress listener, or {}.
@@ -78,6 +79,7 @@ class TaskSettings:
     schedule_expired: bool = False
     late_before: Mapping[str, int] = field(default_factory=dict)
     schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     columnar: bool = True
     task_configs: Sequence[Mapping[str, str]] = field(default=(), repr=False)
     progress: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -95,6 +97,7 @@ class TaskSettings:
             schedule_expired=self.schedule_expired,
             late_before=self.late_before,
             schemas_before=self.schemas_before,
+            topic_ids=self.topic_ids,
             task_config=own,
             errors=errors,
         )

@@ -1,7 +1,7 @@
 """SIGKILL at random moments and at every named step, in real processes: everything arrives exactly once.
 
-4 rounds on S3 and 4 on HDFS, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds
-change every day; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
+4 rounds on each of S3, HDFS, PostgreSQL and MariaDB, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or
+AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
 import os
@@ -13,6 +13,7 @@ import pytest
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, TASK_POINTS, VARIABLE
 from tests.crash.rounds import LARGE_EVERY, PARTITIONS, Round, Victim, Watcher
 from tests.support.hdfs_runs import hdfs_sink
+from tests.support.jdbc_runs import jdbc_sink
 from tests.support.runs import numbered
 from tests.support.searching import KILL_ROUNDS, today
 
@@ -56,6 +57,13 @@ def test_killed_and_frozen_runs_copy_every_record_exactly_once(make_topic, make_
 @pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
 def test_killed_and_frozen_runs_copy_every_record_to_hdfs_exactly_once(kafka, hdfs, make_topic, seeds):
     play(seeds, lambda seed: hdfs_sink(kafka, hdfs, make_topic(partitions=PARTITIONS), **config(seed)))
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
+def test_killed_and_frozen_runs_insert_every_record_exactly_once(kafka, make_topic, request, server, seeds):
+    database = request.getfixturevalue(f"{server}_database")
+    play(seeds, lambda seed: jdbc_sink(kafka, database, make_topic(partitions=PARTITIONS)))
 
 
 def config(seed):

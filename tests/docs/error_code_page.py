@@ -36,6 +36,7 @@ AREAS = {
     "hive": "Hive tables",
     "internal": "Internal errors",
     "java": "Java",
+    "jdbc": "The JDBC sink",
     "kafka": "Kafka",
     "kafka_connect": "A Kafka Connect cluster",
     "layout": "Names of directories and objects",

@@ -84,6 +84,13 @@ PAGES = (
         "airflow_connect.connectors.hdfs.config:config_def",
     ),
     Page(
+        "docs/connectors/jdbc-sink.reference.md",
+        "JDBC sink: every configuration key",
+        "Keys of Kafka Connect and of Confluent's JDBC sink keep their names, defaults and checks. The groups Run and"
+        " Exactly once, and `behavior.on.null.values`, are additions.",
+        "airflow_connect.connectors.jdbc_sink.keys:config_def",
+    ),
+    Page(
         "docs/worker.reference.md",
         "Worker: every configuration key",
         "The settings that connectors share. Any other key counts as a setting of Kafka's clients.",

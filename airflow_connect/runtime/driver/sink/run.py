@@ -120,7 +120,9 @@ class SinkRun(RunInProgress):
         state = self._begin(kafka, state, plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state.connector.at_ms)
-        settings = replace(settings, late_before=times.late_before, schemas_before=schemas)
+        settings = replace(
+            settings, late_before=times.late_before, schemas_before=schemas, topic_ids=dict(plan.topic_ids)
+        )
         self._staged.copying(state.connector)
         reports = self._copy(plan, settings)
         with self._phase("audit"):

@@ -1,0 +1,135 @@
+"""Rows that wait to be written, in the order of the log, and how records become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.offsets import TopicPartition
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.fields import SinkField
+    from airflow_connect.connectors.jdbc_sink.values import Bind, Binding
+    from airflow_connect.databases.identifiers import TableId
+
+Row = tuple[Any, ...]
+
+
+class RowPlan:
+    """How records with the same table and the same schemas become rows.
+
+    Attributes:
+        table: where they go.
+        fields: their columns, those of the primary key first.
+        key_count: how many of them are in the primary key.
+    """
+
+    def __init__(self, table: TableId, fields: tuple[SinkField, ...], binding: Binding) -> None:
+        """Raises SchemaError if there is no column type for a field."""
+        self.table = table
+        self.fields = fields
+        self.key_count = sum(f.is_key for f in fields)
+        self._take: list[tuple[Callable[[SinkRecord], Any], Bind | None]] = [(f.get, binding.of(f)) for f in fields]
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether no value must be converted."""
+        return all(bind is None for _, bind in self._take)
+
+    def row(self, record: SinkRecord, *, key_only: bool = False) -> Row:
+        """The values of a record, in the order of `fields`.
+
+        Raises:
+            DataError: a value cannot be bound.
+        """
+        take = self._take[: self.key_count] if key_only else self._take
+        if self.is_plain:
+            return tuple([get(record) for get, _ in take])
+        return tuple([get(record) if bind is None else bind(get(record)) for get, bind in take])
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Consecutive rows of one statement.
+
+    Attributes:
+        plan: of the records.
+        deletes: whether rows are deleted; `rows` then hold keys only.
+    """
+
+    plan: RowPlan
+    deletes: bool
+    rows: list[Row] = field(default_factory=list)
+    records: list[SinkRecord] = field(default_factory=list)
+
+    def keep(self, wanted: Callable[[SinkRecord], bool]) -> None:
+        """Drop the rows of other records."""
+        chosen = [n for n, record in enumerate(self.records) if wanted(record)]
+        if len(chosen) < len(self.records):
+            self.rows = [self.rows[n] for n in chosen]
+            self.records = [self.records[n] for n in chosen]
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one transaction writes.
+
+    Attributes:
+        ends: offset behind the last record of each topic-partition, dropped and errant ones included.
+        errant: offsets of records that were reported.
+        count, size_bytes: of what waits.
+    """
+
+    ends: dict[TopicPartition, int] = field(default_factory=dict)
+    errant: dict[TopicPartition, set[int]] = field(default_factory=dict)
+    count: int = 0
+    size_bytes: int = 0
+    _tables: dict[TableId, list[Chunk]] = field(default_factory=dict)
+
+    def add(self, plan: RowPlan, row: Row, record: SinkRecord, *, deletes: bool) -> None:
+        """Add a row behind those of its table."""
+        chunks = self._tables.setdefault(plan.table, [])
+        if not chunks or chunks[-1].plan is not plan or chunks[-1].deletes is not deletes:
+            chunks.append(Chunk(plan, deletes))
+        chunks[-1].rows.append(row)
+        chunks[-1].records.append(record)
+        self.count += 1
+        if record.consumed is not None:
+            self.size_bytes += len(record.consumed.value or b"") + len(record.consumed.key or b"")
+
+    def passed(self, record: SinkRecord) -> None:
+        """The record belongs to this transaction, whatever becomes of it."""
+        self.ends[place_of(record)] = record.offset + 1
+
+    def add_errant(self, record: SinkRecord) -> None:
+        """The record was reported, and must not be written."""
+        self.errant.setdefault(place_of(record), set()).add(record.offset)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows, table by table in the order of their first records."""
+        for chunks in self._tables.values():
+            yield from (chunk for chunk in chunks if chunk.rows)
+
+    def without_errant(self) -> None:
+        """Drop the rows of records that were reported."""
+        if self.errant:
+            for chunk in self.chunks():
+                chunk.keep(lambda r: r.offset not in self.errant.get(place_of(r), ()))
+
+    def without_written(self, partition: TopicPartition, before: int, errant: frozenset[int]) -> None:
+        """Drop the rows of a partition that are in the database: those before an offset, except errant ones."""
+        for chunk in self.chunks():
+            chunk.keep(lambda r: place_of(r) != partition or r.offset >= before or r.offset in errant)
+        self.ends[partition] = max(self.ends[partition], before)
+
+    def offsets_of(self, partition: TopicPartition) -> set[int]:
+        """Offsets of the rows of a partition."""
+        return {r.offset for chunk in self.chunks() for r in chunk.records if place_of(r) == partition}
+
+
+def place_of(record: SinkRecord) -> TopicPartition:
+    """Where Kafka has the record."""
+    return TopicPartition(record.original_topic, record.original_partition)

@@ -1,0 +1,163 @@
+"""Executes the rows of one chunk: the fastest way the database has, and row by row where one of them is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.statements.base import Names, Statements
+from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
+from airflow_connect.databases.connecting import is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.batches import Chunk, Row
+    from airflow_connect.databases.connecting import Database
+
+FEWEST_FOR_COPY = 100
+"""Rows. Below, and to find out which row is refused, INSERT decides what a column accepts."""
+_STAGE = "airflow_connect_stage"
+_OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE, Failure.OTHER})
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A row that the database refused."""
+
+    record: SinkRecord
+    error: Exception
+
+
+class ChunkExecutor:
+    """Writes chunks inside a transaction that a caller has begun."""
+
+    def __init__(self, database: Database, statements: Statements, insert_mode: str, batch_rows: int) -> None:
+        """`insert_mode`, `batch_rows`: see `JdbcSinkConfig`."""
+        self._database = database
+        self._statements = statements
+        self._mode = insert_mode
+        self._batch_rows = batch_rows
+        self._stages = 0
+
+    def apply(self, connection: Connection, chunk: Chunk, columns: Mapping[str, str]) -> list[Failed]:
+        """Write a chunk; returns the rows that the database refused, while all others are written.
+
+        Args:
+            connection: in a transaction.
+            chunk: rows of one table.
+            columns: the column of each field; fields without one are left out.
+
+        Raises:
+            Exception: of the driver, if the transaction is lost, or cannot go on.
+        """
+        work = _Work.of(self._database, self._statements, chunk, columns)
+        failed: list[Failed] = []
+        rows = list(zip(work.projected(chunk.rows), chunk.records, strict=True))
+        for start in range(0, len(rows), self._batch_rows):
+            self._try(connection, work, rows[start : start + self._batch_rows], failed)
+        return failed
+
+    def _try(
+        self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
+    ) -> None:
+        """Write rows under a savepoint; if they are refused, each half of them."""
+        savepoint = connection.begin_nested()
+        try:
+            self._execute(connection, work, [row for row, _ in rows])
+            savepoint.commit()
+        except Exception as error:
+            # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
+            is_refused = kind_of(error) in _OF_A_ROW if is_of_a_driver(error) else _is_of_a_value(error)
+            if not is_refused or connection.invalidated:
+                raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
+            savepoint.rollback()
+            if len(rows) == 1:
+                failed.append(Failed(rows[0][1], error))
+                return
+            middle = len(rows) // 2
+            self._try(connection, work, rows[:middle], failed)
+            self._try(connection, work, rows[middle:], failed)
+
+    def _execute(self, connection: Connection, work: _Work, rows: list[Row]) -> None:
+        statements = self._statements
+        if work.deletes:
+            connection.exec_driver_sql(statements.delete(work.names), rows)
+        elif (
+            isinstance(statements, PostgreSqlStatements) and len(rows) >= FEWEST_FOR_COPY and self._mode != keys.UPDATE
+        ):
+            self._copy(connection, statements, work, rows)
+        elif self._mode == keys.UPSERT:
+            connection.exec_driver_sql(statements.upsert(work.names), rows)
+        elif self._mode == keys.UPDATE:
+            count = len(work.names.keys)
+            changed = [(*(row[count:] or row), *row[:count]) for row in rows]
+            connection.exec_driver_sql(statements.update(work.names), changed)
+        else:
+            connection.exec_driver_sql(statements.insert(work.names), rows)
+
+    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> None:
+        """COPY, for upserts into a temporary table and from there.
+
+        Of rows with the same key, only the last counts, as if they had been written one after the other.
+        """
+        names = work.names
+        if self._mode == keys.INSERT:
+            _copy_rows(connection, names.table, names.all, rows)
+            return
+        self._stages += 1
+        stage = f"{_STAGE}_{self._stages}"
+        listed = ",".join(names.all)
+        connection.exec_driver_sql(
+            f"CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {listed} FROM {names.table} WITH NO DATA"
+        )
+        last = {row[: len(names.keys)]: row for row in rows}
+        _copy_rows(connection, stage, names.all, list(last.values()))
+        connection.exec_driver_sql(
+            f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {stage} {statements.on_conflict(names)}"
+        )
+        connection.exec_driver_sql(f"DROP TABLE {stage}")
+
+
+def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    # SQLAlchemy doubles % in names for statements with parameters; COPY goes to the driver without any.
+    statement = f"COPY {table} ({','.join(columns)}) FROM STDIN".replace("%%", "%")
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _is_of_a_value(error: Exception) -> bool:
+    return isinstance(error, (OverflowError, ValueError, TypeError))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A chunk's statement: quoted names, and which values of a row belong to them."""
+
+    names: Names
+    deletes: bool
+    chosen: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, database: Database, statements: Statements, chunk: Chunk, columns: Mapping[str, str]) -> _Work:
+        fields = chunk.plan.fields[: chunk.plan.key_count] if chunk.deletes else chunk.plan.fields
+        there = [n for n, field in enumerate(fields) if field.name in columns]
+        quote = database.quoting.name
+        names = Names(
+            database.quoting.table(chunk.plan.table),
+            tuple(quote(columns[fields[n].name]) for n in there if fields[n].is_key),
+            tuple(quote(columns[fields[n].name]) for n in there if not fields[n].is_key),
+        )
+        return cls(names, chunk.deletes, None if len(there) == len(fields) else tuple(there))
+
+    def projected(self, rows: list[Row]) -> list[Row]:
+        """Rows without the values that have no column."""
+        if self.chosen is None:
+            return rows
+        return [tuple([row[n] for n in self.chosen]) for row in rows]

@@ -1,0 +1,282 @@
+"""The offsets table: what was written, per connector, topic and partition, in the same database as the rows.
+
+One row for each topic-partition, and one for the connector, which counts the epochs of its runs. `place` is a hash of
+what a row is about, so that no collation or length limit of a database can confuse two names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import AccessError, DatabaseError, FencedError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Table
+
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.databases.connecting import Database
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A row of the table.
+
+    Attributes:
+        next_offset: everything before it is in the database, or was reported as errant.
+        epoch: of the run that wrote last, or that took over.
+        errant: offsets before `next_offset` of records that could not be written.
+    """
+
+    next_offset: int
+    epoch: int
+    errant: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a transaction does to a topic-partition.
+
+    Attributes:
+        before: where the task has left the offset.
+        after: the offset behind the records of the transaction; not less than `before`.
+    """
+
+    before: int
+    after: int
+
+
+class OffsetsTable:
+    """Reads and moves offsets. A caller begins and ends the transactions."""
+
+    def __init__(self, database: Database, name: str, connector: str) -> None:
+        """`name`: of the table, as in the configuration; `connector`: name of the connector."""
+        self._database = database
+        self._name = name
+        self._connector = connector
+
+    @cached_property
+    def _table(self) -> Table:
+        from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, Text
+        from sqlalchemy.dialects.mysql import MEDIUMTEXT
+
+        quoting = self._database.quoting
+        where = quoting.parse(self._name)
+        schema = where.schema or where.catalog
+        return Table(
+            quoting.element(where.table),
+            MetaData(),
+            Column("place", String(64), primary_key=True),
+            Column("connector", String(255), nullable=False),
+            Column("topic", String(255)),
+            Column("kafka_partition", Integer),
+            Column("topic_id", String(64)),
+            Column("next_offset", BigInteger, nullable=False),
+            Column("epoch", BigInteger, nullable=False),
+            Column("errant", Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")),
+            Column("run_id", String(64)),
+            Column("updated_at_ms", BigInteger),
+            schema=quoting.element(schema) if schema else None,
+            mysql_charset="utf8mb4",
+            mysql_engine="InnoDB",
+        )
+
+    # --- the driver -----------------------------------------------------------------------------------------------
+
+    def ensure(self, connection: Connection) -> None:
+        """Create the table if it is missing.
+
+        Raises:
+            AccessError: the user may not; the suggestion has the statement for who may.
+        """
+        from sqlalchemy import inspect
+        from sqlalchemy.schema import CreateTable
+
+        with self._database.failures(f"look up the table {self._name}"):
+            there = inspect(connection).has_table(self._table.name, schema=self._table.schema)
+            connection.rollback()
+        if there:
+            return
+        statement = CreateTable(self._table)
+        try:
+            connection.execute(statement)
+            connection.commit()
+        except Exception as error:
+            connection.rollback()
+            if inspect(connection).has_table(self._table.name, schema=self._table.schema):
+                connection.rollback()
+                return  # Another connector has created it meanwhile.
+            if kind_of(error) not in (Failure.PERMISSION, Failure.OTHER):
+                with self._database.failures(f"create the table {self._name}"):
+                    raise
+            text = " ".join(str(statement.compile(dialect=connection.dialect)).split())
+            raise AccessError(
+                f"The offsets table {self._name} is missing in {self._database.settings.address.display}, and the user"
+                " may not create it.",
+                code="jdbc.offsets_table",
+                suggestion=f"Let someone who may execute: {text}; and grant SELECT, INSERT, UPDATE and DELETE. Or set"
+                f" {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is written twice.",
+                config_path=keys.OFFSETS_TABLE,
+            ) from None
+
+    def claim(self, connection: Connection, run_id: str) -> int:
+        """The next epoch of the connector, for a new run: earlier runs can no longer write where it has begun."""
+        from sqlalchemy import select, update
+
+        place = self._place("", -1, "")
+        for _ in range(_TRIES):
+            with self._transaction(connection):
+                claiming = (
+                    update(self._table)
+                    .where(self._table.c.place == place)
+                    .values(epoch=self._table.c.epoch + 1, run_id=run_id, updated_at_ms=_now_ms())
+                )
+                if connection.execute(claiming).rowcount == 1:
+                    chosen = select(self._table.c.epoch).where(self._table.c.place == place)
+                    return int(connection.execute(chosen).scalar_one())
+            self._insert(connection, place, next_offset=0, epoch=0, run_id=run_id)
+        raise self._busy()
+
+    def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Set offsets as an operator wants them; None forgets a partition."""
+        from sqlalchemy import delete, update
+
+        columns = self._table.c
+        with self._transaction(connection):
+            for partition, offset in sorted(offsets.items()):
+                where = (
+                    (columns.connector == self._connector)
+                    & (columns.topic == partition.topic)
+                    & (columns.kafka_partition == partition.partition)
+                )
+                if offset is None:
+                    connection.execute(delete(self._table).where(where))
+                else:
+                    moved = {"next_offset": offset, "errant": None, "updated_at_ms": _now_ms()}
+                    connection.execute(update(self._table).where(where).values(**moved))
+
+    # --- tasks ----------------------------------------------------------------------------------------------------
+
+    def take_over(
+        self, connection: Connection, partition: TopicPartition, topic_id: str, start: int, run: tuple[str, int]
+    ) -> Position:
+        """Where to resume a partition, which from now on only this run may write, or a later one.
+
+        Args:
+            connection: of the task.
+            partition: topic and partition.
+            topic_id: of the topic, or "": a topic that was created again begins anew.
+            start: where the run begins if nothing is known.
+            run: id and epoch of the run.
+
+        Raises:
+            FencedError: a later run has taken over.
+        """
+        from sqlalchemy import update
+
+        run_id, epoch = run
+        place = self._place(*partition, topic_id)
+        taking = update(self._table).where((self._table.c.place == place) & (self._table.c.epoch <= epoch))
+        for _ in range(_TRIES):
+            with self._transaction(connection):
+                taken = connection.execute(taking.values(epoch=epoch, run_id=run_id)).rowcount
+                found = self.read(connection, partition, topic_id)
+            if taken == 1 and found is not None:
+                return found
+            if found is not None and found.epoch > epoch:
+                raise self.fenced(partition, found)
+            identity = {"topic": partition.topic, "kafka_partition": partition.partition, "topic_id": topic_id}
+            self._insert(connection, place, next_offset=start, epoch=epoch, run_id=run_id, **identity)
+        raise self._busy()
+
+    def read(self, connection: Connection, partition: TopicPartition, topic_id: str) -> Position | None:
+        """The row of a partition, or None."""
+        from sqlalchemy import select
+
+        columns = self._table.c
+        chosen = select(columns.next_offset, columns.epoch, columns.errant)
+        row = connection.execute(chosen.where(columns.place == self._place(*partition, topic_id))).one_or_none()
+        if row is None:
+            return None
+        return Position(int(row[0]), int(row[1]), frozenset(json.loads(row[2] or "[]")))
+
+    def move(
+        self, connection: Connection, partition: TopicPartition, topic_id: str, move: Move, run: tuple[str, int]
+    ) -> bool:
+        """Move an offset inside the transaction of its rows; False if it is not where this task has left it."""
+        from sqlalchemy import update
+
+        columns = self._table.c
+        place = self._place(*partition, topic_id)
+        where = (columns.place == place) & (columns.next_offset == move.before) & (columns.epoch == run[1])
+        values = {"next_offset": move.after, "run_id": run[0], "updated_at_ms": _now_ms()}
+        return bool(connection.execute(update(self._table).where(where).values(**values)).rowcount == 1)
+
+    def store_errant(
+        self, connection: Connection, partition: TopicPartition, topic_id: str, errant: Iterable[int]
+    ) -> None:
+        """Keep which records could not be written, inside the transaction that moves the offset behind them."""
+        from sqlalchemy import update
+
+        text = json.dumps(sorted(errant), separators=(",", ":"))
+        where = self._table.c.place == self._place(*partition, topic_id)
+        connection.execute(update(self._table).where(where).values(errant=None if text == "[]" else text))
+
+    def fenced(self, partition: TopicPartition, found: Position | None) -> FencedError:
+        """The error of a task whose run was overtaken."""
+        epoch = "gone" if found is None else f"in epoch {found.epoch}"
+        return FencedError(
+            f"A later run of {self._connector} writes {partition}: its row in {self._name} is {epoch}.",
+            suggestion="Nothing of this transaction was written. The later run continues.",
+        )
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _place(self, topic: str, partition: int, topic_id: str) -> str:
+        parts = json.dumps([self._connector, topic, partition, topic_id])
+        return hashlib.sha256(parts.encode()).hexdigest()
+
+    def _insert(self, connection: Connection, place: str, **values: Any) -> None:
+        from sqlalchemy import insert
+
+        new = insert(self._table).values(place=place, connector=self._connector, updated_at_ms=_now_ms(), **values)
+        try:
+            with self._transaction(connection):
+                connection.execute(new)
+        except Exception as error:
+            if kind_of(error) is not Failure.CONSTRAINT:
+                raise
+            # Another task or run has inserted it: the caller looks again.
+
+    def _transaction(self, connection: Connection) -> Any:
+        return writing(connection)
+
+    def _busy(self) -> DatabaseError:
+        return DatabaseError(
+            f"A row of {self._name} appears and disappears all the time.",
+            code="jdbc.offsets_table",
+            suggestion="Another program deletes rows of this table; only this package may.",
+            config_path=keys.OFFSETS_TABLE,
+        )
+
+
+def writing(connection: Connection) -> Any:
+    """A transaction that will write; ended by the `with` block."""
+    transaction = connection.begin()
+    if connection.dialect.name == "sqlite":
+        # Python's sqlite3 begins a transaction late, and one that has read cannot always write.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    return transaction
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

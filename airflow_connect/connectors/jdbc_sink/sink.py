@@ -1,0 +1,82 @@
+"""JdbcSink as a connector class: its keys, its task, what it promises, and the epoch of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.sink import Delivery, SinkConnector
+from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
+from airflow_connect.connectors.jdbc_sink.keys import OFFSETS_TABLE, config_def
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+
+_EPOCH = "epoch"
+
+
+class JdbcSinkConnector(SinkConnector):
+    """`io.confluent.connect.jdbc.JdbcSinkConnector`: records as rows of tables."""
+
+    config_def = config_def()
+    task_class = "airflow_connect.connectors.jdbc_sink.task:JdbcSinkTask"
+    delivery = Delivery.TRANSACTIONAL
+
+    @classmethod
+    def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
+        """By the offsets table; without one, by rows that replace themselves; else at least once."""
+        if (config.get(OFFSETS_TABLE) or "").strip() or OFFSETS_TABLE not in config:
+            return Delivery.TRANSACTIONAL
+        parsed = {name: (config.get(name) or default).strip().lower() for name, default in _MODES.items()}
+        replaces = parsed["insert.mode"] == "upsert" and parsed["pk.mode"] != "none"
+        return Delivery.IDEMPOTENT if replaces else Delivery.AT_LEAST_ONCE
+
+    def check_config(self, config: Mapping[str, str]) -> None:
+        """Read the whole configuration, the address of the database included.
+
+        Raises:
+            ConfigError: a key is wrong.
+            MissingPackageError: the driver is not installed.
+        """
+        JdbcSinkConfig.from_config(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """The epoch of the run, which is claimed now: tasks of earlier runs can no longer write.
+
+        Raises:
+            ConnectError: the database refused or did not answer.
+        """
+        config = JdbcSinkConfig.from_config(self.config)
+        if not config.offsets_table:
+            return [{_EPOCH: "0"}] * max_tasks
+        from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
+        from airflow_connect.databases.connecting import Database
+
+        with Database(config.connection) as database, database.connect() as connection:
+            offsets = OffsetsTable(database, config.offsets_table, config.name)
+            with database.failures(f"claim the offsets in {config.offsets_table}"):
+                offsets.ensure(connection)
+                epoch = offsets.claim(connection, self.context.run_id)
+        return [{_EPOCH: str(epoch)}] * max_tasks
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """Set the offsets in the database, too: records after them are written again.
+
+        Raises:
+            ConnectError: the database refused or did not answer.
+        """
+        parsed = JdbcSinkConfig.from_config(config)
+        if not parsed.offsets_table:
+            return True
+        from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
+        from airflow_connect.databases.connecting import Database
+
+        with Database(parsed.connection) as database, database.connect() as connection:
+            table = OffsetsTable(database, parsed.offsets_table, parsed.name)
+            with database.failures(f"set the offsets in {parsed.offsets_table}"):
+                table.ensure(connection)
+                table.alter(connection, offsets)
+        return True
+
+
+_MODES = {"insert.mode": "insert", "pk.mode": "none"}

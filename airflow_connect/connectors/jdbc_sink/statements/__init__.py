@@ -1,0 +1,1 @@
+"""Statements: the text of each, by dialect. Names are quoted, values are always parameters."""

@@ -1,0 +1,232 @@
+"""Tables as they are in the database, and what is created and altered for records.
+
+Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
+from airflow_connect.connectors.jdbc_sink.statements.base import Names, Statements
+from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import DatabaseError, SchemaError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
+    from airflow_connect.connectors.jdbc_sink.values import Binding
+    from airflow_connect.databases.connecting import Database
+    from airflow_connect.databases.identifiers import TableId
+
+_TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """The columns of a table in the database.
+
+    Attributes:
+        names: exact names.
+        folded: lower-case name -> exact name, where only one column has it.
+    """
+
+    names: frozenset[str]
+    folded: dict[str, str]
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> TableColumns:
+        """From the exact names."""
+        lower = [name.lower() for name in names]
+        return cls(frozenset(names), {n.lower(): n for n in names if lower.count(n.lower()) == 1})
+
+    def find(self, name: str) -> str | None:
+        """The column for a field: by its exact name, else by the only one that differs in case."""
+        return name if name in self.names else self.folded.get(name.lower())
+
+
+class Tables:
+    """Looks at tables once, creates and alters them. DDL commits on its own: never call it inside a transaction."""
+
+    def __init__(self, config: JdbcSinkConfig, database: Database, statements: Statements, binding: Binding) -> None:
+        """Nothing is looked up yet."""
+        self._config = config
+        self._database = database
+        self._statements = statements
+        self._binding = binding
+        self._known: dict[TableId, TableColumns] = {}
+
+    def forget(self) -> None:
+        """Look again at the next use: a table was changed by someone else."""
+        self._known.clear()
+
+    def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> dict[str, str]:
+        """The column of each field; what is missing is created, if the configuration says so.
+
+        Fields that are null and have no schema are left out if there is no column for them.
+
+        Raises:
+            SchemaError: the table or a column is missing and may not be created.
+            DatabaseError: the table cannot be written to.
+        """
+        known = self._known.get(table) or self._look(connection, table)
+        typed = [field for field in fields if field.schema is not UNKNOWN]
+        if known is None:
+            known = self._create(connection, table, typed)
+        missing = [field for field in typed if known.find(field.name) is None]
+        if missing:
+            known = self._evolve(connection, table, missing)
+        self._known[table] = known
+        found = {field.name: known.find(field.name) for field in fields}
+        return {name: column for name, column in found.items() if column is not None}
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
+        with self._database.failures(f"look up the table {table}"):
+            found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
+            names, kind, engine = found(connection, table)
+            connection.rollback()
+        if not names:
+            return None
+        allowed = self._config.table_types | ({"TABLE"} if "PARTITIONED TABLE" in self._config.table_types else set())
+        if kind not in allowed:
+            raise DatabaseError(
+                f"{table} is a {kind.lower()}, but {keys.TABLE_TYPES} is {','.join(sorted(self._config.table_types))}.",
+                code="jdbc.table_type",
+                suggestion=f"Add {kind} to {keys.TABLE_TYPES}, or write to another table.",
+                config_path=keys.TABLE_TYPES,
+            )
+        if self._config.offsets_table and engine and engine.lower() not in _TRANSACTIONAL_ENGINES:
+            raise DatabaseError(
+                f"The table {table} has the storage engine {engine}, which has no transactions, so its rows cannot be"
+                " written exactly once.",
+                code="jdbc.storage_engine",
+                suggestion="Convert it: ALTER TABLE ... ENGINE=InnoDB. Or remove the offsets table"
+                f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
+                config_path=keys.OFFSETS_TABLE,
+            )
+        return TableColumns.of(names)
+
+    # --- creating and altering ------------------------------------------------------------------------------------
+
+    def _create(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
+        if not self._config.creates:
+            raise SchemaError(
+                f"Table {table} is missing and auto-creation is disabled.",
+                code="jdbc.missing_table",
+                suggestion=f"Create it, or set {keys.AUTO_CREATE}=true, or correct {keys.TABLE_NAME_FORMAT}.",
+                config_path=keys.AUTO_CREATE,
+            )
+        if not fields:
+            raise SchemaError(
+                f"Table {table} is missing, and cannot be created from a record whose fields are all null.",
+                code="jdbc.missing_table",
+                suggestion="Create it, or use a converter with schemas.",
+            )
+        quote = self._database.quoting.name
+        names = Names(
+            self._database.quoting.table(table),
+            tuple(quote(field.name) for field in fields if field.is_key),
+            tuple(quote(field.name) for field in fields if not field.is_key),
+        )
+        self._execute(connection, table, [self._statements.create(names, fields, self._defaults(fields))])
+        return self._after_ddl(connection, table, fields)
+
+    def _evolve(self, connection: Connection, table: TableId, missing: Sequence[SinkField]) -> TableColumns:
+        names = ", ".join(field.name for field in missing)
+        if not self._config.evolves:
+            raise SchemaError(
+                f"Table {table} is missing fields ({names}) and auto-evolution is disabled.",
+                code="jdbc.missing_column",
+                suggestion=f"Add the columns, or set {keys.AUTO_EVOLVE}=true, or {keys.FIELDS_WHITELIST}.",
+                config_path=keys.AUTO_EVOLVE,
+            )
+        for field in missing:
+            if not field.is_optional and not field.has_default:
+                raise SchemaError(
+                    f"Cannot ALTER TABLE {table} to add missing field {field.name}, as the field is not optional and"
+                    " does not have a default value.",
+                    code="jdbc.missing_column",
+                    suggestion="Add the column yourself, or make the field optional.",
+                )
+        quoting = self._database.quoting
+        columns = [quoting.name(field.name) for field in missing]
+        altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
+        self._execute(connection, table, altering)
+        return self._after_ddl(connection, table, missing)
+
+    def _defaults(self, fields: Sequence[SinkField]) -> list[Any]:
+        found = []
+        for field in fields:
+            bind = self._binding.of(field)
+            default = field.schema.default
+            found.append(default if default is None or bind is None else bind(default))
+        return found
+
+    def _execute(self, connection: Connection, table: TableId, statements: Sequence[str]) -> None:
+        """DDL. Another task may do the same at the same time: the caller looks at what is there afterwards."""
+        try:
+            for statement in statements:
+                connection.exec_driver_sql(statement)
+            connection.commit()
+        except Exception as error:
+            if not connection.invalidated:
+                connection.rollback()
+            if kind_of(error) not in (Failure.OTHER, Failure.CONSTRAINT, Failure.CONFLICT):
+                with self._database.failures(f"create or alter the table {table}"):
+                    raise
+            self._ddl_error = error
+        else:
+            self._ddl_error = None
+
+    _ddl_error: Exception | None = None
+
+    def _after_ddl(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> TableColumns:
+        known = self._look(connection, table)
+        error, self._ddl_error = self._ddl_error, None
+        if known is not None and all(known.find(field.name) for field in fields):
+            return known
+        with self._database.failures(f"create or alter the table {table}"):
+            if error is not None:
+                raise error
+        raise DatabaseError(
+            f"The table {table} does not have the columns that were added to it.",
+            code="jdbc.missing_column",
+            suggestion="Another program changes the table at the same time; run again.",
+        )
+
+
+def _found(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
+    """Columns, type and storage engine of a table, as SQLAlchemy finds them; no columns: there is no such table."""
+    from sqlalchemy import inspect
+    from sqlalchemy.exc import NoSuchTableError
+
+    schema = (table.schema or table.catalog) or None
+    inspector = inspect(connection)
+    try:
+        names = [str(column["name"]) for column in inspector.get_columns(table.table, schema=schema)]
+    except NoSuchTableError:
+        return [], "", ""
+    return names, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+
+
+def _found_in_mysql(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
+    """The same for MySQL and MariaDB, where SQLAlchemy reads SHOW CREATE TABLE and does not unquote all names."""
+    from sqlalchemy import text
+
+    where = " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
+    of_table = {"schema": table.catalog or None, "name": table.table}
+    described = connection.execute(
+        text("SELECT table_type, engine FROM information_schema.tables" + where), of_table
+    ).one_or_none()
+    if described is None:
+        return [], "", ""
+    names = connection.execute(
+        text("SELECT column_name FROM information_schema.columns" + where + " ORDER BY ordinal_position"), of_table
+    )
+    return [str(name) for (name,) in names], "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""

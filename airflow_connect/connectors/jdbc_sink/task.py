@@ -1,0 +1,205 @@
+"""The task of the JDBC sink: records to rows, and batches to transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.schema import Schema, Type
+from airflow_connect.api.sink import SinkTask
+from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.batches import Batch, RowPlan, place_of
+from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
+from airflow_connect.connectors.jdbc_sink.executing import ChunkExecutor
+from airflow_connect.connectors.jdbc_sink.fields import fields_of, inferred_schema
+from airflow_connect.connectors.jdbc_sink.statements.dialects import statements_of
+from airflow_connect.connectors.jdbc_sink.tables import Tables
+from airflow_connect.connectors.jdbc_sink.values import Binding
+from airflow_connect.connectors.jdbc_sink.writing import RunOfTask, Writer
+from airflow_connect.databases.connecting import Database
+from airflow_connect.errors import ConfigError, DataError, SchemaError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.offsets import Position
+    from airflow_connect.databases.identifiers import TableId
+
+EPOCH = "epoch"
+"""Key of a task's own configuration: the epoch that the driver has claimed."""
+ROWS_PER_TRANSACTION = 10_000
+BYTES_PER_TRANSACTION = 8 << 20
+
+
+class JdbcSinkTask(SinkTask):
+    """Writes rows."""
+
+    repeats_put = False  # Transactions are repeated here, with `max.retries`.
+
+    def __init__(self) -> None:
+        """Opens nothing."""
+        self._config: JdbcSinkConfig | None = None
+        self._database: Database | None = None
+        self._writer: Writer | None = None
+        self._binding: Binding | None = None
+        self._batch = Batch()
+        self._plans: dict[tuple[str, Schema | None, Schema | None], RowPlan] = {}
+        self._tables: dict[str, TableId] = {}
+        self._resumed: dict[TopicPartition, Position] = {}
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Read the configuration; does not connect yet.
+
+        Raises:
+            ConfigError: a key of the sink is wrong.
+        """
+        run = self.context.run
+        self._config = settings = JdbcSinkConfig.from_config(run.config)
+        self._database = database = Database(settings.connection)
+        mapping = settings.mapping
+        self._binding = Binding(
+            database=database.dialect.name,
+            zone=settings.connection.zone,
+            date_zone=UTC if mapping.dates_in_utc else settings.connection.zone,
+            replaces_null=mapping.replaces_null,
+            timestamp_fields=mapping.timestamp_fields,
+            per_second=mapping.per_second,
+        )
+        statements = statements_of(
+            database.dialect.name, database.engine.dialect.paramstyle, holdlock=settings.holdlock
+        )
+        executor = ChunkExecutor(database, statements, settings.insert_mode, settings.batch_rows)
+        tables = Tables(settings, database, statements, self._binding)
+        run_of_task = RunOfTask(
+            run.run_id, int(run.task_config.get(EPOCH, 0)), run.topic_ids, self.context.errant_record_reporter.report
+        )
+        self._writer = Writer(settings, database, tables, executor, run_of_task)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """Take the partitions over from earlier runs, and resume behind what is in the database.
+
+        Raises:
+            FencedError: a later run has taken over.
+        """
+        assert self._config is not None and self._writer is not None
+        starts = {r.topic_partition: r.start for r in self.context.ranges}
+        for partition in sorted(partitions):
+            found = self._writer.take_over(partition, starts[partition])
+            if self._config.tolerates:
+                # Read again what a run has written that died before it committed: its dead letters died with it.
+                self._resumed[partition] = found
+            elif found.next_offset > starts[partition]:
+                self.context.offset(partition, found.next_offset)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Add rows to the batch; write it when it is large enough."""
+        batch = self._batch
+        for record in records:
+            batch.passed(record)
+            resumed = self._resumed.get(place_of(record)) if self._resumed else None
+            if resumed and record.offset < resumed.next_offset and record.offset not in resumed.errant:
+                continue
+            try:
+                self._add(record)
+            except DataError as error:
+                self.context.errant_record_reporter.report(record, error)
+                batch.add_errant(record)
+        if batch.count >= ROWS_PER_TRANSACTION or batch.size_bytes >= BYTES_PER_TRANSACTION:
+            self.flush()
+
+    def flush(self) -> tuple[()]:
+        """Write what waits."""
+        assert self._writer is not None
+        batch, self._batch = self._batch, Batch()
+        self._writer.write(batch)
+        return ()
+
+    def abort(self) -> None:
+        """Drop what waits; what was committed is found by the next run."""
+        self._batch = Batch()
+
+    def stop(self) -> None:
+        """Close the connection."""
+        if self._writer is not None:
+            self._writer.close()
+        if self._database is not None:
+            self._database.close()
+
+    # --- records to rows ------------------------------------------------------------------------------------------
+
+    def _add(self, record: SinkRecord) -> None:
+        """Add the row of a record.
+
+        Raises:
+            DataError: the record cannot become a row.
+        """
+        assert self._config is not None
+        deletes = record.value is None and self._config.deletes
+        if record.value is None and not deletes and self._config.ignores_null:
+            self.context.leave_out(record)
+            return
+        key_schema = record.key_schema
+        if key_schema is None and isinstance(record.key, dict):
+            key_schema = inferred_schema(record.key, "key")
+        value_schema = None if deletes else self._value_schema(record)
+        if self._config.mapping.pk_mode == keys.RECORD_KEY and (record.key is None or key_schema is None):
+            raise self._refused(
+                record, "a non-null key and non-null Struct or primitive key schema", "key", record.key, key_schema
+            )
+        plan = self._plans.get((record.topic, key_schema, value_schema))
+        if plan is None:
+            plan = self._plan(record.topic, key_schema, value_schema)
+        self._batch.add(plan, plan.row(record, key_only=deletes), record, deletes=deletes)
+
+    def _value_schema(self, record: SinkRecord) -> Schema:
+        schema = record.value_schema
+        if record.value is not None:
+            if schema is not None and schema.type in (Type.STRUCT, Type.STRING):
+                return schema
+            if schema is None and isinstance(record.value, dict):
+                return inferred_schema(record.value)
+            if schema is None and isinstance(record.value, str):
+                return Schema(Type.STRING)
+        raise self._refused(record, "a non-null Struct value and non-null Struct schema", "value", record.value, schema)
+
+    def _refused(self, record: SinkRecord, needed: str, side: str, value: Any, schema: Schema | None) -> DataError:
+        assert self._config is not None
+        what = "null" if value is None else _java_name(value)
+        kind = "null" if schema is None else schema.type.name
+        return SchemaError(
+            f"Sink connector '{self._config.name}' is configured with '{keys.DELETE_ENABLED}="
+            f"{str(self._config.deletes).lower()}' and '{keys.PK_MODE}={self._config.mapping.pk_mode}' and therefore"
+            f" requires records with {needed}, but found record at (topic='{record.topic}',"
+            f"partition={record.original_partition},offset={record.offset},timestamp={record.timestamp}) with a"
+            f" {what} {side} and {kind} {side} schema.",
+            code="jdbc.record",
+            suggestion=f"Check the converters, {keys.PK_MODE} and {keys.DELETE_ENABLED}; records without value can be"
+            f" dropped by {keys.NULL_VALUES}=ignore.",
+        )
+
+    def _plan(self, topic: str, key_schema: Schema | None, value_schema: Schema | None) -> RowPlan:
+        assert self._config is not None and self._binding is not None
+        table = self._table(topic)
+        fields = fields_of(str(table), self._config.mapping, key_schema, value_schema)
+        plan = RowPlan(table, fields, self._binding)
+        self._plans[(topic, key_schema, value_schema)] = plan
+        return plan
+
+    def _table(self, topic: str) -> TableId:
+        """The table of a topic; as with Confluent's sink, dots separate schema and table."""
+        assert self._config is not None and self._database is not None
+        if topic not in self._tables:
+            name = self._config.mapping.table_format.replace(keys.TOPIC_PLACEHOLDER, topic)
+            try:
+                self._tables[topic] = self._database.quoting.parse(name)
+            except ConfigError as error:  # The name of a topic may come from the record, by a transformation.
+                raise SchemaError(error.message, code=error.code, suggestion=error.suggestion) from None
+        return self._tables[topic]
+
+
+_JAVA_NAMES: dict[type, str] = {dict: "HashMap", list: "ArrayList", str: "String", bytes: "ByteBuffer"}
+
+
+def _java_name(value: Any) -> str:
+    return _JAVA_NAMES.get(type(value), type(value).__name__)

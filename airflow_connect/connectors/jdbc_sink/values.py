@@ -1,0 +1,184 @@
+"""What is bound to a statement: Connect's values as Python values that the drivers take.
+
+Source: GenericDatabaseDialect.bindField and its overrides for PostgreSQL and SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from typing import Any
+
+from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.connectors.jdbc_sink.fields import SinkField
+from airflow_connect.errors import DataError, SchemaError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_MS = 86_400_000
+Bind = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How values are bound.
+
+    Attributes:
+        database: SQLAlchemy's name of the database.
+        zone: of columns that have a date and a time without a zone.
+        date_zone: in which the date of a Date is taken.
+        replaces_null: whether a null is replaced by the schema's default.
+        timestamp_fields: fields that hold timestamps as numbers.
+        per_second: units of those in a second.
+    """
+
+    database: str
+    zone: tzinfo
+    date_zone: tzinfo
+    replaces_null: bool
+    timestamp_fields: frozenset[str]
+    per_second: int
+
+    def of(self, field: SinkField) -> Bind | None:
+        """The function that turns a value into what is bound; None if it is bound as it is.
+
+        Raises:
+            SchemaError: there is no column type for the schema.
+        """
+        bind = self._plain(field)
+        default = field.schema.default
+        if default is not None and self.replaces_null:
+            chosen = bind or _same
+            return lambda value: chosen(default if value is None else value)
+        if bind is None:
+            return None
+        present = bind
+        return lambda value: None if value is None else present(value)
+
+    def _plain(self, field: SinkField) -> Bind | None:
+        schema = field.schema
+        if field.name in self.timestamp_fields and not field.is_key:
+            return self._unit_timestamp(schema, field.name)
+        logical = self._logical(schema)
+        if logical is not None:
+            return logical
+        if schema.type is Type.ARRAY:
+            return self._array(field.name, schema)
+        if schema.type in (Type.MAP, Type.STRUCT):
+            raise no_column_type(field.name, schema)
+        if schema.type is Type.BOOLEAN and self.database in ("mysql", "oracle", "mssql"):
+            return int
+        return None
+
+    def _logical(self, schema: Schema) -> Bind | None:
+        is_sqlite = self.database == "sqlite"  # It has no such types; sqlite-jdbc stores milliseconds.
+        if schema.name == DECIMAL:
+            return str if is_sqlite else None
+        if schema.name == DATE:
+            return self._date_as_ms if is_sqlite else self._date
+        if schema.name == TIME:
+            return None if is_sqlite else _time
+        if schema.name == TIMESTAMP:
+            return None if is_sqlite else self._timestamp
+        return None
+
+    def _array(self, name: str, schema: Schema) -> Bind | None:
+        element = schema.value_schema
+        if self.database != "postgresql" or element is None or element.type in (Type.ARRAY, Type.MAP, Type.STRUCT):
+            raise no_column_type(name, schema)
+        return list
+
+    def _unit_timestamp(self, schema: Schema, name: str) -> Bind:
+        if schema.name is not None or schema.type not in (Type.INT64, Type.STRING):
+            raise SchemaError(
+                f"The field {name} in timestamp.fields.list is {schema.name or schema.type.name}, but must be INT64 or"
+                " STRING.",
+                code="jdbc.timestamp_field",
+                suggestion="Remove it from timestamp.fields.list.",
+                config_path="timestamp.fields.list",
+            )
+
+        def bind(value: Any) -> Any:
+            try:
+                units = int(value)
+            except ValueError:
+                raise DataError(
+                    f"The field {name} in timestamp.fields.list does not hold a whole number.",
+                    code="jdbc.timestamp_field",
+                    suggestion="Correct the record, or remove the field from timestamp.fields.list.",
+                ) from None
+            microseconds = units * 1_000_000 // self.per_second
+            return microseconds // 1000 if self.database == "sqlite" else self._moment(microseconds)
+
+        return bind
+
+    def _timestamp(self, value: int) -> datetime:
+        return self._moment(value * 1000)
+
+    def _moment(self, microseconds: int) -> datetime:
+        try:
+            moment = EPOCH + timedelta(microseconds=microseconds)
+            return (
+                moment.replace(tzinfo=None) if self.zone is UTC else moment.astimezone(self.zone).replace(tzinfo=None)
+            )
+        except OverflowError:
+            raise _out_of_range("timestamp", f"{microseconds} microseconds") from None
+
+    def _date(self, days: int) -> date:
+        try:
+            midnight = EPOCH + timedelta(days=days)
+            return (midnight if self.date_zone is UTC else midnight.astimezone(self.date_zone)).date()
+        except OverflowError:
+            raise _out_of_range("date", f"{days} days") from None
+
+    def _date_as_ms(self, days: int) -> int:
+        return days * _DAY_MS
+
+
+def no_column_type(name: str, schema: Schema) -> SchemaError:
+    """The error for a field that no column can hold."""
+    return SchemaError(
+        f"The field {name} has the type {schema.type.name}, for which this database has no column type.",
+        code="jdbc.nested",
+        suggestion="Use the transformation Flatten, or ReplaceField to drop it.",
+    )
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _time(value: int) -> time:
+    if not 0 <= value < _DAY_MS:
+        raise _out_of_range("time", f"{value} milliseconds")
+    return (EPOCH + timedelta(milliseconds=value)).time()
+
+
+def _out_of_range(kind: str, value: str) -> DataError:
+    return DataError(
+        f"A {kind} of {value} is outside the range of the database.",
+        code="database.value",
+        suggestion="Correct the record.",
+    )
+
+
+def literal(value: Any) -> str:
+    """A default of a schema in a DDL statement, which takes no parameters: a number, or a text in quotes.
+
+    Raises:
+        SchemaError: there is no form that every database reads, such as for bytes.
+    """
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, (int, float, Decimal)) and value == value and abs(value) != float("inf"):
+        return str(value)
+    if isinstance(value, (datetime, date, time)):
+        return f"'{value.isoformat(' ') if isinstance(value, datetime) else value.isoformat()}'"
+    if isinstance(value, str) and "\\" not in value and "\0" not in value:
+        return "'" + value.replace("'", "''") + "'"
+    raise SchemaError(
+        "A column's default cannot be written into a statement: it is neither a number, a date, nor a plain text.",
+        code="jdbc.default",
+        suggestion="Create the column yourself, or remove the default from the schema.",
+    )

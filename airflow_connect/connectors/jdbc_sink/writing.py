@@ -1,0 +1,295 @@
+"""Writes batches: rows and offsets in one transaction, repeated after errors that may pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_connect.connectors.jdbc_sink.offsets import Move, OffsetsTable, Position, writing
+from airflow_connect.databases.connecting import is_of_a_driver
+from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
+from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
+from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.batches import Batch, Chunk
+    from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
+    from airflow_connect.connectors.jdbc_sink.executing import ChunkExecutor, Failed
+    from airflow_connect.connectors.jdbc_sink.tables import Tables
+    from airflow_connect.databases.connecting import Database
+
+IDLE_TRANSACTION_S = 30
+_Result = TypeVar("_Result")
+Report = Callable[["SinkRecord", Exception], None]
+_MAY_PASS = frozenset(
+    {
+        Failure.CONFLICT,
+        Failure.CONNECTION_LOST,
+        Failure.UNREACHABLE,
+        Failure.UNKNOWN_HOST,
+        Failure.TOO_MANY_CONNECTIONS,
+        Failure.DISK_FULL,
+        Failure.OTHER,
+    }
+)
+
+
+class _MovedError(Exception):
+    """The offset of a partition is not where this task has left it."""
+
+    def __init__(self, partition: TopicPartition) -> None:
+        super().__init__()
+        self.partition = partition
+
+
+@dataclass(frozen=True, slots=True)
+class RunOfTask:
+    """What the writer must know about its run.
+
+    Attributes:
+        run_id, epoch: of the run.
+        topic_ids: id of each topic.
+        report: reports a record that cannot be written.
+    """
+
+    run_id: str
+    epoch: int
+    topic_ids: Mapping[str, str]
+    report: Report
+
+
+class Writer:
+    """The one connection of a task, and what it writes."""
+
+    def __init__(
+        self,
+        config: JdbcSinkConfig,
+        database: Database,
+        tables: Tables,
+        executor: ChunkExecutor,
+        run: RunOfTask,
+        timing: Timing = REAL_TIME,
+    ) -> None:
+        """Does not connect yet."""
+        self._config = config
+        self._database = database
+        self._tables = tables
+        self._executor = executor
+        self._run = run
+        self._timing = timing
+        self._offsets = OffsetsTable(database, config.offsets_table, config.name) if config.offsets_table else None
+        self._positions: dict[TopicPartition, Position] = {}
+        self._connection: Connection | None = None
+        self._checks_at_once = False
+
+    def take_over(self, partition: TopicPartition, start: int) -> Position:
+        """Where to resume a partition; see `OffsetsTable.take_over`. Without an offsets table: at `start`."""
+        if self._offsets is None:
+            return Position(start, 0)
+        found = self._repeated(lambda: self._taken(partition, start))
+        self._positions[partition] = found
+        return found
+
+    def _taken(self, partition: TopicPartition, start: int) -> Position:
+        assert self._offsets is not None
+        run = (self._run.run_id, self._run.epoch)
+        if not self._run.epoch:  # Started without a driver, such as by a test of the task alone.
+            self._offsets.ensure(self._connected())
+        found = self._offsets.take_over(self._connected(), partition, self._topic_id(partition), start, run)
+        errant = frozenset(n for n in found.errant if n >= start)  # The others are committed to Kafka.
+        if errant != found.errant:
+            with writing(self._connected()):
+                self._offsets.store_errant(self._connected(), partition, self._topic_id(partition), errant)
+        return Position(found.next_offset, found.epoch, errant)
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch and move its offsets.
+
+        Raises:
+            DataError: a record cannot be written, and errors are not tolerated; nothing of the batch is written.
+            FencedError: a later run has taken over; nothing of the batch is written.
+            ConnectError: the database refused or did not answer; the offsets table tells what was written.
+        """
+        if batch.ends:
+            self._repeated(lambda: self._attempt(batch))
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception as error:
+                if not is_of_a_driver(error):
+                    raise
+                # The server has closed it already.
+
+    # --- tries ----------------------------------------------------------------------------------------------------
+
+    def _repeated(self, attempt: Callable[[], _Result]) -> _Result:
+        """Repeat what failed for a reason that may pass."""
+        pause_s = self._config.backoff_ms / 1000
+        tries = Retry(Backoff(pause_s, pause_s), retries=self._config.retries, timing=self._timing)
+        looked_again = False
+        while True:
+            try:
+                return attempt()
+            except RetriableError:  # The connection could not be opened.
+                self.close()
+                if not tries.pause():
+                    raise
+            except ConnectError:
+                self.close()
+                raise
+            except Exception as error:
+                self.close()
+                if not is_of_a_driver(error):
+                    raise
+                kind = kind_of(error)
+                if kind is Failure.MISSING_OBJECT and not looked_again:
+                    looked_again = True  # A table was changed since this task has looked at it.
+                    self._tables.forget()
+                elif kind is Failure.CONSTRAINT and not self._checks_at_once:
+                    self._checks_at_once = True  # A deferred constraint failed in COMMIT; now it names its row.
+                elif kind not in _MAY_PASS or not tries.pause():
+                    raise typed(error, "write rows", self._database.settings.address) from None
+
+    def _attempt(self, batch: Batch) -> None:
+        while True:
+            batch.without_errant()
+            connection = self._connected()
+            columns = [(chunk, self._columns(connection, batch, chunk)) for chunk in batch.chunks()]
+            work = [(chunk, found) for chunk, found in columns if found is not None]
+            try:
+                self._transaction(connection, batch, work)
+            except _MovedError as moved:
+                self._look_at(connection, batch, moved.partition)
+                continue
+            return
+
+    def _transaction(
+        self, connection: Connection, batch: Batch, work: Sequence[tuple[Chunk, Mapping[str, str]]]
+    ) -> None:
+        # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.
+        with writing(connection):
+            self._move_offsets(connection, batch)
+            if self._checks_at_once and self._database.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+            # Step 2. Rows; those that the database refuses are reported before anything is final.
+            for chunk, columns in work:
+                for failed in self._executor.apply(connection, chunk, columns):
+                    self._refused(batch, failed)
+            # Step 3. Which records are not in the database although the offset is behind them.
+            errant = self._store_errant(connection, batch)
+        # Step 4. The COMMIT took effect. If it fails instead, the next attempt finds out in step 1 what became of it.
+        for partition, end in batch.ends.items():
+            if partition in self._positions:
+                next_offset = max(self._positions[partition].next_offset, end)
+                self._positions[partition] = Position(next_offset, self._run.epoch, errant[partition])
+
+    # --- parts ----------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._database.connect()
+            for setting in _session_settings(self._connection):
+                self._connection.exec_driver_sql(setting)
+            self._connection.commit()
+        return self._connection
+
+    def _columns(self, connection: Connection, batch: Batch, chunk: Chunk) -> dict[str, str] | None:
+        """The columns of a chunk; None if its records cannot be written and were reported."""
+        try:
+            return self._tables.columns_for(connection, chunk.plan.table, chunk.plan.fields)
+        except SchemaError as error:
+            for record in chunk.records:
+                self._run.report(record, error)
+                batch.add_errant(record)
+            return None
+
+    def _move_offsets(self, connection: Connection, batch: Batch) -> None:
+        if self._offsets is None:
+            return
+        for partition, end in sorted(batch.ends.items()):
+            before = self._positions[partition].next_offset
+            # Not back: errant records before it may be tried again.
+            move = Move(before, max(before, end))
+            run = (self._run.run_id, self._run.epoch)
+            if not self._offsets.move(connection, partition, self._topic_id(partition), move, run):
+                raise _MovedError(partition)
+
+    def _look_at(self, connection: Connection, batch: Batch, partition: TopicPartition) -> None:
+        """Find out why an offset has moved: a COMMIT of this task that seemed to fail, or another attempt of the task.
+
+        Raises:
+            FencedError: a later run.
+        """
+        assert self._offsets is not None
+        found = self._offsets.read(connection, partition, self._topic_id(partition))
+        connection.rollback()
+        if found is None or found.epoch != self._run.epoch:
+            raise self._offsets.fenced(partition, found)
+        if found.next_offset <= self._positions[partition].next_offset:
+            raise DatabaseError(
+                f"The offset of {partition} in {self._config.offsets_table} went back while a run was writing.",
+                code="jdbc.offsets_table",
+                suggestion="Do not change offsets during a run. The next run continues from the new offset.",
+            )
+        self._positions[partition] = found
+        batch.without_written(partition, found.next_offset, found.errant)
+
+    def _refused(self, batch: Batch, failed: Failed) -> None:
+        self._run.report(failed.record, self._error_of(failed))
+        batch.add_errant(failed.record)
+
+    def _error_of(self, failed: Failed) -> Exception:
+        if isinstance(failed.error, ConnectError):
+            return failed.error
+        if is_of_a_driver(failed.error):
+            kind, reason = kind_of(failed.error), reason_of(failed.error)
+        else:
+            kind, reason = Failure.VALUE, str(failed.error)
+        reason = self._database.settings.address.scrub(reason).removesuffix(".")
+        code = {Failure.CONSTRAINT: "database.constraint", Failure.VALUE: "database.value"}.get(kind, "database.failed")
+        return DataError(
+            f"The database refused {failed.record.where}: {reason}.",
+            code=code,
+            suggestion="Correct the record, the table, or the types of its columns.",
+        )
+
+    def _store_errant(self, connection: Connection, batch: Batch) -> dict[TopicPartition, frozenset[int]]:
+        """Keep errant offsets; returns them by partition."""
+        found: dict[TopicPartition, frozenset[int]] = {}
+        for partition in batch.ends:
+            known = self._positions[partition].errant if partition in self._positions else frozenset()
+            written = batch.offsets_of(partition) if known else set()
+            found[partition] = (known - written) | batch.errant.get(partition, set())
+            if self._offsets is not None and (known or found[partition]):
+                self._offsets.store_errant(connection, partition, self._topic_id(partition), found[partition])
+        return found
+
+    def _topic_id(self, partition: TopicPartition) -> str:
+        return self._run.topic_ids.get(partition.topic, "")
+
+
+def _session_settings(connection: Connection) -> list[str]:
+    """What holds for the session of a task.
+
+    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction for ever: the next
+    run waits for them.
+    """
+    dialect = connection.dialect
+    if dialect.name == "postgresql":
+        return [f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_S * 1000}"]
+    if dialect.name not in ("mysql", "mariadb"):
+        return []
+    # As Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
+    settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"]
+    if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
+        settings.append(f"SET SESSION idle_write_transaction_timeout = {IDLE_TRANSACTION_S}")
+    return settings
