@@ -69,6 +69,9 @@ NOT_OURS = {
     "a.b",
     "shop.orders",
     "raw.kafka_shop_orders",
+    # Tables of a database, with schema and catalog.
+    "public.orders",
+    "shop.public.orders",
     # Wrong on purpose.
     "run.max.record",
 }

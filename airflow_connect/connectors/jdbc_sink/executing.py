@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
-from airflow_connect.connectors.jdbc_sink.statements.base import Names, Statements
 from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
+from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
-from airflow_connect.connectors.jdbc_sink.statements.base import Names, Statements
+from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import DatabaseError, SchemaError
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink.fields import SinkField
-from airflow_connect.connectors.jdbc_sink.statements.base import (
+from airflow_connect.connectors.jdbc_sink.statements.standard_sql import (
     Names,
     Statements,
     integer_types,

@@ -1,4 +1,4 @@
-"""Statements compared with those of kafka-connect-jdbc, for each database."""
+"""The SQL text for each database. The expected text follows kafka-connect-jdbc, but was not recorded from it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sqlalchemy.schema import CreateTable
 from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink.fields import SinkField
 from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
-from airflow_connect.connectors.jdbc_sink.statements.base import Names
 from airflow_connect.connectors.jdbc_sink.statements.dialects import statements_of
+from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names
 from airflow_connect.databases.identifiers import Quoting
 from airflow_connect.errors import SchemaError
 

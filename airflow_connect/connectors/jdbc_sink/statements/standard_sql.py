@@ -1,6 +1,6 @@
 """The statements of a sink, with what most databases have in common.
 
-Source: io.confluent.connect.jdbc.dialect.GenericDatabaseDialect; the tests compare the text with Confluent's.
+Source: io.confluent.connect.jdbc.dialect.GenericDatabaseDialect, and the documentation of each database.
 """
 
 from __future__ import annotations
