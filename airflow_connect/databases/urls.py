@@ -123,7 +123,7 @@ def needs_driver(family: str, driver: str = "") -> None:
         package, extra = (driver, extra if driver == package else "")
     if package in ("pysqlite", "sqlite3") or find_spec(package) is not None:
         return
-    purpose = f"A connection to {family}"
+    purpose = f"The {family} database in {URL_KEY}"
     if extra:
         raise missing_package(package, extra, purpose=purpose, where="on every machine", config_path=URL_KEY)
     raise MissingPackageError(

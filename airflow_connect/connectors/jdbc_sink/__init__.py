@@ -6,7 +6,7 @@ order of the log, `writing.py` writes them in one transaction with the offsets o
 the fastest way that the database has, and finds the row that it refuses.
 
 Invariants:
-1. Rows and the offset behind them are committed by the same transaction.
+1. Rows and the offset after them are committed by the same transaction.
 2. The first statement of a transaction moves the offset, and only from where this task has left it, in this run's
    epoch. Zero rows updated means: another run has taken over, or an earlier COMMIT took effect after all. The table
    tells which; nothing is guessed.

@@ -78,7 +78,7 @@ class Batch:
     """What one transaction writes.
 
     Attributes:
-        ends: offset behind the last record of each topic-partition, dropped and errant ones included.
+        ends: offset after the last record of each topic-partition, dropped and errant ones included.
         errant: offsets of records that were reported.
         count, size_bytes: of what waits.
     """
@@ -90,7 +90,7 @@ class Batch:
     _tables: dict[TableId, list[Chunk]] = field(default_factory=dict)
 
     def add(self, plan: RowPlan, row: Row, record: SinkRecord, *, deletes: bool) -> None:
-        """Add a row behind those of its table."""
+        """Add a row after those of its table."""
         chunks = self._tables.setdefault(plan.table, [])
         if not chunks or chunks[-1].plan is not plan or chunks[-1].deletes is not deletes:
             chunks.append(Chunk(plan, deletes))

@@ -48,7 +48,7 @@ class Move:
 
     Attributes:
         before: where the task has left the offset.
-        after: the offset behind the records of the transaction; not less than `before`.
+        after: the offset after the records of the transaction; not less than `before`.
     """
 
     before: int
@@ -224,7 +224,7 @@ class OffsetsTable:
     def store_errant(
         self, connection: Connection, partition: TopicPartition, topic_id: str, errant: Iterable[int]
     ) -> None:
-        """Keep which records could not be written, inside the transaction that moves the offset behind them."""
+        """Keep which records could not be written, inside the transaction that moves the offset past them."""
         from sqlalchemy import update
 
         text = json.dumps(sorted(errant), separators=(",", ":"))

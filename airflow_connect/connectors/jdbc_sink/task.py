@@ -77,7 +77,7 @@ class JdbcSinkTask(SinkTask):
         self._writer = Writer(settings, database, tables, executor, run_of_task)
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        """Take the partitions over from earlier runs, and resume behind what is in the database.
+        """Take the partitions over from earlier runs, and resume after what is in the database.
 
         Raises:
             FencedError: a later run has taken over.

@@ -184,7 +184,7 @@ class Writer:
             for chunk, columns in work:
                 for failed in self._executor.apply(connection, chunk, columns):
                     self._refused(batch, failed)
-            # Step 3. Which records are not in the database although the offset is behind them.
+            # Step 3. Which records are not in the database although the offset is after them.
             errant = self._store_errant(connection, batch)
         # Step 4. The COMMIT took effect. If it fails instead, the next attempt finds out in step 1 what became of it.
         for partition, end in batch.ends.items():
@@ -280,7 +280,7 @@ class Writer:
 def _session_settings(connection: Connection) -> list[str]:
     """What holds for the session of a task.
 
-    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction for ever: the next
+    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction forever: the next
     run waits for them.
     """
     dialect = connection.dialect

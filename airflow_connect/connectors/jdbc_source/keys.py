@@ -83,7 +83,7 @@ def _table_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             TABLE_INCLUDE, Type.LIST, "",
-            "Java regular expressions that match the full names of tables to copy, such as shop\\.public\\..*",
+            "Java regular expressions, such as shop\\.public\\..*, for the full names of tables to copy.",
             Lambda(_check_patterns, "regular expressions"), medium, _WHICH,
         ),
         ConfigKey(
