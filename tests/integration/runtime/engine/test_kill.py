@@ -40,13 +40,16 @@ class Copy:
     def is_under_way(self) -> bool:
         return len(self.faults.held()) == 2
 
-    def assert_killed(self, token: str, pids: list[int]) -> None:
-        """Nothing is left, nothing is visible, and a run in this process finishes the work."""
+    def assert_killed(self, token: str, pids: list[int], *, in_order: bool = False) -> None:
+        """No process is left, nothing is visible, and a run in this process finishes the work.
+
+        A run that is ended in order may find the time to discard what it has staged.
+        """
         assert [pid for pid in pids if is_alive(pid)] == []
         assert processes_of(token) == []
         assert self.sink.keys() == []
         assert self.sink.offsets() == {}
-        assert self.sink.uploads() != []
+        assert in_order or self.sink.uploads() != []
         self.faults.release()
         self.sink.engine = InProcessEngine()
         assert self.sink.run().records == 200
@@ -75,7 +78,7 @@ def test_kill_of_the_driver_ends_jvm_and_workers(copy):
     killer.join(END_S)
 
     assert not killer.is_alive()
-    copy.assert_killed(driver.token, pids)
+    copy.assert_killed(driver.token, pids, in_order=True)
     driver.wait()
 
 
