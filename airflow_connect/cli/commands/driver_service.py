@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=_number(1, 7 * 24 * 3600),
         default=int(defaults.lease_s),
         metavar="SECONDS",
-        help=f"end a run that nobody asks after for so long (default: {defaults.lease_s:.0f})",
+        help=f"end a run after this time without a request (default: {defaults.lease_s:.0f})",
     )
 
 

@@ -200,4 +200,4 @@ def _check_table_format(name: str, value: Any) -> None:
     if not text.strip():
         raise invalid(name, value, "The name of a table cannot be empty")
     if "${" in text.replace(TOPIC_PLACEHOLDER, ""):
-        raise invalid(name, value, "The only placeholder is ${topic}; for dates use the transformation TimestampRouter")
+        raise invalid(name, value, "Only ${topic} is replaced; for dates use the transformation TimestampRouter")

@@ -42,7 +42,7 @@ class Statements:
     key_types: ClassVar[dict[Type, str]] = {}
 
     def __init__(self, marker: Callable[[int], str], *, holdlock: bool = True) -> None:
-        """`marker`: the placeholder of the n-th parameter, counted from 1; `holdlock`: for SQL Server."""
+        """`marker`: how the n-th bound parameter is written, counted from 1; `holdlock`: for SQL Server."""
         self._marker = marker
         self._holdlock = holdlock
 

@@ -43,7 +43,7 @@ def test_defaults_are_confluents():
         ({"insert.mode": "update"}, "pk.mode", "insert.mode=update requires a primary key"),
         ({"insert.mode": "merge"}, "insert.mode", "Invalid value merge for configuration insert.mode"),
         ({"pk.mode": "kafka", "pk.fields": "a,b"}, "pk.fields", "must name three columns"),
-        ({"table.name.format": "a_${date}"}, "table.name.format", "The only placeholder is ${topic}"),
+        ({"table.name.format": "a_${date}"}, "table.name.format", "Only ${topic} is replaced"),
         ({"table.name.format": " "}, "table.name.format", "cannot be empty"),
         ({"table.types": "TABLE,SEQUENCE"}, "table.types", "It must name some of TABLE"),
         ({"batch.size": "-1"}, "batch.size", "Value must be at least 0"),

@@ -20,16 +20,14 @@ from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.drivers import PROJECT, fake_driver_env, is_alive
+from tests.support.waiting import wait_until
 
 PATIENCE_S = 20.0
 CHILDREN_OF_HANG = 4  # driver, child, and the two that the child forked
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still not: {what}"
-        time.sleep(0.02)
+    wait_until(condition, what, PATIENCE_S)
 
 
 def start(config: dict[str, Any], log: list[str] | None = None, **spec: Any) -> DriverProcess:
