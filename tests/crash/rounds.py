@@ -66,7 +66,7 @@ class Victim:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            assert self._process.poll() is not None
+            self._process.wait(END_S)  # It has ended; the news is on its way.
 
     @property
     def is_gone(self) -> bool:

@@ -257,8 +257,9 @@ class TaskProducer:
 
     def _switch_to_client(self) -> None:
         """From now on the Python client reads delivery reports; all reports of earlier records have arrived."""
-        # A transaction need not wait: librdkafka counts refused records, and then commits nothing.
-        if self._is_direct and not self.transactional_id:
+        # In a transaction, too: the Python client drops reports of records that it has not sent, and with them the reason
+        # why a transaction has failed.
+        if self._is_direct:
             self.flush()
         self._is_direct = False
 

@@ -92,6 +92,24 @@ def test_record_after_a_refused_one_reports_why_that_was_refused(mock: MockKafka
     assert refused.value.code == "kafka.too_large"
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_offsets_after_a_refused_record_report_why_that_was_refused(mock: MockKafka, way: str):
+    """Offsets are sent record by record, so another reader of delivery reports takes over between the two."""
+    mock.create("records")
+    mock.create("records-offsets")
+    producer = opened(mock.bootstrap, "exactly_once", "records", 3_000)
+    try:
+        producer.fence()
+        delivery = delivery_of(Guarantee.of("exactly_once"), producer, ["records-offsets"])
+        mock.answer_produce(KafkaError.INVALID_RECORD)
+        send_records(delivery, way, "records", VALUES)
+        wait_until(lambda: must_abort(producer), "the transaction has failed")
+        with pytest.raises(DataError, match="INVALID_RECORD"):
+            delivery.store([OffsetRecord(b"key", b"offset")])
+    finally:
+        producer.close()
+
+
 def test_transaction_of_the_journal_reports_why_its_record_was_refused(mock: MockKafka):
     """As above: a manifest has many records, and the answer to the first may come before the last is queued."""
     mock.create("records")
@@ -159,6 +177,15 @@ def refuses_records(writer: TaskProducer | TransactionalWriter) -> bool:
     except KafkaException as error:
         return bool(error.args[0].code() == KafkaError._STATE)
     return False
+
+
+def must_abort(producer: TaskProducer) -> bool:
+    """Whether the open transaction has failed; unlike `refuses_records` this adds nothing to it."""
+    try:
+        producer._producer.begin_transaction()
+    except KafkaException as error:
+        return bool(error.args[0].txn_requires_abort())
+    raise AssertionError("no transaction is open")
 
 
 def problem_with(answer: str, guarantee: str, way: str) -> tuple[bool, str]:
