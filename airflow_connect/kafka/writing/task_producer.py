@@ -257,8 +257,8 @@ class TaskProducer:
 
     def _switch_to_client(self) -> None:
         """From now on the Python client reads delivery reports; all reports of earlier records have arrived."""
-        # In a transaction, too: the Python client drops reports of records that it has not sent, and with them the reason
-        # why a transaction has failed.
+        # In a transaction, too: the Python client drops reports of records that it has not sent, and with them the
+        # reason why a transaction has failed.
         if self._is_direct:
             self.flush()
         self._is_direct = False
