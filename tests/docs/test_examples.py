@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,7 @@ from airflow_connect.registry.protobuf_converter import ProtobufConverter
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.transforms.shared.reference import predicates, transformations
-from tests.docs import error_code_page
-from tests.docs.pages import PAGES, Block, blocks, code_spans, name_of
+from tests.docs.pages import PAGES, ROOT, Block, blocks, code_spans, name_of
 
 WORKER = {"bootstrap.servers": "broker:9092", "key.converter": "StringConverter", "value.converter": "JsonConverter"}
 KEY = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+")
@@ -143,6 +143,14 @@ def keys_in(span: str) -> list[str]:
     return [name] if KEY.fullmatch(name) and not FILES.fullmatch(name) else []
 
 
+@cache
+def error_codes() -> frozenset[str]:
+    """Every code of an error, as the page says; `test_error_code_page_equals_the_code` compares that with the code."""
+    rows = re.findall(r"^\| `([a-z0-9_.]+)` \|", (ROOT / "docs/error-codes.md").read_text("utf-8"), re.MULTILINE)
+    return frozenset(rows)
+
+
+@cache
 def is_known(name: str) -> bool:
     plugins = [definition for _, definition in (*transformations().values(), *predicates().values())]
     plugins += [converter.config_def for converter in (AvroConverter, JsonSchemaConverter, ProtobufConverter)]
@@ -150,7 +158,7 @@ def is_known(name: str) -> bool:
     definitions = (worker_keys(), source_keys(), *(c.config_def for c in connectors), *plugins)
     if (
         name in NOT_OURS
-        or name in error_code_page.codes()
+        or name in error_codes()
         or name.startswith(("spark.", "airflow_connect.", "connect.", "converters.", "runtime.", "python."))
     ):
         return True
