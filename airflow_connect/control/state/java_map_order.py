@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 _V = TypeVar("_V")
-_LEAST_BUCKETS = 16
+_LEAST_BUCKETS = 1
 _LOAD = 0.75
 
 

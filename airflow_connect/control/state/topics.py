@@ -8,30 +8,29 @@ exactly-once sources, so such a leader and this process cannot both write either
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import Record
 from airflow_connect.control.state.status_fold import StatusState
-from airflow_connect.errors import ConfigError, FencedError, NotStoppedError, RetriableError
+from airflow_connect.errors import AccessError, ConfigError, FencedError, NotStoppedError, RetriableError
 from airflow_connect.kafka.admin.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
 from airflow_connect.kafka.state import compacted_topics
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
+from airflow_connect.retrying import Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
     from airflow_connect.control.settings import ControlSettings
 
 MOST_ATTEMPTS = 20
-_LONGEST_PAUSE_S = 0.25
+_Seen = TypeVar("_Seen")
 
 
 class Change(NamedTuple):
@@ -43,7 +42,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class State:
-    """Both topics as far as they were read. Treat it as read-only: it is replaced, record by record, under a lock."""
+    """Both topics as far as they were read."""
 
     config: ConfigState = field(default_factory=ConfigState)
     status: StatusState = field(default_factory=StatusState)
@@ -78,6 +77,23 @@ class StateTopics:
                     config_path=config.config_path,
                 )
             self._status_partitions = compacted_topics.ensure(self._admin, self._settings.status_topic)
+            self._await_new_topics()
+
+    def _await_new_topics(self) -> None:
+        """The leader of a new topic may be known before it knows the topic itself."""
+        tries = Retry(Backoff(0.02, longest_s=0.1), within_s=API_TIMEOUT_S)
+        while True:
+            try:
+                latest_offsets(self.admin, self._places(), READ_UNCOMMITTED)
+                return
+            except AccessError as error:
+                if error.code != "kafka.no_topic" or not tries.pause():
+                    raise
+
+    def _places(self) -> list[TopicPartition]:
+        status = self._settings.status_topic.name
+        places = [TopicPartition(status, number) for number in range(self._status_partitions)]
+        return [TopicPartition(self._settings.config_topic.name, 0), *places]
 
     @property
     def admin(self) -> Admin:
@@ -90,37 +106,25 @@ class StateTopics:
         """The id of the Kafka cluster."""
         return str(self.admin.cluster_id(API_TIMEOUT_S))
 
-    def read(self) -> State:
-        """The state up to the ends of both topics now; about 5 ms if nothing is new.
+    def look(self, use: Callable[[State], _Seen]) -> _Seen:
+        """What `use` makes of the state up to the ends of both topics now; about 5 ms if nothing is new.
+
+        Args:
+            use: gets the state, which it must neither keep nor change: the next call of any thread goes on with it.
 
         Raises:
             UnavailableError, AccessError: Kafka.
         """
         with self._lock:
-            places = [TopicPartition(self._settings.config_topic.name, 0)]
-            status = self._settings.status_topic.name
-            places += [TopicPartition(status, number) for number in range(self._status_partitions)]
-            ends = latest_offsets(self.admin, places, READ_UNCOMMITTED)
-            if any(ends[place] < self._positions.get(place, 0) for place in places):
-                # A log that became shorter was recreated, or lost records: what was read of it means nothing.
-                self._state, self._positions = State(), {}
-            if not self._positions:
-                self._positions = earliest_offsets(self.admin, places)
-            for topic in dict.fromkeys(place.topic for place in places):
-                of_topic = {place: end for place, end in ends.items() if place.topic == topic}
-                compacted_topics.read_to(self._settings.reader, self._positions, of_topic, self._take)
-            self._positions = {place: max(ends[place], self._positions[place]) for place in places}
-            return self._state
+            return use(self._read())
 
-    def change(self, decide: Callable[[State], Change]) -> State:
+    def change(self, decide: Callable[[State], Change], use: Callable[[State], _Seen]) -> _Seen:
         """Decide on the current state what to write, and write it, or nothing.
 
         Args:
             decide: gets the state; its records are written in one transaction. It is called again if another process
                 wrote in between. What it raises leaves this method, and nothing is written.
-
-        Returns:
-            The state after the change.
+            use: see `look`; gets the state after the change.
 
         Raises:
             NotStoppedError: live workers of Kafka Connect own these topics.
@@ -129,19 +133,23 @@ class StateTopics:
         """
         with self._lock:
             self.refuse_live_workers()
-            for attempt in range(MOST_ATTEMPTS):
+            tries = Retry(Backoff(0.01, longest_s=0.25, jitter=Jitter.WHOLE), retries=MOST_ATTEMPTS - 1)
+            while True:
                 writer = TransactionalWriter(self._settings.producer, f"connect-cluster-{self._settings.group_id}")
                 try:
                     writer.fence()
-                    outgoing = self._outgoing(decide(self.read()))
+                    outgoing = self._outgoing(decide(self._read()))
                     if outgoing:
                         writer.commit(outgoing)
-                    return self.read()
-                except FencedError:
-                    time.sleep(random.uniform(0, min(_LONGEST_PAUSE_S, 0.01 * 2**attempt)))
+                    return use(self._read())
+                except FencedError as error:
+                    if not tries.pause():
+                        raise self._conflict() from error
                 finally:
                     writer.close()
-        raise RetriableError(
+
+    def _conflict(self) -> RetriableError:
+        return RetriableError(
             f"Other processes have written to {self._settings.config_topic.name} during each of {MOST_ATTEMPTS}"
             " attempts. Nothing was changed.",
             code="control.conflict",
@@ -161,6 +169,20 @@ class StateTopics:
                 f" {self._settings.config_topic.name}: {names(workers)}. Nothing was changed.",
                 suggestion="Use their REST API, or stop them first.",
             )
+
+    def _read(self) -> State:
+        places = self._places()
+        ends = latest_offsets(self.admin, places, READ_UNCOMMITTED)
+        if any(ends[place] < self._positions.get(place, 0) for place in places):
+            # A log that became shorter was recreated, or lost records: what was read of it means nothing.
+            self._state, self._positions = State(), {}
+        if not self._positions:
+            self._positions = earliest_offsets(self.admin, places)
+        for topic in dict.fromkeys(place.topic for place in places):
+            of_topic = {place: end for place, end in ends.items() if place.topic == topic}
+            compacted_topics.read_to(self._settings.reader, self._positions, of_topic, self._take)
+        self._positions = {place: max(ends[place], self._positions[place]) for place in places}
+        return self._state
 
     def _outgoing(self, change: Change) -> list[tuple[str, int, bytes | None, bytes | None]]:
         config, status = self._settings.config_topic.name, self._settings.status_topic.name

@@ -38,7 +38,7 @@ def rewritten_config(key: str, value: Any) -> records.Record:
     )
     name = key.removeprefix(kind)
     if value is None:
-        return dict(records.no_connector(name)).get(key.encode(), b"") is None and (key.encode(), None) or (b"", b"")
+        return next(record for record in records.no_connector(name) if record[0] == key.encode())
     match kind:
         case "connector-":
             return records.connector_config(name, value["properties"])
