@@ -11,7 +11,7 @@ from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.config.definition.validators import NonEmptyString
 from airflow_connect.config.definition.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
-from airflow_connect.config.resolved.worker import WorkerConfig
+from airflow_connect.config.resolved.worker import RUN_INTERVAL, WorkerConfig, worker_keys
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
@@ -34,6 +34,7 @@ class ControlSettings:
         references: values of the worker's references.
         config_topic, status_topic: the two topics.
         admin, reader, producer: librdkafka settings; they may hold secrets.
+        interval_s: pause between two runs of a connector that does not set its own.
         tracks_topics, may_reset_topics: whether active topics are recorded, and may be forgotten (KIP-558).
     """
 
@@ -45,6 +46,7 @@ class ControlSettings:
     admin: Mapping[str, Any] = field(repr=False)
     reader: Mapping[str, Any] = field(repr=False)
     producer: Mapping[str, Any] = field(repr=False)
+    interval_s: float = 60.0
     tracks_topics: bool = True
     may_reset_topics: bool = True
 
@@ -83,6 +85,7 @@ class ControlSettings:
                 admin=clients.admin_config(resolved, {}).settings,
                 reader=clients.consumer_config(resolved, {}).settings,
                 producer=clients.producer_config(resolved, {}).settings,
+                interval_s=float(worker_keys().parse(resolved)[RUN_INTERVAL]),
                 tracks_topics=parsed[TRACKING],
                 may_reset_topics=parsed[TRACKING_RESET],
             )  # fmt: skip

@@ -93,25 +93,21 @@ class Writer:
         ]
         return Change([] if request is None else [request], status)
 
-    def run_ended(self, state: State, name: str, trace: str | None, *, starts_nothing: bool = False) -> Change:
+    def run_ended(self, state: State, name: str, trace: str | None, *, is_config: bool) -> Change:
         """The result of a run.
 
         Args:
             trace: why it failed; None: it did not.
-            starts_nothing: it failed before it could have had tasks: the connector is FAILED, not its tasks.
+            is_config: it failed because of the configuration: the connector is FAILED, too.
         """
         version = version_of(state.config.connectors[name].config)
-        of_tasks = Status(RUNNING if trace is None else FAILED, self.worker_id, trace, version=version)
-        of_connector = of_tasks if starts_nothing else Status(RUNNING, self.worker_id, version=version)
-        tasks = range(len(state.config.tasks(name)))
+        result = Status(RUNNING if trace is None else FAILED, self.worker_id, trace, version=version)
+        of_connector = result if is_config else Status(RUNNING, self.worker_id, version=version)
         # Every task of a run fails if one does: nothing is committed.
-        wanted = {
-            task: Status(RUNNING, self.worker_id, version=version) if starts_nothing else of_tasks for task in tasks
-        }
         changed = [
-            records.task_status(name, task, status.to_json())
-            for task, status in wanted.items()
-            if state.status.tasks.get(name, {}).get(task) != status
+            records.task_status(name, task, result.to_json())
+            for task in range(len(state.config.tasks(name)))
+            if state.status.tasks.get(name, {}).get(task) != result
         ]
         if state.status.connectors.get(name) != of_connector:
             changed.append(records.connector_status(name, of_connector.to_json()))

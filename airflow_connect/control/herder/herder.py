@@ -189,7 +189,7 @@ class Herder:
 
     def offsets(self, name: str) -> dict[str, Any]:
         """ConnectorOffsets."""
-        return offsets.offsets_of(self.spec(name))
+        return offsets.offsets_of(self.spec_of(self.config(name)), self._topics.admin)
 
     def alter_offsets(self, name: str, body: Any) -> str:
         """Set offsets of a stopped connector; returns the message."""
@@ -206,18 +206,18 @@ class Herder:
 
     # What a worker needs.
 
-    def spec(self, name: str, origin: Mapping[str, str] | None = None) -> RunSpec:
-        """The specification of a run."""
-        return RunSpec(self.config(name), self._settings.raw, origin=origin or {})
+    def spec_of(self, config: Config, origin: Mapping[str, str] | None = None) -> RunSpec:
+        """The specification of a run with this configuration."""
+        return RunSpec(config, self._settings.raw, origin=origin or {})
 
-    def run_ended(self, name: str, config_offset: int, trace: str | None, *, starts_nothing: bool) -> None:
+    def run_ended(self, name: str, config_offset: int, trace: str | None, *, is_config: bool) -> None:
         """Record the result of a run, unless the connector was deleted, stopped or changed meanwhile."""
 
         def decide(state: State) -> Change:
             now = state.config.connectors.get(name)
             if now is None or now.offset != config_offset or state.config.target(name) != records.STARTED:
                 return Change()
-            return self._writer.run_ended(state, name, trace, starts_nothing=starts_nothing)
+            return self._writer.run_ended(state, name, trace, is_config=is_config)
 
         self._topics.change(decide, _nothing)
 
@@ -258,7 +258,7 @@ class Herder:
                 raise refusals.not_stopped(name)
 
         self._topics.look(check)
-        return self.spec(name)
+        return self.spec_of(self.config(name))
 
 
 def _restarted(state: State, name: str, *, include_tasks: bool, only_failed: bool) -> frozenset[int | None]:

@@ -6,14 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.control.herder.refusals import RefusedError
-from airflow_connect.errors import ConfigError, OffsetError
+from airflow_connect.errors import ConfigError, ConnectError, OffsetError
+from airflow_connect.kafka.admin.consumer_group import every_committed_offset
+from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.runtime.connector_state import committed_offsets
 from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
 from airflow_connect.runtime.driver.source.configuration import is_source
 from airflow_connect.runtime.spec import RunSpec
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+NO_TOPIC = "config.topic_missing"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _DONE = "The offsets for this connector have been {} successfully"
 
@@ -34,9 +38,22 @@ def entries_of(body: Any) -> list[Mapping[str, Any]]:
     return entries
 
 
-def offsets_of(spec: RunSpec) -> dict[str, Any]:
+def offsets_of(spec: RunSpec, admin: Admin) -> dict[str, Any]:
     """ConnectorOffsets: committed offsets of a connector."""
-    return {"offsets": committed_offsets(spec)}
+    try:
+        return {"offsets": committed_offsets(spec)}
+    except ConnectError as error:
+        # Kafka Connect lists the offsets of the group, whatever has become of the topics.
+        if is_source(spec) or error.code != NO_TOPIC:
+            raise
+        group = consumer_group(spec.worker, spec.connector, str(spec.connector["name"]))
+        found = every_committed_offset(admin, group)
+    return {
+        "offsets": [
+            {"partition": {TOPIC: place.topic, PARTITION: place.partition}, "offset": {OFFSET: offset}}
+            for place, offset in sorted(found.items())
+        ]
+    }
 
 
 def alter(spec: RunSpec, entries: list[Mapping[str, Any]]) -> str:
