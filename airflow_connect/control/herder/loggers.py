@@ -55,14 +55,11 @@ class Loggers:
             everything = namespace.lower() == ROOT
             below = [name for name in _names() if everything or name.startswith(f"{namespace}.")]
             own = ROOT if everything else namespace
-            changed = []
-            for name in sorted({own, *below}):
-                logger = _logger(name)
-                if logger.level != _LEVELS[level] and (logger.level or _level_name(logger) != level or name == own):
-                    if _level_name(logger) != level:
-                        changed.append(name)
-                        self._changed[name] = time.time_ns() // 1_000_000
-                    logger.setLevel(_LEVELS[level])
+            before = {name: _level_name(_logger(name)) for name in sorted({own, *below})}
+            for name in before:
+                _logger(name).setLevel(_LEVELS[level])
+            changed = [name for name, old in before.items() if old != level]
+            self._changed.update(dict.fromkeys(changed, time.time_ns() // 1_000_000))
             return changed
 
     def _shown(self, name: str, logger: logging.Logger) -> dict[str, Any]:

@@ -122,4 +122,6 @@ def _whole(value: Any, what: str, title: str) -> int:
             f"Failed to parse the following Kafka {what} value in the provided offsets: '{text}'. {title} values for"
             " sink connectors need to be integers."
         )
+    if int(text) < 0:
+        raise RefusedError(f"{title} values for sink connectors cannot be negative: {text}.")
     return int(text)
