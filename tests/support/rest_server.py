@@ -45,7 +45,7 @@ def worker_of(bootstrap: str, name: str, **more: str) -> dict[str, str]:
 
 
 def send(address: tuple[str, int], method: str, target: str, body: Any = None, headers: Any = None) -> Answered:
-    """One request on a connection of its own; `body`: bytes or text as is, otherwise JSON; `target` is sent as it is."""
+    """One request on its own connection; `target`, and a `body` of bytes or text, are sent as they are."""
     connection = http.client.HTTPConnection(*address, timeout=60)
     try:
         raw = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
