@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_connect.errors import ConnectError
 
-BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT, SERVER_ERROR = 400, 403, 404, 409, 500
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, CONFLICT = 400, 403, 404, 409
 
 
 class RefusedError(ConnectError):

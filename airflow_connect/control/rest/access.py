@@ -21,7 +21,8 @@ class Guard:
     """Middleware: refuses requests before anything of them is read.
 
     With users, every request needs the name and the password of one (HTTP Basic). Without, only requests that name a
-    loopback address as their host are answered, so that no web page can make a browser send them.
+    loopback address as their host are answered. A browser that sends a request for a page of another host is refused
+    in both cases: it adds the password that its user has entered, and reaches the loopback addresses of its machine.
     """
 
     def __init__(self, app: Asgi, users: Mapping[str, str]) -> None:
@@ -42,14 +43,14 @@ class Guard:
     def _refusal(self, headers: Mapping[bytes, bytes]) -> Response | None:
         from starlette.responses import JSONResponse
 
+        if not _is_same_origin(headers):
+            return JSONResponse({"error_code": 403, "message": "Requests from other web pages are refused."}, 403)
         if self._digests:
             if self._is_known(headers.get(b"authorization", b"")):
                 return None
             body = {"error_code": 401, "message": "User cannot access the resource."}
             return JSONResponse(body, 401, {"WWW-Authenticate": "Basic"})
-        host = headers.get(b"host", b"").decode("latin-1")
-        name, _, port = host.rpartition(":")
-        if (name if name and port.isdigit() else host) in LOOPBACK_HOSTS:
+        if _host(headers) in LOOPBACK_HOSTS:
             return None
         message = (
             "This server has no users, so it answers only requests that are addressed to a loopback host."
@@ -69,6 +70,19 @@ class Guard:
         known = self._digests.get(name, _digest(""))
         is_equal = hmac.compare_digest(known, _digest(password))
         return bool(separator) and name in self._digests and is_equal
+
+
+def _host(headers: Mapping[bytes, bytes]) -> str:
+    """The host that the request is addressed to, without its port."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the request comes from no web page, or from one of this host (RFC 6454)."""
+    origin = headers.get(b"origin")
+    return origin is None or origin.partition(b"://")[2] == headers.get(b"host", b"")
 
 
 def _digest(password: str) -> bytes:

@@ -2,6 +2,9 @@
 
 Keys are plain text, values are JSON as JsonConverter writes it without schemas. Source: KafkaConfigBackingStore and
 KafkaStatusBackingStore of Kafka Connect; recordings in tests/data/connect_topics.
+
+Two kinds of records are not written here: `tasks-fencing-`, which runs of sources write
+(`kafka/state/config_topic.py`), and `session-key`, which is only for requests between Kafka Connect's workers.
 """
 
 from __future__ import annotations
@@ -59,11 +62,6 @@ def target_state(name: str, state: str) -> Record:
     return _record(f"{TARGET_STATE}{name}", {"state": PAUSED if state == STOPPED else state, "state.v2": state})
 
 
-def tasks_fencing(name: str, tasks: int) -> Record:
-    """How many producers of a source have to be fenced before its next tasks start."""
-    return _record(f"{TASKS_FENCING}{name}", {"task-count": tasks})
-
-
 def restart(name: str, *, include_tasks: bool, only_failed: bool) -> Record:
     """A request to restart a connector; it is valid once, for whoever reads it when it is written."""
     return _record(f"{RESTART}{name}", {"include-tasks": include_tasks, "only-failed": only_failed})
@@ -72,11 +70,6 @@ def restart(name: str, *, include_tasks: bool, only_failed: bool) -> Record:
 def logger_level(namespace: str, level: str) -> Record:
     """A log level for every worker; like a restart, only for workers that are running."""
     return _record(f"{LOGGER}{namespace}", {"level": level})
-
-
-def session_key(key: str, algorithm: str, created_ms: int) -> Record:
-    """The key with which Kafka Connect's workers sign requests to each other (KIP-507)."""
-    return _record(SESSION_KEY, {"key": key, "algorithm": algorithm, "creation-timestamp": created_ms})
 
 
 def connector_status(name: str, status: Mapping[str, Any] | None) -> Record:

@@ -51,7 +51,7 @@ class Rounds:
                     schedule = Schedule(interval_s, first)
                 self._round(schedule, stopping)
             except ConnectError as error:
-                self._tell(f"The state of connectors cannot be read or written. {error}")
+                self._tell(f"No connector can run now. {error}")
                 pause_s = _AFTER_FAILED_LOOK_S
             stopping.wait(pause_s)
 
@@ -62,6 +62,7 @@ class Rounds:
                 return
             may_repeat = True
             try:
+                self._topics.refuse_live_workers()
                 may_repeat = self._run(due)
             finally:
                 schedule.end(due.name, time.monotonic(), may_repeat=may_repeat)

@@ -81,6 +81,15 @@ def test_without_users_only_requests_that_are_addressed_to_loopback_are_answered
     assert answer.status == (403 if host else 200)
 
 
+@pytest.mark.parametrize("origin", ["https://example.com", "null", "http://127.0.0.1:1"])
+def test_a_request_that_a_web_page_of_another_host_sends_is_refused(server, guarded, origin):
+    for one, headers in ((server, JSON), (guarded, basic("ann", SECRET))):
+        answer = one.send("POST", "/connectors/x/restart", None, {**headers, "Origin": origin})
+        assert (answer.status, answer.body["message"]) == (403, "Requests from other web pages are refused.")
+        own = {**headers, "Origin": "http://{}:{}".format(*one.address)}
+        assert one.send("GET", "/connectors", None, own).status == 200
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -143,14 +152,12 @@ def test_the_value_of_a_reference_is_in_no_answer(server, unique_name, monkeypat
 
 
 def test_validating_shows_every_key_with_its_value_and_its_errors(server):
-    given = {**SOURCE, "name": "v", "batch.size": "many"}
+    given = {**SOURCE, "name": "v", "tasks.max": "0"}
     answer = server.send("PUT", "/connector-plugins/FileStreamSource/config/validate", given)
     values = {entry["value"]["name"]: entry["value"] for entry in answer.body["configs"]}
     assert (answer.status, answer.body["name"], answer.body["error_count"]) == (200, "FileStreamSource", 1)
     assert values["topic"]["value"] == "lines"
-    assert values["batch.size"]["errors"] == [
-        "Invalid value many for configuration batch.size: Not a number of type INT"
-    ]
+    assert values["tasks.max"]["errors"] == ["Invalid value 0 for configuration tasks.max: Value must be at least 1"]
 
 
 def test_plugins_are_listed_with_their_types(server):

@@ -32,6 +32,7 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
             "s3.bucket.name": bucket,
             "s3.region": "us-east-1",
             "store.url": s3.endpoint_url,
+            "storage.class": "io.confluent.connect.s3.storage.S3Storage",
             "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",

@@ -13,6 +13,7 @@ from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.java_map_order import in_java_order
 from airflow_connect.control.state.status_fold import Status, StatusState
+from airflow_connect.kafka.state import config_topic
 
 DATA = Path(__file__).parents[3] / "data" / "connect_topics"
 Recorded = list[tuple[bytes, bytes | None, int]]
@@ -33,7 +34,7 @@ def recorded(name: str) -> Recorded:
 def rewritten_config(key: str, value: Any) -> records.Record:
     kind = next(
         k
-        for k in ("target-state-", "restart-connector-", "tasks-fencing-", "connector-", "task-", "commit-", "session")
+        for k in ("target-state-", "restart-connector-", "tasks-fencing-", "connector-", "task-", "commit-")
         if key.startswith(k)
     )
     name = key.removeprefix(kind)
@@ -50,16 +51,18 @@ def rewritten_config(key: str, value: Any) -> records.Record:
         case "target-state-":
             return records.target_state(name, value["state.v2"])
         case "tasks-fencing-":
-            return records.tasks_fencing(name, value["task-count"])
+            return config_topic.task_count_record(name, value["task-count"])
         case "restart-connector-":
             return records.restart(name, include_tasks=value["include-tasks"], only_failed=value["only-failed"])
         case _:
-            return records.session_key(value["key"], value["algorithm"], value["creation-timestamp"])
+            raise AssertionError(key)
 
 
 @pytest.mark.parametrize("topic", ["clean-connect-configs", "eos-connect-configs"])
 def test_every_record_of_a_recorded_config_topic_is_written_with_the_same_bytes(topic):
     for key, value, _ in recorded(topic):
+        if key == b"session-key":  # Only Kafka Connect's workers write it, for requests between them.
+            continue
         parsed = None if value is None else json.loads(value)
         assert rewritten_config(key.decode(), parsed) == (key, value)
 
