@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -80,12 +80,23 @@ class WorkerProcess:
         answers: list[Answered] = []
 
         def is_there() -> bool:
-            assert self._process.poll() is None, self.printed
             answers[:] = [self.send("GET", path)]
             return wanted in str(answers[0].body)
 
-        wait_until(is_there, f"{wanted} in {path}", PATIENCE_S, every_s=0.1)
+        self.wait_until(is_there, f"{wanted} in {path}")
         return answers[0].body
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Return as soon as `condition()` holds; a failure shows what the worker has printed."""
+
+        def holds() -> bool:
+            assert self._process.poll() is None, self.printed
+            return condition()
+
+        try:
+            wait_until(holds, what, PATIENCE_S, every_s=0.1)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.printed}") from error
 
     def _read(self) -> None:
         assert self._process.stderr is not None

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.rest_server import STRINGS, worker_of
-from tests.support.waiting import wait_until
 from tests.support.worker_process import WorkerProcess
 
 pytestmark = pytest.mark.integration
@@ -46,7 +45,7 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
 
     with WorkerProcess(tmp_path, worker) as running:
         assert running.send("POST", "/connectors", json.dumps(posted)).status == 201
-        wait_until(lambda: objects() == 1, "the object", 90)
+        running.wait_until(lambda: objects() == 1, "the object")
         offsets = running.wait_for(f"{one}/offsets", "'kafka_offset': 5")
         assert offsets["offsets"][0]["partition"] == {"kafka_topic": topic, "kafka_partition": 0}
         assert running.wait_for(f"{one}/topics", topic) == {unique_name: {"topics": [topic]}}
@@ -67,7 +66,7 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
         assert objects() == 1
 
         assert running.send("PUT", f"{one}/resume").status == 202
-        wait_until(lambda: objects() == 2, "the second object", 90)
+        running.wait_until(lambda: objects() == 2, "the second object")
         s3.client().create_bucket(Bucket=f"no-{bucket}")
         assert running.send("POST", "/connectors/bad/restart?includeTasks=true&onlyFailed=true").status == 202
         running.wait_for("/connectors/bad/offsets", "'kafka_offset': 6")
