@@ -17,7 +17,7 @@ from tests.support.drivers import PROJECT
 from tests.support.rest_server import Answered, send
 from tests.support.waiting import wait_until
 
-PATIENCE_S = 90.0
+PATIENCE_S = 200.0
 _LISTENS = re.compile(r"listens at https?://([^:\s]+):(\d+)\.")
 
 
