@@ -73,10 +73,17 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     herder = Herder(topics, settings.control, settings.server.worker_id(port))
     server = _server(settings, herder)
     rounds = Rounds(topics, herder, engine, tell)
-    loop = threading.Thread(
-        target=_end_after, args=(server, stopping, lambda: rounds.run_until(stopping, settings.control.interval_s)),
-        name="rounds", daemon=True,
-    )  # fmt: skip
+    defects: list[BaseException] = []
+
+    def run_rounds() -> None:
+        try:
+            rounds.run_until(stopping, settings.control.interval_s)
+        except BaseException as defect:  # noqa: BLE001 (raised again below, in the thread of the caller)
+            defects.append(defect)
+        finally:
+            stopping.set()  # A worker that no longer runs connectors must not look healthy.
+
+    loop = threading.Thread(target=run_rounds, name="rounds", daemon=True)
     threading.Thread(target=_watch, args=(server, stopping), name="watch", daemon=True).start()
     _tell_address(settings.server, port, tell)
     try:
@@ -86,6 +93,8 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         stopping.set()
         listener.close()
         loop.join()
+    if defects:
+        raise defects[0]
 
 
 def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
@@ -108,15 +117,6 @@ def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
             **settings.server.tls(),  # type: ignore[arg-type]
         )
     )
-
-
-def _end_after(server: uvicorn.Server, stopping: threading.Event, run: Callable[[], None]) -> None:
-    """A worker that no longer runs connectors must not look healthy: the process ends."""
-    try:
-        run()
-    finally:
-        stopping.set()
-        server.should_exit = True
 
 
 def _watch(server: uvicorn.Server, stopping: threading.Event) -> None:

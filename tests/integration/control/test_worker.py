@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
+from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.worker import WorkerSettings, work
+from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.rest_server import STRINGS, worker_of
 from tests.support.worker_process import WorkerProcess
 
@@ -88,3 +92,17 @@ def test_a_worker_that_everybody_could_use_does_not_start(tmp_path: Path, unique
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert "without authentication" in ended.stderr
+
+
+def test_a_worker_that_can_no_longer_run_connectors_ends_with_the_reason(kafka, unique_name, monkeypatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a defect of the rounds")
+
+    monkeypatch.setattr(Rounds, "run_until", fail)
+    settings = WorkerSettings.from_worker(
+        {**worker_of(kafka.bootstrap, unique_name), "listeners": "http://127.0.0.1:0"}
+    )
+    told: list[str] = []
+    with SparkEngine({}) as engine, pytest.raises(ZeroDivisionError, match="a defect of the rounds"):
+        work(settings, engine, threading.Event(), told.append)
+    assert told[0].startswith("The worker listens at http://127.0.0.1:")
