@@ -11,7 +11,7 @@ from types import ModuleType
 
 from airflow_connect import __version__
 from airflow_connect.cli.blocks import line
-from airflow_connect.cli.commands import dlq, driver_service, plan, standalone, validate
+from airflow_connect.cli.commands import dlq, driver_service, plan, standalone, validate, worker
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.outcome import CommandOutcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
@@ -20,7 +20,7 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.errors import ConnectError
 
 EXIT_INTERRUPTED = 130
-COMMANDS: tuple[ModuleType, ...] = (standalone, plan, validate, dlq, driver_service, demo)
+COMMANDS: tuple[ModuleType, ...] = (standalone, worker, plan, validate, dlq, driver_service, demo)
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."
 EPILOG = "Exit code: 0 done, 1 a run failed, 2 the configuration is wrong; of several connectors the worst."
 

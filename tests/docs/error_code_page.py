@@ -23,6 +23,7 @@ AREAS = {
     "audit": "The audit",
     "config": "Configuration",
     "connect": "Anything else",
+    "control": "Requests to a worker",
     "data": "Records",
     "database": "Databases",
     "demo": "The demo",
@@ -55,6 +56,7 @@ AREAS = {
     "state": "State in Kafka",
     "task": "Tasks on Spark",
     "transaction": "Transactions",
+    "worker": "A worker",
 }
 HEAD = """# Error codes
 

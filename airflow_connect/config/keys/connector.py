@@ -58,6 +58,7 @@ DELIVERY_GUARANTEE = "delivery.guarantee"
 RUN_MAX_RECORDS = "run.max.records"
 RUN_MAX_BYTES = "run.max.bytes"
 RUN_MAX_SECONDS = "run.max.seconds"
+RUN_INTERVAL_SECONDS = "run.interval.seconds"
 RUN_UNTIL_TIMESTAMP = "run.until.timestamp"
 OFFSETS_OUT_OF_RANGE = "offsets.out.of.range"
 CONSUMER_OVERRIDE = "consumer.override."
@@ -278,6 +279,7 @@ def _run_keys() -> list[ConfigKey]:
             " everything copied so far is published and committed.",
             positive, low, _RUN, display_name="Seconds per run",
         ),
+        run_interval_key(),
         ConfigKey(
             RUN_UNTIL_TIMESTAMP, Type.STRING, "",
             "Copy only records before the first one with this timestamp or a later one, per partition:"
@@ -299,6 +301,17 @@ def _run_keys() -> list[ConfigKey]:
             display_name="Offsets out of range",
         ),
     ]  # fmt: skip
+
+
+def run_interval_key() -> ConfigKey:
+    """How often a worker runs a connector; the same for sinks and sources."""
+    return ConfigKey(
+        RUN_INTERVAL_SECONDS, Type.LONG, None,
+        "Pause between two runs by `airflow-connect worker`, in seconds. Not set: that of the worker. Other ways to run"
+        " a connector do not use it.",
+        Lambda(_check_positive_or_none, "[1,...] or not set"), Importance.LOW, _RUN,
+        display_name="Seconds between runs",
+    )  # fmt: skip
 
 
 def _families() -> list[KeyFamily]:

@@ -17,7 +17,7 @@ from airflow_connect.config.definition.config_def import (
     Type,
     UnknownKey,
 )
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, ValidList
+from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range, ValidList
 from airflow_connect.config.definition.values import coerce_config, invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.config.keys.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
@@ -35,24 +35,26 @@ RUNS_TOPIC = "runs.storage.topic"
 RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
 RUNS_PARTITIONS = "runs.storage.partitions"
 ALTER_STATE_TOPICS = "state.topics.alter"
+RUN_INTERVAL = "run.interval.seconds"
 DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 CLIENT_PREFIXES = ("consumer.", "producer.", "admin.")
 _NOT_KEPT = "Runs do not store it: the history of runs is in the runs topic."
 _NO_SERVICE = "A run is not a service: it does not listen, join a worker group or change its configuration."
+_OF_WORKER = "Only `airflow-connect worker` uses it; a run by itself is not a service."
 _PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
 
 _LIVE_WORKER_KEYS = (
     "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "connect.protocol",
     "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
     "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
-    "listeners",
     "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms",
     "session.timeout.ms",
     "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
 )  # fmt: skip
-_SOURCE_KEYS = ("offset.flush.timeout.ms", "topic.tracking.allow.reset", "topic.tracking.enable")
+_SERVER_KEYS = ("listeners", "topic.tracking.allow.reset", "topic.tracking.enable")
+_SOURCE_KEYS = ("offset.flush.timeout.ms",)
 
 
 def worker_keys() -> ConfigDef:
@@ -69,7 +71,7 @@ def worker_keys() -> ConfigDef:
         definition.define(
             ConfigKey(key.name, key.type, default, text, None, low, "Converters", key.plugin, key.ignored)
         )
-    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SOURCE_KEYS, _NOT_KEPT)):
+    for names, reason in ((_LIVE_WORKER_KEYS, _NO_SERVICE), (_SERVER_KEYS, _OF_WORKER), (_SOURCE_KEYS, _NOT_KEPT)):
         definition.define(
             *(ConfigKey(n, Type.STRING, None, "", None, low, "Kafka Connect", ignored=reason) for n in names)
         )
@@ -132,6 +134,12 @@ def _runs_keys() -> list[ConfigKey]:
             " them small. `false`: the report says so, and how to change them manually.",
             None, Importance.LOW, "Runs",
         ),
+        ConfigKey(
+            RUN_INTERVAL, Type.LONG, 60,
+            "Pause between two runs of a connector by `airflow-connect worker`, in seconds, for connectors that do not"
+            " set run.interval.seconds themselves.",
+            Range(1), Importance.LOW, "Runs",
+        ),
     ]  # fmt: skip
 
 
@@ -176,10 +184,10 @@ def _families() -> list[KeyFamily]:
         ),
         KeyFamily("offset.storage.", _topic_settings("offsets", "offset")),
         KeyFamily("config.storage.", _topic_settings("config", "config")),
-        KeyFamily("status.storage.", "Status topic.", _NOT_KEPT),
+        KeyFamily("status.storage.", "Status topic.", _OF_WORKER),
         KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _NOT_KEPT),
-        KeyFamily("rest.", "REST server of a Connect worker.", _NO_SERVICE),
-        KeyFamily("listeners.https.", "REST server of a Connect worker.", _NO_SERVICE),
+        KeyFamily("rest.", "REST server of a Connect worker.", _OF_WORKER),
+        KeyFamily("listeners.https.", "REST server of a Connect worker.", _OF_WORKER),
         KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
         KeyFamily("metric", "Metrics reporters of a Connect worker.", _NO_SERVICE),
     ]

@@ -107,6 +107,27 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     }
 
 
+def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int]:
+    """Committed next offsets of every partition that the group knows, also of topics that cannot be seen.
+
+    Raises:
+        UnavailableError: Kafka does not answer.
+        AccessError: the group may not be read.
+    """
+    request, doing = ConsumerGroupTopicPartitions(group), f"reading the committed offsets of group {group}"
+
+    def ask(client: Admin, timeout_s: float) -> ConsumerGroupTopicPartitions:
+        futures = client.list_consumer_group_offsets([request], require_stable=True, request_timeout=timeout_s)
+        answer: ConsumerGroupTopicPartitions = _result(futures[group], timeout_s)
+        return answer
+
+    try:
+        found = _from_coordinator(admin, ask, doing).topic_partitions or []
+    except KafkaException as error:
+        raise translate(error, doing) from error
+    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
+
+
 def committed_now(
     admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import ssl
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.errors import ConfigError, UnavailableError, missing_package
 from airflow_connect.runtime.driver_service.contract import DEFAULT_PORT
 from airflow_connect.runtime.driver_service.runs import DriverRuns, Limits
+from airflow_connect.runtime.listening import in_url, is_loopback, listen
 
 if TYPE_CHECKING:
     import uvicorn
@@ -51,7 +51,7 @@ class ServiceSettings:
         Raises:
             ConfigError: names the option.
         """
-        if not self.token and not _is_loopback(self.host):
+        if not self.token and not is_loopback(self.host):
             raise ConfigError(
                 f"The driver service would listen on {self.host} without a token.",
                 code="driver_service.no_token",
@@ -145,9 +145,9 @@ def serve(
     server = uvicorn.Server(config)
     threading.Thread(target=_sweep, args=(runs, stopping, server), name="sweep", daemon=True).start()
     scheme, port = "https" if tls else "http", listener.getsockname()[1]
-    if settings.token and not tls and not _is_loopback(settings.host):
+    if settings.token and not tls and not is_loopback(settings.host):
         tell("It has no certificate: the token, and the secrets of connectors, cross the network as plain text.")
-    on_listening(f"{scheme}://{_in_url(settings.host)}:{port}")
+    on_listening(f"{scheme}://{in_url(settings.host)}:{port}")
     try:
         server.run(sockets=[listener])
     finally:
@@ -182,35 +182,10 @@ def _checked_certificate(settings: ServiceSettings) -> dict[str, str]:
 
 def _listen(settings: ServiceSettings) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(1024)
-        except OSError:
-            listener.close()
-            raise
+        return listen(settings.host, settings.port)
     except OSError as error:
         raise UnavailableError(
             f"The driver service cannot listen on {settings.host}:{settings.port}: {error.strerror or error}.",
             code="driver_service.address",
             suggestion="Choose another --host or --port.",
         ) from error
-    return listener
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether an address, or a name that needs no server to resolve, is of this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import os
 import random
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
+from airflow_connect.errors import NotStoppedError
 from airflow_connect.runtime import crash_points
-from tests.conftest import TopicProducer
-from tests.integration.connect_handover.conftest import HANDOVER_S, Shared
+from airflow_connect.testing.topics import Topics
+from tests.conftest import MakeTopic, TopicProducer
+from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
+from tests.support.rest_server import send
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -202,3 +210,58 @@ def test_connector_that_the_worker_refuses_or_that_fails_is_said_in_its_words(sh
     rest.delete(shared_sink.name)
     rest.delete(shared_sink.name)  # Nothing to delete is no error.
     assert shared_sink.name not in rest.names()
+
+
+def get(worker: ConnectWorker, path: str) -> Any:
+    """What the worker answers now."""
+    return send(("127.0.0.1", worker.ports[0]), "GET", path).body
+
+
+def herder_of(worker: dict[str, str]) -> Herder:
+    """The operations of ours on the same topics as a worker."""
+    settings = ControlSettings.from_worker(worker)
+    topics = StateTopics(settings)
+    topics.open()
+    return Herder(topics, settings, "127.0.0.1:1")
+
+
+def test_what_a_live_worker_runs_is_shown_as_it_shows_it_and_cannot_be_changed(shared_source: Shared):
+    shared_source.let_worker_run()
+    name, herder = shared_source.name, herder_of(dict(shared_source.ours))
+
+    def theirs(of: str) -> Any:
+        return get(shared_source.worker, f"/connectors/{name}{of}")
+
+    wait_until(lambda: len(theirs("/tasks")) == 1, "its task", HANDOVER_S, every_s=0.1)
+    wait_until(lambda: herder.status(name) == theirs("/status"), "the same states", HANDOVER_S, every_s=0.1)
+    assert herder.info(name) == theirs("") and herder.tasks(name) == theirs("/tasks")
+    for change in (herder.pause, herder.stop, herder.delete, herder.resume):
+        with pytest.raises(NotStoppedError, match="own the topic"):
+            change(name)
+    assert theirs("/status")["connector"]["state"] == "RUNNING"
+
+
+@pytest.mark.budget(40)  # It starts a Kafka Connect worker of its own.
+def test_a_worker_runs_what_ours_has_registered_and_leaves_what_ours_has_stopped(
+    kafka: KafkaBroker, unique_name: str, make_topic: MakeTopic, tmp_path: Path
+):
+    topic, file = make_topic(), tmp_path / "lines.txt"
+    file.write_text("a\nb\n")
+    names = {f"{kind}.storage.topic": f"{unique_name}-{kind}" for kind in ("config", "offset", "status")}
+    ours = {**our_worker(kafka), **names, "group.id": unique_name, "status.storage.replication.factor": "1"}
+    herder = herder_of(ours)
+    config = {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(file), "topic": topic}
+    herder.create("started", config)
+    herder.create("stopped", config, "STOPPED")
+    herder.create("deleted", config)
+    herder.delete("deleted")
+    with ConnectWorker.start(kafka.bootstrap, unique_name, names) as worker:
+
+        def lines() -> list[bytes | None]:
+            return [message.value() for message in Topics(kafka.bootstrap).read(topic)]
+
+        wait_until(lambda: lines() == [b"a", b"b"], "the lines", HANDOVER_S, every_s=0.2)
+        assert sorted(worker.rest.names()) == ["started", "stopped"]
+        assert get(worker, "/connectors/started")["config"] == {**config, "name": "started"}
+        stopped = get(worker, "/connectors/stopped/status")
+        assert (stopped["connector"]["state"], stopped["tasks"]) == ("STOPPED", [])

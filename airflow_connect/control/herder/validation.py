@@ -1,0 +1,109 @@
+"""Checks configurations before they are registered, and describes them, with Kafka Connect's texts.
+
+Values of references never appear in an answer: the recorded Kafka Connect echoes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow_connect.config.definition import plugins
+from airflow_connect.config.definition.config_def import ConfigDef
+from airflow_connect.config.definition.infos import config_infos
+from airflow_connect.config.definition.values import masked
+from airflow_connect.config.resolved.loading import connector_definition
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.control.herder.refusals import RefusedError
+from airflow_connect.control.state.java_map_order import in_java_order
+from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.runtime.driver.entry import validate_connector
+from airflow_connect.runtime.spec import RunSpec
+
+CLASS = "connector.class"
+_MOST_TASKS = 10_000
+"""Of a sink: each task is a record in two topics."""
+_INVALID = (
+    "Connector configuration is invalid and contains the following {count} error(s):\n{errors}\nYou can also find the"
+    " above list of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`"
+)
+
+
+def refuse_invalid(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
+    """Refuse a configuration that a run would refuse.
+
+    Args:
+        config: as written, `name` included.
+        worker: the worker configuration, as written.
+
+    Raises:
+        RefusedError: with the texts of all errors.
+    """
+    definition, resolved = _defined(config, worker)
+    errors = [error for value in definition.validate(resolved) for error in value.errors]
+    if not errors:
+        found = validate_connector(RunSpec(dict(config), worker))
+        errors = [
+            f"{finding['message']} {finding['suggestion']}".strip() for finding in found if finding["level"] == "error"
+        ]
+    if not errors and int(str(resolved.get("tasks.max") or 1)) > _MOST_TASKS:
+        errors = [f"Invalid value {resolved['tasks.max']} for configuration tasks.max: at most {_MOST_TASKS} tasks"]
+    if errors:
+        raise RefusedError(_INVALID.format(count=len(errors), errors="\n".join(errors)))
+
+
+def validated(plugin: str, config: Mapping[str, str | None], worker: Mapping[str, Any]) -> dict[str, Any]:
+    """ConfigInfos of a configuration, valid or not.
+
+    Args:
+        plugin: connector class of the request's path.
+        config, worker: as written.
+
+    Raises:
+        RefusedError: the class is missing, unknown, or another than `plugin`.
+    """
+    included = config.get(CLASS)
+    if included is not None and not _simple(included).endswith(_simple(plugin)):
+        raise RefusedError(f"Included connector type {included} does not match request type {plugin}")
+    definition, resolved = _defined(config, worker)
+    return config_infos(str(included), definition, resolved)
+
+
+def _simple(name: str) -> str:
+    """Source: ConnectorPluginsResource.normalizedPluginName."""
+    return name.removesuffix("Connector") or name
+
+
+def _defined(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> tuple[ConfigDef, dict[str, Any]]:
+    """Every key of the connector's class, and the configuration with its references resolved."""
+    name = config.get(CLASS)
+    if name is None:
+        shown = ", ".join(f"{key}={_java(value)}" for key, value in in_java_order(masked(config)).items())
+        raise RefusedError(f"Connector config {{{shown}}} contains no connector type")
+    try:
+        references = resolve_references(config, worker)
+        with references.hiding_errors():
+            resolved = references.resolve(config)
+            if _is_unknown(str(resolved[CLASS])):
+                known = ", ".join(sorted(plugins.built_in(plugins.PluginKind.CONNECTOR)))
+                raise RefusedError(
+                    f"Failed to find any class that implements Connector and which name matches {name}, available"
+                    f" connectors are: {known}"
+                )
+            return connector_definition(resolved), resolved
+    except RefusedError:
+        raise
+    except ConnectError as error:
+        raise RefusedError(str(error), 503 if error.retriable else 400) from error
+
+
+def _is_unknown(name: str) -> bool:
+    try:
+        plugins.resolve(plugins.PluginKind.CONNECTOR, name)
+    except ConfigError:
+        return True
+    return False
+
+
+def _java(value: Any) -> str:
+    return "null" if value is None else str(value)

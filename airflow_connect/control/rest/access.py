@@ -1,0 +1,89 @@
+"""Who may send requests: users with passwords, or everybody who is addressed as this machine."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.control.rest.paths import Asgi, Scope
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
+
+
+class Guard:
+    """Middleware: refuses requests before anything of them is read.
+
+    With users, every request needs the name and the password of one (HTTP Basic). Without, only requests that name a
+    loopback address as their host are answered. A browser that sends a request for a page of another host is refused
+    in both cases: it adds the password that its user has entered, and reaches the loopback addresses of its machine.
+    """
+
+    def __init__(self, app: Asgi, users: Mapping[str, str]) -> None:
+        """`users`: password by name; {}: there are none."""
+        self._app = app
+        # Digests have one length, so a comparison does not show how long a password is.
+        self._digests = {name: _digest(password) for name, password in users.items()}
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Answer or pass on."""
+        if scope["type"] == "http":
+            refusal = self._refusal(dict(scope["headers"]))
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Mapping[bytes, bytes]) -> Response | None:
+        from starlette.responses import JSONResponse
+
+        if not _is_same_origin(headers):
+            return JSONResponse({"error_code": 403, "message": "Requests from other web pages are refused."}, 403)
+        if self._digests:
+            if self._is_known(headers.get(b"authorization", b"")):
+                return None
+            body = {"error_code": 401, "message": "User cannot access the resource."}
+            return JSONResponse(body, 401, {"WWW-Authenticate": "Basic"})
+        if _host(headers) in LOOPBACK_HOSTS:
+            return None
+        message = (
+            "This server has no users, so it answers only requests that are addressed to a loopback host."
+            " Set rest.extension.classes and rest.basic.auth.file in the worker's configuration."
+        )
+        return JSONResponse({"error_code": 403, "message": message}, 403)
+
+    def _is_known(self, header: bytes) -> bool:
+        scheme, _, encoded = header.partition(b" ")
+        if scheme.lower() != b"basic":
+            return False
+        try:
+            name, separator, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+        # An unknown name costs as much time as a wrong password.
+        known = self._digests.get(name, _digest(""))
+        is_equal = hmac.compare_digest(known, _digest(password))
+        return bool(separator) and name in self._digests and is_equal
+
+
+def _host(headers: Mapping[bytes, bytes]) -> str:
+    """The host that the request is addressed to, without its port."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether the request comes from no web page, or from one of this host (RFC 6454)."""
+    origin = headers.get(b"origin")
+    return origin is None or origin.partition(b"://")[2] == headers.get(b"host", b"")
+
+
+def _digest(password: str) -> bytes:
+    return hashlib.sha256(password.encode()).digest()

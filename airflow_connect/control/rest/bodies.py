@@ -1,0 +1,120 @@
+"""Bodies of requests: read with a limit of size and time, parsed as Kafka Connect's Jackson parses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_connect.config.definition.values import coerce_config, coerce_json
+from airflow_connect.control.herder.refusals import RefusedError
+from airflow_connect.control.state.records import PAUSED, STARTED, STOPPED
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+MOST_BYTES = 1 << 20
+"""As much as a record of a config topic can hold with Kafka's defaults."""
+LONGEST_S = 30.0
+_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
+_MEMBERS = frozenset({"name", "config", "initial_state"})
+
+
+class CreateRequest(NamedTuple):
+    """The body of a request to create a connector; `initial_state` is a target state, or None."""
+
+    name: str
+    config: dict[str, str | None]
+    initial_state: str | None
+
+
+async def body_of(request: Request) -> Any:
+    """The JSON of a body; None if it is empty.
+
+    Raises:
+        RefusedError: no JSON, too large, too slow, or not said to be JSON.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedError("HTTP 415 Unsupported Media Type", 415)
+    try:
+        raw = await asyncio.wait_for(_read(request), LONGEST_S)
+    except TimeoutError:
+        raise RefusedError(f"The body did not arrive within {LONGEST_S:.0f} s.", 408) from None
+    if not raw:
+        return None
+    try:
+        return json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise RefusedError("The body is not UTF-8.") from error
+    except RecursionError as error:
+        raise RefusedError("The body is nested too deeply.") from error
+    except json.JSONDecodeError as error:
+        # The text of the body is not repeated: it may hold a secret.
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RefusedError(f"The body is not JSON: {error.msg} ({place}).") from None
+    except ValueError as error:  # A number with too many digits.
+        raise RefusedError("The body has a number that is too long.") from error
+
+
+async def _read(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise RefusedError(f"The body is larger than {MOST_BYTES >> 20} MiB.", 413)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def config_of(body: Any, what: str = "The body") -> dict[str, str | None]:
+    """A configuration: numbers and booleans become text.
+
+    Raises:
+        RefusedError: it is no JSON object of plain values.
+    """
+    if not isinstance(body, Mapping):
+        raise RefusedError(f'{what} must be a JSON object of configuration keys: {{"connector.class": "..."}}.')
+    try:
+        config = coerce_config(body)
+    except ConfigError as error:
+        raise RefusedError(str(error)) from error
+    _refuse_unwritable([*config, *config.values()])
+    return config
+
+
+def create_request_of(body: Any) -> CreateRequest:
+    """The body of POST /connectors.
+
+    Raises:
+        RefusedError: it has another form.
+    """
+    if not isinstance(body, Mapping):
+        raise RefusedError('The body must be a JSON object: {"name": "...", "config": {...}}.')
+    unknown = sorted(str(member) for member in body.keys() - _MEMBERS)
+    if unknown:
+        raise RefusedError(f"The body has unknown members: {', '.join(unknown)}. Known: config, initial_state, name.")
+    try:
+        name = (coerce_json("name", body.get("name")) or "").strip()
+    except ConfigError as error:
+        raise RefusedError(str(error)) from error
+    _refuse_unwritable([name])
+    return CreateRequest(name, config_of(body.get("config"), "`config`"), _state_of(body.get("initial_state")))
+
+
+def _state_of(given: Any) -> str | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or given.upper() not in _STATES:
+        raise RefusedError(f"initial_state is {given!r}; it can be RUNNING, PAUSED or STOPPED.")
+    return _STATES[given.upper()]
+
+
+def _refuse_unwritable(texts: list[str | None]) -> None:
+    for text in texts:
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError as error:
+            raise RefusedError("The body has half of a surrogate pair, which is no character.") from error

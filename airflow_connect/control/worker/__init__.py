@@ -1,0 +1,1 @@
+"""`airflow-connect worker`: serves the REST API, and runs what is registered in bounded rounds."""

@@ -1,0 +1,105 @@
+"""Runs registered connectors one after the other, each when it is due, on one Spark session."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.state.topics import State, StateTopics
+from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.documents.run import RunReport
+from airflow_connect.errors import ConnectError
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.internal_errors import internal_error, traceback_of
+from airflow_connect.runtime.presentation import report_line
+from airflow_connect.runtime.redaction import Redactor, secret_values
+
+if TYPE_CHECKING:
+    from airflow_connect.runtime.driver.run_in_progress import Engine
+
+_LOG = logging.getLogger(__name__)
+LOOK_EVERY_S = 0.5
+"""How late a restart, or a new connector, may be noticed."""
+_AFTER_FAILED_LOOK_S = 5.0
+_CONFIG = "ConfigError"
+TOPIC_MISSING = "config.topic_missing"
+"""Another connector may create the topic; Kafka Connect's sinks wait for it as well."""
+
+
+class Rounds:
+    """The loop of a worker."""
+
+    def __init__(self, topics: StateTopics, herder: Herder, engine: Engine, tell: Callable[[str], None]) -> None:
+        """`tell`: writes a line of the worker's log; what it gets has no secrets."""
+        self._topics = topics
+        self._herder = herder
+        self._engine = engine
+        self._tell = tell
+
+    def run_until(self, stopping: threading.Event, interval_s: float) -> None:
+        """Run what is due until `stopping` is set; a run that has begun ends first."""
+        schedule: Schedule | None = None
+        while not stopping.is_set():
+            pause_s = LOOK_EVERY_S
+            try:
+                if schedule is None:
+                    first = self._topics.look(lambda state: state.config.next_offset)
+                    schedule = Schedule(interval_s, first)
+                self._round(schedule, stopping)
+            except ConnectError as error:
+                self._tell(f"No connector can run now. {error}")
+                pause_s = _AFTER_FAILED_LOOK_S
+            stopping.wait(pause_s)
+
+    def _round(self, schedule: Schedule, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            due = self._topics.look(lambda state: self._next(schedule, state))
+            if due is None:
+                return
+            may_repeat = True
+            try:
+                self._topics.refuse_live_workers()
+                may_repeat = self._run(due)
+            finally:
+                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat)
+
+    @staticmethod
+    def _next(schedule: Schedule, state: State) -> Due | None:
+        """Looked up anew before each run, because a run may take long enough for everything to change."""
+        due = next(iter(schedule.due(state.config, time.monotonic())), None)
+        if due is not None:
+            schedule.begin(state.config, due)
+        return due
+
+    def _run(self, due: Due) -> bool:
+        """Run a connector and record the result; returns whether it may run again at its next time."""
+        redact = Redactor(secret_values(due.config))
+        try:
+            report = run_connector(self._herder.spec_of(due.config, {"command": "worker"}), engine=self._engine)
+            error = report.error
+        except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
+            _LOG.error("The run of %s failed. %s", due.name, traceback_of(failure, redact))
+            report, error = None, internal_error(failure, redact).to_json()
+        if error is None and report is not None:
+            self._tell(redact(report_line(report)))
+            self._herder.used_topics(due.name, _topics_of(report))
+            self._herder.run_ended(due.name, due.offset, None, is_config=False)
+            return True
+        assert error is not None
+        trace = redact(f"{error['message']} {error['suggestion']}".strip())
+        self._tell(f"{due.name}: {trace}")
+        self._herder.run_ended(due.name, due.offset, trace, is_config=error["type"] == _CONFIG)
+        return bool(error["retriable"]) or error["code"] == TOPIC_MISSING
+
+
+def _topics_of(report: RunReport) -> list[str]:
+    """Topics that the run has read or written."""
+    if report.source is not None:
+        return sorted(report.source.topics)
+    if not report.records:
+        return []
+    return sorted({place.rpartition("-")[0] for place in report.committed})

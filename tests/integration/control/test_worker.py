@@ -1,0 +1,108 @@
+"""`airflow-connect worker`: connectors that are registered over REST run, fail, run again, and end."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.worker import WorkerSettings, work
+from airflow_connect.runtime.engine.spark import SparkEngine
+from tests.support.rest_server import STRINGS, worker_of
+from tests.support.worker_process import WorkerProcess
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.budget(60)  # A process with its own Spark session, and half a dozen runs.
+def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
+    kafka, s3, bucket, unique_name, make_topic, produce, tmp_path: Path, spark_classes, monkeypatch
+):
+    topic = make_topic()
+    produce(topic, [(0, None, f'{{"n":{n}}}'.encode(), 0, []) for n in range(5)])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.access_key)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.secret_key)
+    more = {"listeners": "http://127.0.0.1:0", "run.interval.seconds": "1", "spark.master": "local[1]"}
+    worker = {**worker_of(kafka.bootstrap, unique_name), "key.converter": STRINGS, **more}
+    posted = {
+        "name": unique_name,
+        "config": {
+            "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+            "topics": topic,
+            "s3.bucket.name": bucket,
+            "s3.region": "us-east-1",
+            "store.url": s3.endpoint_url,
+            "storage.class": "io.confluent.connect.s3.storage.S3Storage",
+            "format.class": "io.confluent.connect.s3.format.json.JsonFormat",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "flush.size": "1000",
+        },
+    }
+    one = f"/connectors/{unique_name}"
+
+    def objects() -> int:
+        return len(s3.client().list_objects_v2(Bucket=bucket).get("Contents", []))
+
+    with WorkerProcess(tmp_path, worker) as running:
+        assert running.send("POST", "/connectors", json.dumps(posted)).status == 201
+        running.wait_until(lambda: objects() == 1, "the object")
+        offsets = running.wait_for(f"{one}/offsets", "'kafka_offset': 5")
+        assert offsets["offsets"][0]["partition"] == {"kafka_topic": topic, "kafka_partition": 0}
+        assert running.wait_for(f"{one}/topics", topic) == {unique_name: {"topics": [topic]}}
+        status = running.send("GET", f"{one}/status").body
+        assert (status["connector"]["state"], status["tasks"][0]["state"], status["type"]) == (
+            "RUNNING",
+            "RUNNING",
+            "sink",
+        )
+
+        assert running.send("PUT", f"{one}/pause").status == 202
+        assert running.send("GET", f"{one}/status").body["connector"]["state"] == "PAUSED"
+        produce(topic, [(0, None, b'{"n":5}', 0, [])])
+        # Another connector, which fails, shows that rounds go on while the first one is paused.
+        bad = {**posted["config"], "s3.bucket.name": f"no-{bucket}"}
+        assert running.send("PUT", "/connectors/bad/config", bad).status == 201
+        assert "bucket" in running.wait_for("/connectors/bad/status", "FAILED")["tasks"][0]["trace"]
+        assert objects() == 1
+
+        assert running.send("PUT", f"{one}/resume").status == 202
+        running.wait_until(lambda: objects() == 2, "the second object")
+        s3.client().create_bucket(Bucket=f"no-{bucket}")
+        assert running.send("POST", "/connectors/bad/restart?includeTasks=true&onlyFailed=true").status == 202
+        running.wait_for("/connectors/bad/offsets", "'kafka_offset': 6")
+        assert "FAILED" not in str(running.wait_for("/connectors/bad/status", "RUNNING"))
+
+        assert running.send("DELETE", one).status == 204
+        assert running.send("GET", "/connectors").body == ["bad"]
+    assert running.exit_code == 143
+    assert "It has no users" in running.printed and s3.secret_key not in running.printed
+
+
+def test_a_worker_that_everybody_could_use_does_not_start(tmp_path: Path, unique_name):
+    import subprocess
+    import sys
+
+    file = tmp_path / "worker.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\nlisteners=http://:8083\n")
+    words = [sys.executable, "-m", "airflow_connect.cli", "worker", str(file)]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert "without authentication" in ended.stderr
+
+
+def test_a_worker_that_can_no_longer_run_connectors_ends_with_the_reason(kafka, unique_name, monkeypatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a defect of the rounds")
+
+    monkeypatch.setattr(Rounds, "run_until", fail)
+    settings = WorkerSettings.from_worker(
+        {**worker_of(kafka.bootstrap, unique_name), "listeners": "http://127.0.0.1:0"}
+    )
+    told: list[str] = []
+    with SparkEngine({}) as engine, pytest.raises(ZeroDivisionError, match="a defect of the rounds"):
+        work(settings, engine, threading.Event(), told.append)
+    assert told[0].startswith("The worker listens at http://127.0.0.1:")

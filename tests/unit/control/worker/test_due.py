@@ -1,0 +1,115 @@
+"""When a worker runs a connector."""
+
+from __future__ import annotations
+
+from airflow_connect.control.state import records
+from airflow_connect.control.state.config_fold import ConfigState
+from airflow_connect.control.worker.due import Due, Schedule
+
+
+class Topic:
+    """A config topic and the worker's schedule over it."""
+
+    def __init__(self, interval_s: float = 60) -> None:
+        self.state, self._offset = ConfigState(), 0
+        self.schedule = Schedule(interval_s, 0)
+
+    def add(self, *given: records.Record) -> None:
+        for key, value in given:
+            self.state.take(key, value, self._offset)
+            self._offset += 1
+
+    def due(self, now_s: float) -> list[str]:
+        return [due.name for due in self.schedule.due(self.state, now_s)]
+
+    def ran(self, name: str, now_s: float, *, may_repeat: bool = True) -> None:
+        self.schedule.begin(self.state, self._due(name))
+        self.schedule.end(name, now_s, may_repeat=may_repeat)
+
+    def _due(self, name: str) -> Due:
+        registered = self.state.connectors[name]
+        return Due(name, registered.config, registered.offset)
+
+
+def with_connector(interval_s: float = 60, **config: str) -> Topic:
+    topic = Topic(interval_s)
+    topic.add(records.connector_config("c", config))
+    return topic
+
+
+def restart(name: str = "c") -> records.Record:
+    return records.restart(name, include_tasks=True, only_failed=False)
+
+
+def test_a_new_connector_is_due_at_once():
+    assert with_connector().due(0) == ["c"]
+
+
+def test_a_paused_or_stopped_connector_is_never_due():
+    topic = with_connector()
+    for state in ("PAUSED", "STOPPED"):
+        topic.add(records.target_state("c", state), restart())
+        assert topic.due(1e9) == []
+
+
+def test_a_connector_is_due_again_after_its_interval():
+    topic = with_connector(interval_s=10)
+    topic.ran("c", 100)
+    assert topic.due(109.9) == [] and topic.due(110) == ["c"]
+
+
+def test_a_connector_may_have_its_own_interval():
+    topic = with_connector(interval_s=10, **{"run.interval.seconds": "3"})
+    topic.ran("c", 100)
+    assert topic.due(102.9) == [] and topic.due(103) == ["c"]
+
+
+def test_a_new_configuration_is_due_at_once():
+    topic = with_connector()
+    topic.ran("c", 100, may_repeat=False)
+    topic.add(records.connector_config("c", {"a": "b"}))
+    assert topic.due(100) == ["c"]
+
+
+def test_after_a_failure_that_no_repetition_mends_only_a_restart_makes_it_due():
+    topic = with_connector(interval_s=10)
+    topic.ran("c", 100, may_repeat=False)
+    assert topic.due(1e9) == []
+    topic.add(restart())
+    assert topic.due(100) == ["c"]
+    topic.ran("c", 100, may_repeat=False)
+    assert topic.due(1e9) == []
+
+
+def test_a_restart_during_a_run_makes_it_due_after_the_run():
+    topic = with_connector()
+    topic.schedule.begin(topic.state, Due("c", {}, 0))
+    topic.add(restart())
+    topic.schedule.end("c", 100, may_repeat=True)
+    assert topic.due(100) == ["c"]
+
+
+def test_restarts_from_before_the_worker_started_and_of_other_connectors_do_not_count():
+    topic = with_connector()
+    topic.add(restart())
+    topic.schedule = Schedule(60, topic.state.next_offset)
+    topic.ran("c", 100)
+    topic.add(restart("other"))
+    assert topic.due(100) == []
+
+
+def test_the_connector_that_has_waited_longest_comes_first():
+    topic = Topic(interval_s=1)
+    topic.add(*(records.connector_config(name, {}) for name in ("a", "b", "new")))
+    topic.ran("a", 20)
+    topic.ran("b", 10)
+    assert topic.due(30) == ["new", "b", "a"]
+
+
+def test_a_deleted_connector_is_forgotten():
+    topic = with_connector()
+    topic.ran("c", 100)
+    topic.add(*records.no_connector("c"))
+    assert topic.due(100) == []
+    topic.add(records.connector_config("c", {}))
+    assert topic.due(100) == ["c"]
