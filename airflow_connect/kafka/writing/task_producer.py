@@ -438,6 +438,8 @@ class TaskProducer:
         """Our error; if the client's error is less specific than that of the first refused record, the latter's."""
         if transaction_steps.has_failed(error):
             self._await_report()
+        if self._in_transaction:
+            error = transaction_steps.reason_of(self._producer, error)
         problem = self._problem if self._problem and self._problem.code() not in PURGED else None
         fatal = earlier_fatal_error(self._producer, error)
         ours = refusal(fatal.args[0], doing) if isinstance(fatal.args[0], KafkaError) else translate(fatal, doing)

@@ -20,6 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from airflow_connect.errors import FencedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, QuickProducer, ensure_reachable, translate
+from airflow_connect.kafka.writing.refused_records import PURGED
 from airflow_connect.retrying import Backoff, Retry
 
 CLOSE_TIMEOUT_S = 5.0
@@ -88,6 +89,22 @@ def await_report(producer: QuickProducer, is_known: Callable[[], bool], serve: C
     deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while not is_known() and len(producer) and time.monotonic() < deadline:
         serve(_REPORT_WAIT_S)
+
+
+def reason_of(producer: QuickProducer, error: KafkaException) -> KafkaException:
+    """Why the open transaction has failed, if `error` says only that it has, or that records were removed with it.
+
+    librdkafka names the reason to whoever tries to begin another transaction, which changes nothing.
+    """
+    code = error.args[0].code()
+    if code != KafkaError._STATE and code not in PURGED:
+        return error
+    try:
+        producer.begin_transaction()
+    except KafkaException as reason:
+        if reason.args[0].fatal() or reason.args[0].txn_requires_abort():
+            return reason
+    return error
 
 
 def commit(producer: QuickProducer, transactional_id: str, deadline: float, suggestion: str) -> KafkaException | None:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.errors import ConfigError, ConnectError, DataError
+from airflow_connect.errors import ConfigError, ConnectError, DataError, FencedError
 from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
 from airflow_connect.kafka.clients.short_lived import admin_client
@@ -322,3 +322,21 @@ def test_columns_and_records_in_turns_keep_their_order(kafka: KafkaBroker, make_
     finally:
         producer.close()
     assert [int(m.value() or b"-1") for m in Topics(kafka.bootstrap).read(topic)] == list(range(300))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_task_that_is_fenced_before_its_offsets_says_so(kafka: KafkaBroker, unique_name: str, way: str):
+    """The client removes the records that it still has, and may report that before it reports why."""
+    create_topic(kafka.bootstrap, unique_name)
+    create_topic(kafka.bootstrap, f"{unique_name}-offsets")
+    older, newer = (opened(kafka.bootstrap, "exactly_once", unique_name) for _ in range(2))
+    try:
+        older.fence()
+        delivery = delivery_of(Guarantee.of("exactly_once"), older, [f"{unique_name}-offsets"])
+        send_unit(delivery, way, unique_name, VALUES)
+        newer.fence()
+        with pytest.raises(FencedError):
+            send_unit(delivery, way, unique_name, VALUES)
+    finally:
+        older.close()
+        newer.close()
