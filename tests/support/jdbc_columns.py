@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
 from airflow_connect.runtime.executor.progress import ProgressSender
+from airflow_connect.runtime.executor.sink import coalescing
 from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
@@ -93,7 +95,8 @@ class ColumnRun(SinkRun):
         reader: Any = _Given([left[n : n + batch] for n in range(0, len(left), batch)], planned.end)
         loop = SinkLoop(runner, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
         try:
-            loop.read(reader, TaskPlan(0, (planned,)), columnar=columnar)
+            with patch.object(coalescing, "PARTITION_RECORDS", batch):  # Batches stay as they are.
+                loop.read(reader, TaskPlan(0, (planned,)), columnar=columnar)
             (report,) = loop.finish(reader, TaskPlan(0, (planned,)))
         finally:
             runner.abort()

@@ -10,6 +10,7 @@ from sqlalchemy import event
 
 from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink import task as jdbc_task
+from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.errors import DataError, FencedError
 from tests.support.databases import Database
 from tests.support.jdbc_columns import ColumnRun
@@ -154,6 +155,57 @@ def test_missing_columns_are_added_for_columns(database):
     refused = ColumnRun(database, s.struct(("other", s.INT64)), "refused", errors_tolerance="all")
     copied = refused.copy([{"other": n} for n in range(600)])
     assert (copied.report.dead_lettered, copied.in_columns) == (600, 0)
+
+
+def test_column_that_is_retyped_during_a_run_gets_its_own_binary_form(postgresql_database):
+    """BIGINT and DOUBLE PRECISION have the same length: the wrong one would be written without an error."""
+    postgresql_database.execute("CREATE TABLE orders (n BIGINT, note TEXT)")
+    run = ColumnRun(postgresql_database, ORDER)
+    put_columns, calls = jdbc_task.JdbcSinkTask.put_columns, []
+
+    def put_and_retype(task: Any, batches: Any) -> bool:
+        if calls:
+            postgresql_database.execute("ALTER TABLE orders ALTER n TYPE DOUBLE PRECISION")
+        calls.append(batches)
+        return put_columns(task, batches)
+
+    with patch.object(jdbc_task.JdbcSinkTask, "put_columns", put_and_retype):
+        copied = run.copy(numbers(0, 1800), batch=600)
+    assert (len(calls), copied.in_columns) == (3, 1800)
+    assert written(postgresql_database) == list(range(1000, 2800))
+
+
+def test_user_who_may_only_insert_writes_rows(postgresql_database):
+    postgresql_database.execute(CREATE, "DROP ROLE IF EXISTS only_inserts", "CREATE ROLE only_inserts LOGIN")
+    ColumnRun(postgresql_database, ORDER).copy(numbers(0, 1))  # creates the offsets table
+    postgresql_database.execute(
+        "GRANT INSERT ON orders TO only_inserts",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON airflow_connect_offsets TO only_inserts",
+    )
+    run = ColumnRun(postgresql_database, ORDER)
+    run.config["connection.url"] = run.config["connection.url"].replace("user=postgres", "user=only_inserts")
+    copied = run.copy(numbers(0, 2000))
+    assert (copied.report.written, copied.in_columns) == (1999, 0)
+    assert written(postgresql_database) == list(range(1000, 3000))
+    postgresql_database.execute("DROP OWNED BY only_inserts", "DROP ROLE only_inserts")
+
+
+def test_texts_are_escaped_in_the_mode_of_the_session(mariadb_database):
+    mariadb_database.execute("CREATE TABLE orders (n INT, note VARCHAR(40))")
+    texts = ["\\", "a\\'b", "'); DROP TABLE orders -- ", '"', "\n\r\x1a%s", "ü😀"]
+    values = [{"n": n, "note": texts[n % len(texts)]} for n in range(600)]
+    prepare = MySqlDialect.prepare
+    for mode in ("", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES"):
+
+        def in_mode(dialect: Any, connection: Any, mode: str = mode) -> None:
+            connection.exec_driver_sql(f"SET SESSION sql_mode = '{mode}'")
+            prepare(dialect, connection)
+
+        with patch.object(MySqlDialect, "prepare", in_mode):
+            assert ColumnRun(mariadb_database, ORDER, f"sink{mode}").copy(values).in_columns == 600
+        found = mariadb_database.rows("SELECT n, note FROM orders ORDER BY n")
+        assert found == [(value["n"], value["note"]) for value in values], mode
+        mariadb_database.execute("DELETE FROM orders")
 
 
 # --- exactly once -----------------------------------------------------------------------------------------------------

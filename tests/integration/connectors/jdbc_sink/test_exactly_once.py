@@ -7,12 +7,14 @@ import threading
 import pytest
 from sqlalchemy import event
 
+from airflow_connect.api import schema as s
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
+from tests.support.columns import to_columns
 from tests.support.databases import Database, database_on
 from tests.support.jdbc_sinks import TOPIC, SinkRun, give, put, record, records
 from tests.support.waiting import wait_until
@@ -27,6 +29,9 @@ def server_database(request: pytest.FixtureRequest) -> Database:
     """An empty database on a server."""
     found: Database = request.getfixturevalue(f"{request.param}_database")
     return found
+
+
+NUMBER = s.struct(("n", s.INT64))
 
 
 def numbers(first: int, end: int) -> list:
@@ -182,7 +187,7 @@ def test_commit_without_an_answer_does_not_lose_dead_letters(server_database):
 
 @pytest.mark.budget(40)  # Starts a server of its own, and crashes it three times.
 @pytest.mark.parametrize("kind", [PostgresServer, MariaDbServer])
-def test_crashes_of_the_database_while_rows_are_written(kind):
+def test_crashes_of_the_database_while_rows_and_columns_are_written(kind):
     with kind.start() as server, database_on(server, "crashed") as database:
         database.execute(CREATE)
         run = SinkRun(database, max_retries="600", retry_backoff_ms="100", connection_attempts="1")
@@ -203,7 +208,9 @@ def test_crashes_of_the_database_while_rows_are_written(kind):
             put(runner, numbers(total, total + 40))
             runner.deliver()
             runner._task.flush()
-            total += 40
+            in_columns = to_columns([row.changed(value_schema=NUMBER) for row in numbers(total + 40, total + 640)])
+            assert runner.put_columns([in_columns], in_columns.offsets)
+            total += 640
             progress[0] += 1
         done.set()
         crashing.join()
