@@ -103,7 +103,7 @@ class DatabaseSinks:
             started: Any = (
                 PostgresServer.start(data, shared_buffers="512MB", max_wal_size="4GB")
                 if store == "postgresql"
-                else MariaDbServer.start(data)
+                else MariaDbServer.start(data, "--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M")
             )
             self._servers[store] = self._stack.enter_context(started)
             started.create_database("bench")
