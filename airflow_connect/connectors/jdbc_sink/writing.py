@@ -134,7 +134,8 @@ class Writer:
         try:
             self.write(batch)
         except RowsNeededError as error:
-            log.debug("Records are written as rows, because columns failed with %r.", error.__cause__)
+            # Not its text: a driver repeats the values of rows.
+            log.debug("Records are written as rows, because of %s.", type(error.__cause__ or error).__name__)
             return False
         return True
 
