@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import sources
+from tests.bench import database_sinks, sources
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
 
@@ -77,7 +77,8 @@ class Row:
         load: the topic, or for a source the file.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
-        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, or `kafka` from a file.
+        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, or `kafka`
+            from a file.
     """
 
     name: str
@@ -141,7 +142,21 @@ def all_rows(records: int) -> list[Row]:
         Row("late-compact-few", "the same, fewer records, compact", few, {**cut, **_COMPACT}),
         Row("late-interval-few", "the same with rotate.interval.ms of an hour", few, {**cut, **_INTERVAL}),
     ]
-    return main + sweeps + of_files + _source_rows(records)
+    return main + sweeps + of_files + _source_rows(records) + _database_rows(avro)
+
+
+def _database_rows(load: Load) -> list[Row]:
+    rows = [
+        ("postgresql", "insert", "Avro with a registry into PostgreSQL, insert", database_sinks.INSERT),
+        ("postgresql", "upsert", "the same, upsert of new keys", database_sinks.UPSERT),
+        ("postgresql", "upsert-again", "the same, upsert of keys that exist", database_sinks.AGAIN),
+        ("mariadb", "insert", "Avro with a registry into MariaDB, insert", database_sinks.INSERT),
+        ("mariadb", "upsert", "the same, upsert of new keys", database_sinks.UPSERT),
+    ]
+    return [
+        Row(f"{store}-{name}", about, load, {**AVRO_VALUES, **config}, store=store)
+        for store, name, about, config in rows
+    ]
 
 
 def _source_rows(records: int) -> list[Row]:

@@ -34,6 +34,7 @@ from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E40
 from airflow_connect.documents.run import RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
+from tests.bench import database_sinks as databases  # noqa: E402
 from tests.bench import sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
@@ -84,6 +85,7 @@ class Bench:
         self._registry: SchemaRegistry | None = None
         self._warm: subprocess.Popen[str] | None = None
         self._hdfs: HdfsCluster | None = None
+        self._databases = databases.DatabaseSinks(stack, folder)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
@@ -124,6 +126,8 @@ class Bench:
             size, problem = sources.check_topic(self.kafka.bootstrap, topic, row.load.records)
             delete_topic(self.kafka.bootstrap, topic)
             return Arrived(1, size, problem)
+        if row.store in databases.STORES:
+            return Arrived(1, *self._databases.check(row.store, prefix, row.load.records))
         if row.store == "local":
             arrived = check_files(self._files / prefix, row.load.records)
             shutil.rmtree(self._files / prefix, ignore_errors=True)
@@ -155,6 +159,8 @@ class Bench:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
         if row.store == "kafka":
             return 0.0
+        if row.store in databases.STORES:
+            return self._databases.cpu_s(row.store)
         if row.store == "hdfs":
             return sum(cpu_seconds(node.pid) for node in (self.hdfs.namenode, *self.hdfs.datanodes))
         return cpu_seconds(self.s3.pid)
@@ -260,9 +266,8 @@ class Bench:
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
             "topics": row.load.topic,
-            "topics.dir": prefix,
-            **self._store(row),
-            "flush.size": "1000000",
+            **({} if row.store in databases.STORES else {"topics.dir": prefix, "flush.size": "1000000"}),
+            **self._store(row, prefix),
             **row.config,
             **self._schemas(row),
         }
@@ -271,7 +276,10 @@ class Bench:
         """Where an Avro converter finds its schemas."""
         return {"value.converter.schema.registry.url": self.registry.url} if row.is_avro else {}
 
-    def _store(self, row: Row) -> dict[str, str]:
+    def _store(self, row: Row, prefix: str) -> dict[str, str]:
+        if row.store in databases.STORES:
+            own = {key: value for key, value in row.config.items() if key in databases.AGAIN}
+            return self._databases.connector(row.store, prefix, own, row.load.records)
         if row.store == "local":
             return {"connector.class": "LocalSink", "store.url": f"file://{self._files}"}
         if row.store == "hdfs":

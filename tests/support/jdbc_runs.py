@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_connect.api import schema as s
+from airflow_connect.converters.json.schema import schema_to_json
 from tests.support.databases import Database
 from tests.support.runs import Sink
 
@@ -70,10 +73,18 @@ class JdbcSink(Sink):
         self.target.execute(f"DELETE FROM {self.table}")
 
 
-def jdbc_sink(kafka: Any, database: Database, topic: str, **config: str) -> JdbcSink:
-    """A connector with a table of its own."""
+VALUE_SCHEMA = s.struct(("n", s.INT64), ("pad", s.OPTIONAL_STRING))
+
+
+def jdbc_sink(kafka: Any, database: Database, topic: str, *, in_columns: bool = False, **config: str) -> JdbcSink:
+    """A connector with a table of its own. `in_columns`: values have a schema, without which there are only rows."""
     name = f"sink-{uuid.uuid4().hex[:8]}"
     settings = {key.replace("_", "."): value for key, value in config.items()}
+    if in_columns:
+        settings |= {
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schema.content": schema_to_json(VALUE_SCHEMA, lambda _, default: json.dumps(default)),
+        }
     sink = JdbcSink(kafka, None, name, name, topic, settings, database=database)  # type: ignore[arg-type]
     text = "LONGTEXT" if database.dialect == "mysql" else "TEXT"
     database.execute(f"CREATE TABLE {sink.table} (n BIGINT NOT NULL, pad {text})")

@@ -93,7 +93,14 @@ class SinkRun:
         self._configs = connector.task_configs(1)
         return self
 
-    def open(self, topic_id: str = "", partitions: Sequence[int] = (0,)) -> TaskRunner:
+    def open(
+        self,
+        topic_id: str = "",
+        partitions: Sequence[int] = (0,),
+        *,
+        end: int = LAST,
+        kind: type[TaskRunner] = TaskRunner,
+    ) -> TaskRunner:
         """A task, open for its partitions."""
         if self._configs is None:
             self.claim()
@@ -101,9 +108,7 @@ class SinkRun:
         context = RoleContext(
             self.config, run_id="run", errors=self.errors, topic_ids={TOPIC: topic_id}, task_config=self._configs[0]
         )
-        runner = TaskRunner(
-            JdbcSinkTask(), context, [OffsetRange(TOPIC, number, self.start, LAST) for number in partitions]
-        )
+        runner = kind(JdbcSinkTask(), context, [OffsetRange(TOPIC, number, self.start, end) for number in partitions])
         try:
             runner.open()
         except BaseException:

@@ -3,7 +3,8 @@
 `keys.py` and `config.py` have the configuration. `fields.py` decides which columns a record has, `values.py` what is
 bound to them, `statements` what is executed, `tables.py` creates and alters tables. `batches.py` collects rows in the
 order of the log, `writing.py` writes them in one transaction with the offsets of `offsets.py`, `executing.py` takes
-the fastest way that the database has, and finds the row that it refuses.
+the fastest way that the database has, and finds the row that it refuses. `columns` does the same for records in Arrow
+columns, in transactions of their own; what it cannot do, it leaves to the rows.
 
 Invariants:
 1. Rows and the offset after them are committed by the same transaction.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.connectors.jdbc_sink.columns.chunk import RowsNeededError
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.columns.binding import BindColumn
+    from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk
     from airflow_connect.connectors.jdbc_sink.fields import SinkField
     from airflow_connect.connectors.jdbc_sink.values import Bind, Binding
     from airflow_connect.databases.identifiers import TableId
@@ -32,12 +35,22 @@ class RowPlan:
         self.table = table
         self.fields = fields
         self.key_count = sum(f.is_key for f in fields)
+        self._binding = binding
         self._take: list[tuple[Callable[[SinkRecord], Any], Bind | None]] = [(f.get, binding.of(f)) for f in fields]
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether no value must be converted."""
         return all(bind is None for _, bind in self._take)
+
+    @cached_property
+    def column_bindings(self) -> list[BindColumn] | None:
+        """How the column of each field is bound; None if one of them cannot be."""
+        from airflow_connect.connectors.jdbc_sink.columns.binding import column_binding
+
+        found = [column_binding(self._binding, field) for field in self.fields]
+        bindings = [bind for bind in found if bind is not None]
+        return bindings if len(bindings) == len(found) else None
 
     def row(self, record: SinkRecord, *, key_only: bool = False) -> Row:
         """The values of a record, in the order of `fields`.
@@ -88,6 +101,7 @@ class Batch:
     count: int = 0
     size_bytes: int = 0
     _tables: dict[TableId, list[Chunk]] = field(default_factory=dict)
+    _columns: list[ColumnChunk] = field(default_factory=list)
 
     def add(self, plan: RowPlan, row: Row, record: SinkRecord, *, deletes: bool) -> None:
         """Add a row after those of its table."""
@@ -99,6 +113,15 @@ class Batch:
         self.count += 1
         if record.consumed is not None:
             self.size_bytes += len(record.consumed.value or b"") + len(record.consumed.key or b"")
+
+    @classmethod
+    def of_columns(cls, partition: TopicPartition, chunks: Sequence[ColumnChunk]) -> Batch:
+        """Records of a partition in columns, without any rows. At least one chunk, none of them empty."""
+        return cls({partition: int(chunks[-1].offsets[-1]) + 1}, _columns=list(chunks))
+
+    def column_chunks(self) -> list[ColumnChunk]:
+        """The chunks of a batch in columns."""
+        return [chunk for chunk in self._columns if len(chunk)]
 
     def passed(self, record: SinkRecord) -> None:
         """The record belongs to this transaction, whatever becomes of it."""
@@ -120,9 +143,17 @@ class Batch:
                 chunk.keep(lambda r: r.offset not in self.errant.get(place_of(r), ()))
 
     def without_written(self, partition: TopicPartition, before: int, errant: frozenset[int]) -> None:
-        """Drop the rows of a partition that are in the database: those before an offset, except errant ones."""
+        """Drop the rows of a partition that are in the database: those before an offset, except errant ones.
+
+        Raises:
+            RowsNeededError: there are errant ones in columns.
+        """
         for chunk in self.chunks():
             chunk.keep(lambda r: place_of(r) != partition or r.offset >= before or r.offset in errant)
+        for columns in self.column_chunks():
+            if errant.intersection(columns.offsets.tolist()):
+                raise RowsNeededError  # They are tried again, and reported.
+            columns.keep_from(before)
         self.ends[partition] = max(self.ends[partition], before)
 
     def offsets_of(self, partition: TopicPartition) -> set[int]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
+from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of
 from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.databases.connecting import is_of_a_driver
@@ -38,6 +40,7 @@ class ChunkExecutor:
 
     def __init__(self, database: Database, statements: Statements, insert_mode: str, batch_rows: int) -> None:
         """`insert_mode`, `batch_rows`: see `JdbcSinkConfig`."""
+        self.loader = None if insert_mode == keys.UPDATE else loader_of(database.engine, statements, batch_rows)
         self._database = database
         self._statements = statements
         self._mode = insert_mode
@@ -62,6 +65,28 @@ class ChunkExecutor:
             self._try(connection, work, rows[start : start + self._batch_rows], failed)
         return failed
 
+    def apply_columns(self, connection: Connection, chunk: ColumnChunk, columns: Mapping[str, str]) -> None:
+        """Write a chunk of columns, all or nothing.
+
+        Args:
+            connection: in a transaction, which the caller must roll back after an error.
+            chunk: records of one table.
+            columns: as for `apply`.
+
+        Raises:
+            RowsNeededError: they cannot be written in columns, or the database refused a row.
+            Exception: of the driver, if the transaction is lost, or cannot go on.
+        """
+        assert self.loader is not None
+        work = _Work.of(self._database, self._statements, chunk, columns)
+        chosen = chunk.columns if work.chosen is None else [chunk.columns[n] for n in work.chosen]
+        try:
+            self.loader.load(connection, work.names, chosen, replaces=self._mode == keys.UPSERT)
+        except Exception as error:
+            if not isinstance(error, RowsNeededError) and _is_refused(error) and not connection.invalidated:
+                raise RowsNeededError from error
+            raise
+
     def _try(
         self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
     ) -> None:
@@ -71,9 +96,7 @@ class ChunkExecutor:
             self._execute(connection, work, [row for row, _ in rows])
             savepoint.commit()
         except Exception as error:
-            # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
-            is_refused = kind_of(error) in _OF_A_ROW if is_of_a_driver(error) else _is_of_a_value(error)
-            if not is_refused or connection.invalidated:
+            if not _is_refused(error) or connection.invalidated:
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
             savepoint.rollback()
             if len(rows) == 1:
@@ -132,7 +155,11 @@ def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows:
             copy.write_row(row)
 
 
-def _is_of_a_value(error: Exception) -> bool:
+def _is_refused(error: Exception) -> bool:
+    """Whether the reason is a row."""
+    if is_of_a_driver(error):
+        return kind_of(error) in _OF_A_ROW
+    # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
     return isinstance(error, (OverflowError, ValueError, TypeError))
 
 
@@ -145,7 +172,9 @@ class _Work:
     chosen: tuple[int, ...] | None
 
     @classmethod
-    def of(cls, database: Database, statements: Statements, chunk: Chunk, columns: Mapping[str, str]) -> _Work:
+    def of(
+        cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: Mapping[str, str]
+    ) -> _Work:
         fields = chunk.plan.fields[: chunk.plan.key_count] if chunk.deletes else chunk.plan.fields
         there = [n for n, field in enumerate(fields) if field.name in columns]
         quote = database.quoting.name

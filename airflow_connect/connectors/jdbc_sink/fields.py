@@ -27,12 +27,14 @@ from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.errors import SchemaError
 
 if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.connectors.jdbc_sink.config import MappingConfig
 
 _PRIMITIVE = frozenset(set(Type) - {Type.ARRAY, Type.MAP, Type.STRUCT})
 
 Get = Callable[["SinkRecord"], Any]
+GetColumn = Callable[["RecordColumns"], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,14 @@ class SinkField:
         schema: of the value.
         is_key: whether it is part of the primary key.
         get: takes the value from a record.
+        column: takes the values from records in columns, as an Arrow array, or None if they are not there.
     """
 
     name: str
     schema: Schema
     is_key: bool
     get: Get
+    column: GetColumn | None = None
 
     @property
     def is_optional(self) -> bool:
@@ -95,9 +99,11 @@ def _value_fields(mapping: MappingConfig, schema: Schema | None) -> list[SinkFie
     if schema is None:
         return []
     if schema.type is Type.STRUCT:
-        return [SinkField(f.name, f.schema, False, _from_value(f.name)) for f in schema.fields]
+        return [
+            SinkField(f.name, f.schema, False, _from_value(f.name), _column_of(_values, f.name)) for f in schema.fields
+        ]
     if schema.type is Type.STRING:
-        return [SinkField(mapping.string_column, schema, False, lambda record: record.value)]
+        return [SinkField(mapping.string_column, schema, False, lambda record: record.value, _values)]
     return []
 
 
@@ -113,9 +119,9 @@ def _kafka_key(
     # Kafka's own coordinates, as KIP-793 gives them, so that a renamed topic does not merge two records.
     topic, partition, offset = mapping.pk_fields
     return [
-        SinkField(topic, STRING, True, lambda record: record.original_topic),
-        SinkField(partition, INT32, True, lambda record: record.original_partition),
-        SinkField(offset, INT64, True, lambda record: record.offset),
+        SinkField(topic, STRING, True, lambda record: record.original_topic, _topics),
+        SinkField(partition, INT32, True, lambda record: record.original_partition, _partitions),
+        SinkField(offset, INT64, True, lambda record: record.offset, _offsets),
     ]
 
 
@@ -130,10 +136,10 @@ def _record_key(
                 "Need exactly one PK column defined since the key schema for records is a primitive type, "
                 f"defined columns are: [{', '.join(mapping.pk_fields)}]"
             )
-        return [SinkField(mapping.pk_fields[0], key_schema, True, lambda record: record.key)]
+        return [SinkField(mapping.pk_fields[0], key_schema, True, lambda record: record.key, _keys)]
     if key_schema.type is not Type.STRUCT:
         raise _wrong(f"Key schema must be primitive type or Struct, but is of type: {key_schema.type.name}")
-    return _chosen(table, mapping, key_schema, "key", _from_key)
+    return _chosen(table, mapping, key_schema, ("key", _from_key, _keys))
 
 
 def _record_value(
@@ -141,12 +147,13 @@ def _record_value(
 ) -> list[SinkField]:
     if value_schema is None or value_schema.type is not Type.STRUCT:
         raise _wrong(f"PK mode for table '{table}' is {keys.RECORD_VALUE}, but record value schema is missing")
-    return _chosen(table, mapping, value_schema, "value", _from_value)
+    return _chosen(table, mapping, value_schema, ("value", _from_value, _values))
 
 
 def _chosen(
-    table: str, mapping: MappingConfig, schema: Schema, side: str, get: Callable[[str], Get]
+    table: str, mapping: MappingConfig, schema: Schema, origin: tuple[str, Callable[[str], Get], GetColumn]
 ) -> list[SinkField]:
+    side, get, columns = origin
     names = mapping.pk_fields or tuple(f.name for f in schema.fields)
     for name in names:
         if name not in schema.fields_by_name:
@@ -154,7 +161,8 @@ def _chosen(
                 f"PK mode for table '{table}' is {mapping.pk_mode} with configured PK fields "
                 f"[{', '.join(mapping.pk_fields)}], but record {side} schema does not contain field: {name}"
             )
-    return [SinkField(name, schema.fields_by_name[name].schema, True, get(name)) for name in names]
+    by_name = schema.fields_by_name
+    return [SinkField(name, by_name[name].schema, True, get(name), _column_of(columns, name)) for name in names]
 
 
 _KEY_FIELDS = {
@@ -171,6 +179,42 @@ def _from_value(name: str) -> Get:
 
 def _from_key(name: str) -> Get:
     return lambda record: record.key.get(name)
+
+
+def _values(columns: RecordColumns) -> Any:
+    return columns.value.values
+
+
+def _keys(columns: RecordColumns) -> Any:
+    return None if columns.key is None else columns.key.values
+
+
+def _column_of(structs: GetColumn, name: str) -> GetColumn:
+    """The column of a field of structs."""
+
+    def column(columns: RecordColumns) -> Any:
+        found = structs(columns)
+        return None if found is None or found.null_count else found.field(name)
+
+    return column
+
+
+def _topics(columns: RecordColumns) -> Any:
+    import pyarrow as pa
+
+    return pa.repeat(columns.original_topic, len(columns))
+
+
+def _partitions(columns: RecordColumns) -> Any:
+    import pyarrow as pa
+
+    return pa.repeat(pa.scalar(columns.original_partition, pa.int32()), len(columns))
+
+
+def _offsets(columns: RecordColumns) -> Any:
+    import pyarrow as pa
+
+    return pa.array(columns.offsets)
 
 
 def _wrong(message: str) -> SchemaError:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.jdbc_sink import keys
@@ -21,8 +22,9 @@ from airflow_connect.databases.connecting import Database
 from airflow_connect.errors import ConfigError, DataError, SchemaError
 
 if TYPE_CHECKING:
-    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.api.columns import RecordColumns
     from airflow_connect.api.record import SinkRecord
+    from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk
     from airflow_connect.connectors.jdbc_sink.offsets import Position
     from airflow_connect.databases.identifiers import TableId
 
@@ -30,6 +32,8 @@ EPOCH = "epoch"
 """Key of a task's own configuration: the epoch that the driver has claimed."""
 ROWS_PER_TRANSACTION = 10_000
 BYTES_PER_TRANSACTION = 8 << 20
+FEWEST_IN_COLUMNS = 500
+"""Records. Fewer are worth no transaction of their own: as rows, they wait for others."""
 
 
 class JdbcSinkTask(SinkTask):
@@ -47,6 +51,12 @@ class JdbcSinkTask(SinkTask):
         self._plans: dict[tuple[str, Schema | None, Schema | None], RowPlan] = {}
         self._tables: dict[str, TableId] = {}
         self._resumed: dict[TopicPartition, Position] = {}
+        self._writes_columns = False
+
+    @property
+    def needs_keys(self) -> bool:  # type: ignore[override]
+        """Whether a key becomes columns."""
+        return self._config is not None and self._config.mapping.pk_mode == keys.RECORD_KEY
 
     def start(self, config: Mapping[str, str]) -> None:
         """Read the configuration; does not connect yet.
@@ -70,6 +80,7 @@ class JdbcSinkTask(SinkTask):
             database.dialect.name, database.engine.dialect.paramstyle, holdlock=settings.holdlock
         )
         executor = ChunkExecutor(database, statements, settings.insert_mode, settings.batch_rows)
+        self._writes_columns = executor.loader is not None
         tables = Tables(settings, database, statements, self._binding)
         run_of_task = RunOfTask(
             run.run_id, int(run.task_config.get(EPOCH, 0)), run.topic_ids, self.context.errant_record_reporter.report
@@ -108,6 +119,34 @@ class JdbcSinkTask(SinkTask):
         if batch.count >= ROWS_PER_TRANSACTION or batch.size_bytes >= BYTES_PER_TRANSACTION:
             self.flush()
 
+    def accepts_columns(self) -> bool:
+        """Whether the database and `insert.mode` have a columnar form."""
+        return self._writes_columns
+
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Write records in a transaction of their own; see `ColumnarSinkTask`."""
+        assert self._writer is not None
+        first = batches[0]
+        partition = TopicPartition(first.original_topic, first.original_partition)
+        resumed = self._resumed.get(partition)
+        if resumed is not None and int(first.offsets[0]) < resumed.next_offset:
+            if resumed.errant.intersection(*(batch.offsets.tolist() for batch in batches)):
+                return False
+            rest = [batch.filter(batch.offsets >= resumed.next_offset) for batch in batches]
+            batches = [batch for batch in rest if len(batch)]
+            if not batches:
+                return True
+        chunks = self._chunks(batches)
+        if chunks is None:
+            return False
+        self.flush()  # Rows of earlier records come first.
+        if self._writer.write_columns(Batch.of_columns(partition, chunks)):
+            return True
+        position = self._writer.position(partition)
+        if position is not None and position.next_offset > int(first.offsets[0]):
+            self._resumed[partition] = position  # Another attempt of the task has written some of them.
+        return False
+
     def flush(self) -> tuple[()]:
         """Write what waits."""
         assert self._writer is not None
@@ -125,6 +164,38 @@ class JdbcSinkTask(SinkTask):
             self._writer.close()
         if self._database is not None:
             self._database.close()
+
+    def _chunks(self, batches: Sequence[RecordColumns]) -> list[ColumnChunk] | None:
+        """The records in columns of tables; None if they must be put one by one."""
+        if sum(map(len, batches)) < FEWEST_IN_COLUMNS:
+            return None
+        from airflow_connect.connectors.jdbc_sink.columns.chunk import column_chunk
+
+        chunks: list[ColumnChunk] = []
+        for batch in batches:
+            if chunks and int(chunks[-1].offsets[-1]) > int(batch.offsets[0]):
+                return None
+            plan = self._plan_of_columns(batch)
+            chunk = None if plan is None else column_chunk(plan, batch)
+            if chunk is None:
+                return None
+            chunks.append(chunk)
+        return chunks
+
+    def _plan_of_columns(self, batch: RecordColumns) -> RowPlan | None:
+        """How records in columns become rows; None if they must be put one by one, which also reports why."""
+        schema = batch.value.schema
+        if schema is None or schema.type not in (Type.STRUCT, Type.STRING) or batch.value.values.null_count:
+            return None
+        key_schema = None
+        if self.needs_keys:
+            key_schema = None if batch.key is None else batch.key.schema
+            if key_schema is None:
+                return None
+        try:
+            return self._plans.get((batch.topic, key_schema, schema)) or self._plan(batch.topic, key_schema, schema)
+        except DataError:
+            return None
 
     # --- records to rows ------------------------------------------------------------------------------------------
 

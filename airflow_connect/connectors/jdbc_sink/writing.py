@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.offsets import Move, OffsetsTable, Position, writing
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from airflow_connect.databases.connecting import Database
 
 IDLE_TRANSACTION_S = 30
+log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
+_Work = tuple["Chunk | ColumnChunk", Mapping[str, str]]
 _MAY_PASS = frozenset(
     {
         Failure.CONFLICT,
@@ -118,6 +122,27 @@ class Writer:
         if batch.ends:
             self._repeated(lambda: self._attempt(batch))
 
+    def write_columns(self, batch: Batch) -> bool:
+        """Write a batch in columns and move its offsets.
+
+        Returns:
+            False if its records must be written as rows: none of them was written, except those before `position`.
+
+        Raises:
+            FencedError, ConnectError: as `write`.
+        """
+        try:
+            self.write(batch)
+        except RowsNeededError as error:
+            # Not its text: a driver repeats the values of rows.
+            log.debug("Records are written as rows, because of %s.", type(error.__cause__ or error).__name__)
+            return False
+        return True
+
+    def position(self, partition: TopicPartition) -> Position | None:
+        """What is written of a partition; None without an offsets table."""
+        return self._positions.get(partition)
+
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
@@ -143,6 +168,8 @@ class Writer:
                 self.close()
                 if not tries.pause():
                     raise
+            except RowsNeededError:
+                raise  # The connection is fine.
             except ConnectError:
                 self.close()
                 raise
@@ -163,8 +190,7 @@ class Writer:
         while True:
             batch.without_errant()
             connection = self._connected()
-            columns = [(chunk, self._columns(connection, batch, chunk)) for chunk in batch.chunks()]
-            work = [(chunk, found) for chunk, found in columns if found is not None]
+            work = self._work(connection, batch)
             try:
                 self._transaction(connection, batch, work)
             except _MovedError as moved:
@@ -172,9 +198,20 @@ class Writer:
                 continue
             return
 
-    def _transaction(
-        self, connection: Connection, batch: Batch, work: Sequence[tuple[Chunk, Mapping[str, str]]]
-    ) -> None:
+    def _work(self, connection: Connection, batch: Batch) -> list[_Work]:
+        """What to write, with the columns of each field."""
+        rows = [(chunk, self._columns(connection, batch, chunk)) for chunk in batch.chunks()]
+        work: list[_Work] = [(chunk, found) for chunk, found in rows if found is not None]
+        try:
+            work += [
+                (chunk, self._tables.columns_for(connection, chunk.plan.table, chunk.plan.fields))
+                for chunk in batch.column_chunks()
+            ]
+        except SchemaError as error:
+            raise RowsNeededError from error
+        return work
+
+    def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.
         with writing(connection):
             self._move_offsets(connection, batch)
@@ -182,6 +219,9 @@ class Writer:
                 connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
             # Step 2. Rows; those that the database refuses are reported before anything is final.
             for chunk, columns in work:
+                if isinstance(chunk, ColumnChunk):
+                    self._executor.apply_columns(connection, chunk, columns)
+                    continue
                 for failed in self._executor.apply(connection, chunk, columns):
                     self._refused(batch, failed)
             # Step 3. Which records are not in the database although the offset is after them.

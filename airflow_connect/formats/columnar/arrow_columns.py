@@ -56,7 +56,7 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
     if schema.type is Type.MAP:
         raise pa.ArrowInvalid("a map")
     if schema.name == DECIMAL:
-        return _decimals(column, schema, wanted)
+        return decimals(column, schema, wanted)
     if pa.types.is_timestamp(wanted) and pa.types.is_int32(column.type):
         column = column.cast(pa.int64())  # Time in ORC; Arrow has timestamps of 64 bits only.
     return column if column.type.equals(wanted) else column.cast(wanted)
@@ -100,7 +100,7 @@ def list_offsets(column: Any) -> Any:
     return pa.array(offsets)
 
 
-def _decimals(column: Any, schema: Schema, wanted: Any) -> Any:
+def decimals(column: Any, schema: Schema, wanted: Any) -> Any:
     """Connect's bytes, highest first, to Arrow's 16 bytes, lowest first.
 
     Raises:

@@ -67,11 +67,16 @@ class MySqlStatements(Statements):
 
     def upsert(self, names: Names) -> str:
         """INSERT ... ON DUPLICATE KEY UPDATE."""
-        changed = names.others or names.keys
-        changes = ",".join(f"{name}=values({name})" for name in changed)
-        markers = ",".join(self._markers(len(names.all)))
-        into = f"insert into {names.table}({','.join(names.all)}) values ({markers})"
-        return f"{into} on duplicate key update {changes}"
+        return f"{self.into(names)} ({','.join(self._markers(len(names.all)))}) {self.on_duplicate(names)}"
+
+    def into(self, names: Names) -> str:
+        """The beginning of an INSERT, up to its rows."""
+        return f"insert into {names.table}({','.join(names.all)}) values"
+
+    def on_duplicate(self, names: Names) -> str:
+        """What happens to a row whose key exists."""
+        changes = ",".join(f"{name}=values({name})" for name in names.others or names.keys)
+        return f"on duplicate key update {changes}"
 
     def default(self, field: SinkField, value: Any) -> str:
         """TEXT takes only expressions as defaults."""

@@ -7,12 +7,15 @@ import threading
 import pytest
 from sqlalchemy import event
 
+from airflow_connect.api import schema as s
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
+from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from tests.support.columns import to_columns
 from tests.support.databases import Database, database_on
 from tests.support.jdbc_sinks import TOPIC, SinkRun, give, put, record, records
 from tests.support.waiting import wait_until
@@ -27,6 +30,10 @@ def server_database(request: pytest.FixtureRequest) -> Database:
     """An empty database on a server."""
     found: Database = request.getfixturevalue(f"{request.param}_database")
     return found
+
+
+NUMBER = s.struct(("n", s.INT64))
+WIDE = s.struct(("n", s.INT64), ("note", s.STRING))
 
 
 def numbers(first: int, end: int) -> list:
@@ -182,7 +189,7 @@ def test_commit_without_an_answer_does_not_lose_dead_letters(server_database):
 
 @pytest.mark.budget(40)  # Starts a server of its own, and crashes it three times.
 @pytest.mark.parametrize("kind", [PostgresServer, MariaDbServer])
-def test_crashes_of_the_database_while_rows_are_written(kind):
+def test_crashes_of_the_database_while_rows_and_columns_are_written(kind):
     with kind.start() as server, database_on(server, "crashed") as database:
         database.execute(CREATE)
         run = SinkRun(database, max_retries="600", retry_backoff_ms="100", connection_attempts="1")
@@ -203,7 +210,9 @@ def test_crashes_of_the_database_while_rows_are_written(kind):
             put(runner, numbers(total, total + 40))
             runner.deliver()
             runner._task.flush()
-            total += 40
+            in_columns = to_columns([row.changed(value_schema=NUMBER) for row in numbers(total + 40, total + 640)])
+            assert runner.put_columns([in_columns], in_columns.offsets)
+            total += 640
             progress[0] += 1
         done.set()
         crashing.join()
@@ -211,6 +220,31 @@ def test_crashes_of_the_database_while_rows_are_written(kind):
         assert report.written == total
         assert written(database) == list(range(1000, 1000 + total))
         assert stored(database)[0] == total
+
+
+def test_full_disk_keeps_rows_and_offsets_together(tmp_path):
+    flags = ("--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M:autoextend:max:14M")
+    with MariaDbServer.start(tmp_path / "data", *flags) as server, database_on(server, "full") as database:
+        database.execute(CREATE.replace("VARCHAR(5)", "VARCHAR(500)"))
+        rows = [
+            row.changed(value_schema=WIDE)
+            for row in records(*({"n": 1000 + n, "note": "x" * 500} for n in range(12_000)))
+        ]
+        runner = SinkRun(database, max_retries="0").open()
+        with pytest.raises(UnavailableError, match="could not be used to write rows") as full:
+            put_in_columns(runner, rows)
+        runner.abort()
+        assert full.value.code == "database.disk_full"
+        end = stored(database)[0]
+        assert 0 < end < len(rows)
+        assert written(database) == list(range(1000, 1000 + end))
+
+
+def put_in_columns(runner: TaskRunner, rows: list) -> None:
+    """A thousand in each transaction."""
+    for start in range(0, len(rows), 1000):
+        batch = to_columns(rows[start : start + 1000])
+        assert runner.put_columns([batch], batch.offsets)
 
 
 # --- records that cannot be written -----------------------------------------------------------------------------------
