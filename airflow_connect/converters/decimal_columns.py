@@ -27,7 +27,7 @@ def unscaled_column(values: Any) -> Any:
         width = _bytes_of(low)
         data = low.astype(">i8").view(np.uint8).reshape(count, 8)[:, 8 - width :]
     else:
-        pairs = np.stack([high.astype(">i8"), low.astype(">i8")], axis=1)
+        pairs = np.stack([high, low], axis=1).astype(">i8")
         data = pairs.view(np.uint8).reshape(count, 16)
     used = np.ones(data.shape, np.bool_)
     if data.shape[1] > 1:
