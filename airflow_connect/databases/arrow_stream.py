@@ -62,7 +62,7 @@ class ArrowStream:
         cursor = self._connection.cursor()
         cursor.adbc_statement.set_options(**{_BATCH_BYTES_OPTION: str(batch_bytes)})
         cursor.execute(sql)
-        for batch in cursor.fetch_record_batch():
+        for batch in _reader(cursor):
             if batch.num_rows:
                 yield batch
         cursor.close()
@@ -95,6 +95,22 @@ def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | N
     if find_spec("adbc_driver_postgresql") is None or like.info.parameter_status("server_encoding") == "SQL_ASCII":
         return None
     return ArrowStream(like, isolation)
+
+
+def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of an executed statement, with errors that have a SQLSTATE.
+
+    The public `fetch_record_batch` is Arrow's reader below the one of ADBC, and raises OSError with nothing but a text.
+    """
+    import adbc_driver_manager
+    import pyarrow as pa
+
+    own = getattr(getattr(cursor, "_results", None), "reader", None)
+    try:
+        yield from cursor.fetch_record_batch() if own is None else own
+    except (OSError, pa.ArrowException) as error:
+        unknown = adbc_driver_manager.AdbcStatusCode.UNKNOWN
+        raise adbc_driver_manager.OperationalError(str(error), status_code=unknown) from error
 
 
 def _parameters(like: psycopg.Connection[Any]) -> str:

@@ -198,6 +198,8 @@ def _moment(value: Any) -> Any:
     """A temporal scalar of Arrow as a Python object; a number if Python has none for it, which no column accepts."""
     if not value.is_valid:
         return None
+    if pa.types.is_time(value.type) and value.value >= DAY_US:
+        return value.value  # 24:00, of which Arrow would make 00:00
     try:
         found: date | time | datetime = value.as_py()
     except (ValueError, OverflowError):
