@@ -199,9 +199,9 @@ class JdbcSourceTask(SourceTask):
             except Exception as error:
                 if not is_of_a_driver(error):
                     raise
-                reason = config.connection.address.scrub(reason_of(error))
+                reason = config.connection.address.scrub(reason_of(error)).rstrip(".")
                 self.context.note(
-                    f"Rows are read one by one, which is slower, because ADBC could not connect: {reason}"
+                    f"Rows are read one by one, which is slower, because ADBC could not connect: {reason}."
                 )
             self._has_no_stream = self._stream is None
         return self._stream

@@ -95,7 +95,8 @@ def test_auto_increment_is_found(database: Database) -> None:
     assert runs.run().ids() == [1, 2] and runs.run().tasks == []
 
 
-def test_connection_that_dies_during_a_fetch_is_replaced(database: Database) -> None:
+@pytest.mark.parametrize("columnar", [False, True])
+def test_connection_that_dies_during_a_fetch_is_replaced(database: Database, columnar: bool) -> None:
     """Every session of this database is ended by the server after the second batch; the task continues after it."""
     table(database)
     fill(database, 0, 30)
@@ -118,7 +119,7 @@ def test_connection_that_dies_during_a_fetch_is_replaced(database: Database) -> 
             database.execute(f"KILL {number}")
             killed.append(number)
 
-    runs = copies(database, "timestamp+incrementing", batch_max_rows="4", timestamp_column_name="changed")
+    runs = copies(database, "timestamp+incrementing", columnar, batch_max_rows="4", timestamp_column_name="changed")
     runs.config["incrementing.column.name"] = "id"
     assert runs.run(meanwhile=kill).ids() == list(range(30))
     assert killed
