@@ -116,28 +116,30 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
 
         if values.type != kind or (values.null_count and null is None) or not _is_allowed(schema, values):
             return None
-        text: Any
-        if schema.type is Type.BYTES:
-            from airflow_connect.converters.json.base64_columns import base64_column
-
-            text = base64_column(values)
-            if not values.null_count:
-                return text, '"'
-            return pc.fill_null(pc.binary_join_element_wise('"', text, '"', ""), null), ""
-        if schema.type is Type.STRING:
-            if not values.null_count and _needs_no_escapes(values):
-                return values, '"'
-            text = _strings(values)
-        elif schema.type in (Type.FLOAT32, Type.FLOAT64):
-            # Java has its own format for numbers with fractions.
-            text = pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string())
-        else:
-            text = values.cast(pa.string())
-        if values.null_count:
-            text = pc.fill_null(text, null)
-        return text, ""
+        text, around = _text(schema, values, one)
+        if not values.null_count:
+            return text, around
+        if around:
+            text = pc.binary_join_element_wise(around, text, around, "")
+        return pc.fill_null(text, null), ""
 
     return write
+
+
+def _text(schema: Schema, values: Any, one: Callable[[Any], str]) -> tuple[Any, str]:
+    """The text of each value, null for null, and what surrounds it; `one` writes a value alone."""
+    import pyarrow as pa
+
+    if schema.type is Type.BYTES:
+        from airflow_connect.converters.json.base64_columns import base64_column
+
+        return base64_column(values), '"'
+    if schema.type is Type.STRING:
+        return (values, '"') if not values.null_count and _needs_no_escapes(values) else (_strings(values), "")
+    if schema.type in (Type.FLOAT32, Type.FLOAT64):
+        # Java has its own format for numbers with fractions.
+        return pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string()), ""
+    return values.cast(pa.string()), ""
 
 
 def _is_base64(schema: Schema, options: WriterOptions) -> bool:
