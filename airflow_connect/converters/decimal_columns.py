@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 LONGEST_DECIMAL_BYTES = 64
 """Longer numbers are written value by value, where there is a limit for them."""
-_BYTE = np.uint8(0xFF)
+MOST_PLAIN_DIGITS = 6
+"""Numbers with more digits after the point may have an exponent as text (java.math.BigDecimal.toString)."""
+_BYTE, _SIGN = np.uint8(0xFF), 0x80
+_LONG_BYTES = 8
 
 
 def unscaled_column(values: Any) -> Any:
@@ -38,6 +42,47 @@ def unscaled_column(values: Any) -> Any:
     return binary_of(data, used, valid)
 
 
+def fits_text(values: Any) -> bool:
+    """Whether `text_column` can write each value of a binary array: a number of 1 to 8 bytes, or null."""
+    lengths = np.diff(binary_parts(values)[0])[_valid(values)]
+    return bool(((lengths > 0) & (lengths <= _LONG_BYTES)).all())
+
+
+def text_column(values: Any, scale: int) -> Any:
+    """Unscaled numbers with a decimal point, such as `-0.50`; nulls stay null.
+
+    Args:
+        values: binary array for which `fits_text`.
+        scale: digits after the point, 0 to `MOST_PLAIN_DIGITS`.
+    """
+    numbers = _numbers(values)
+    valid = _valid(values)
+    nulls = None if valid.all() else ~valid
+    if not scale:
+        return pa.array(numbers, pa.int64(), mask=nulls).cast(pa.string())
+    sizes = numbers.view(np.uint64)
+    sizes = np.where(numbers < 0, ~sizes + np.uint64(1), sizes)
+    digits: Any = pc.utf8_lpad(pa.array(sizes, mask=nulls).cast(pa.string()), scale + 1, "0")
+    sign: Any = pc.if_else(pa.array(numbers < 0), "-", "")
+    whole, part = pc.utf8_slice_codeunits(digits, 0, -scale), pc.utf8_slice_codeunits(digits, -scale)
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(sign, whole, ""), part, ".")
+
+
+def _numbers(values: Any) -> NDArray[np.int64]:
+    """The numbers of a binary array, of at most 8 bytes each; 0 for null."""
+    bounds, data = binary_parts(values)
+    lengths = np.diff(bounds)[:, np.newaxis]
+    taken = data[bounds[0] : bounds[-1]]
+    own = np.arange(_LONG_BYTES) >= _LONG_BYTES - lengths
+    padded = np.zeros((len(values), _LONG_BYTES), np.uint8)
+    padded[own] = taken
+    filled = np.flatnonzero(lengths)
+    negative = filled[data[bounds[:-1][filled]] >= _SIGN]
+    padded[negative] |= np.where(own[negative], np.uint8(0), _BYTE)
+    found: NDArray[np.int64] = padded.view(">i8").reshape(len(values)).astype(np.int64)
+    return found
+
+
 def is_shortest(values: Any) -> bool:
     """Whether each value of a binary array is a number in the fewest bytes; nulls do not count."""
     bounds, data = binary_parts(values)
@@ -46,7 +91,7 @@ def is_shortest(values: Any) -> bool:
         return False
     starts = bounds[:-1][lengths > 1]
     first, second = data[starts], data[starts + 1]
-    return not (((first == 0) & (second < 0x80)) | ((first == _BYTE) & (second >= 0x80))).any()
+    return not (((first == 0) & (second < _SIGN)) | ((first == _BYTE) & (second >= _SIGN))).any()
 
 
 def binary_parts(values: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -94,7 +94,7 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
 
     if _STORED_AS.get(schema.name or "", schema.type) is not schema.type:
         return None
-    if schema.name == DECIMAL and not _is_base64(schema, options):
+    if schema.name == DECIMAL and not _has_text(schema, options):
         return None
     kinds = {
         Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),
@@ -114,9 +114,9 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     def write(values: Any) -> tuple[pa.Array[Any], str] | None:
         import pyarrow.compute as pc
 
-        if values.type != kind or (values.null_count and null is None) or not _is_allowed(schema, values):
+        if values.type != kind or (values.null_count and null is None) or not _is_allowed(schema, options, values):
             return None
-        text, around = _text(schema, values, one)
+        text, around = _text(schema, options, values)
         if not values.null_count:
             return text, around
         if around:
@@ -126,10 +126,14 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     return write
 
 
-def _text(schema: Schema, values: Any, one: Callable[[Any], str]) -> tuple[Any, str]:
-    """The text of each value, null for null, and what surrounds it; `one` writes a value alone."""
+def _text(schema: Schema, options: WriterOptions, values: Any) -> tuple[Any, str]:
+    """The text of each value, null for null, and what surrounds it."""
     import pyarrow as pa
 
+    if schema.name == DECIMAL and options.numeric_decimals:
+        from airflow_connect.converters.decimal_columns import text_column
+
+        return text_column(values, int(schema.parameters[DECIMAL_SCALE])), ""
     if schema.type is Type.BYTES:
         from airflow_connect.converters.json.base64_columns import base64_column
 
@@ -138,17 +142,21 @@ def _text(schema: Schema, values: Any, one: Callable[[Any], str]) -> tuple[Any, 
         return (values, '"') if not values.null_count and _needs_no_escapes(values) else (_strings(values), "")
     if schema.type in (Type.FLOAT32, Type.FLOAT64):
         # Java has its own format for numbers with fractions.
+        one = scalar_writer(schema, options)
         return pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string()), ""
     return values.cast(pa.string()), ""
 
 
-def _is_base64(schema: Schema, options: WriterOptions) -> bool:
-    """Whether decimals of a schema are written as the Base64 of their bytes, whatever their value."""
+def _has_text(schema: Schema, options: WriterOptions) -> bool:
+    """Whether the record path writes decimals of a schema as `_text` does, whatever their value."""
+    from airflow_connect.converters.decimal_columns import MOST_PLAIN_DIGITS
+
     scale = schema.parameters.get(DECIMAL_SCALE, "")
-    return not options.numeric_decimals and scale.isascii() and scale.isdigit() and str(int(scale)) == scale
+    is_plain = scale.isascii() and scale.isdigit() and str(int(scale)) == scale
+    return is_plain and (not options.numeric_decimals or int(scale) <= MOST_PLAIN_DIGITS)
 
 
-def _is_allowed(schema: Schema, values: Any) -> bool:
+def _is_allowed(schema: Schema, options: WriterOptions, values: Any) -> bool:
     """Whether a value of a logical type is one that the record path writes unchanged."""
     import pyarrow.compute as pc
 
@@ -157,8 +165,10 @@ def _is_allowed(schema: Schema, values: Any) -> bool:
         least, most = bounds["min"].as_py(), bounds["max"].as_py()
         return least is None or (least >= 0 and most <= MS_PER_DAY)
     if schema.name == DECIMAL:
-        from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, is_shortest
+        from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, fits_text, is_shortest
 
+        if options.numeric_decimals:
+            return fits_text(values)
         longest: Any = pc.max(pc.binary_length(values))
         return (longest.as_py() or 0) <= LONGEST_DECIMAL_BYTES and is_shortest(values)
     return True

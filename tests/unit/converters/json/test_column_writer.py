@@ -124,5 +124,24 @@ def test_decimals_are_the_same_text(numbers: list[int | None], envelope: str):
     assert written.to_pylist() == [(json.from_connect("t", schema, value) or b"").decode() for value in decimals]
 
 
-def test_decimals_as_numbers_go_record_by_record():
-    assert converter(decimal_format="NUMERIC").from_columns("t", schemas.decimal(2), pa.array([b"\x01"])) is None
+LONGS = st.builds(lambda n, bits: n >> bits, st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 63))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(LONGS | st.none(), min_size=1, max_size=8), st.integers(0, 6), st.integers(0, 2))
+def test_decimals_as_numbers_are_the_same_text(numbers: list[int | None], scale: int, first: int):
+    schema = schemas.decimal(scale, optional=True)
+    values = pa.array([None if number is None else unscaled_bytes(number) for number in numbers], pa.binary())
+    json = converter(schemas_enable="false", decimal_format="NUMERIC")
+
+    written = json.from_columns("t", schema, values.slice(first))
+
+    decimals = [None if n is None else Decimal(n).scaleb(-scale, Context(prec=60)) for n in numbers[first:]]
+    assert written is not None
+    assert written.to_pylist() == [(json.from_connect("t", schema, value) or b"").decode() for value in decimals]
+
+
+@pytest.mark.parametrize(("scale", "data"), [(7, b"\x01"), (2, b"\x01" * 9), (2, b""), (-1, b"\x01")])
+def test_other_decimals_as_numbers_go_record_by_record(scale: int, data: bytes):
+    numeric = converter(decimal_format="NUMERIC")
+    assert numeric.from_columns("t", schemas.decimal(scale), pa.array([data])) is None
