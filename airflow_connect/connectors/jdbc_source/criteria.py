@@ -78,9 +78,9 @@ class Source:
         chosen._base = f"SELECT {columns} FROM {self._quoting.table_text(self.table)}"
         return chosen
 
-    def everything(self) -> Statement:
-        """All rows."""
-        return Statement(self._base + self._suffix, {})
+    def everything(self, order: str = "") -> Statement:
+        """All rows, in the order of an expression if one is given."""
+        return Statement(self._base + (f" ORDER BY {order}" if order else "") + self._suffix, {})
 
     def nothing(self) -> Statement:
         """No rows: only the columns."""

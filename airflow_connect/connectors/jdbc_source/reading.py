@@ -194,8 +194,9 @@ class Reading:
 class TableReader:
     """Streams the rows of one table, or of the query, after a position."""
 
-    def __init__(self, reading: Reading, table: TableId | None, position: Position) -> None:
-        """Does not read yet."""
+    def __init__(self, reading: Reading, table: TableId | None, position: Position, order: str = "") -> None:
+        """Does not read yet; `order`: an expression, for mode bulk."""
+        self._order = order
         self._reading = reading
         self._config = reading.config
         self._source = reading.source(table)
@@ -237,7 +238,7 @@ class TableReader:
     def _open(self) -> None:
         reading, config = self._reading, self._config
         if config.mode == names.BULK:
-            statement = self._source.everything()
+            statement = self._source.everything(self._order)
         else:
             self._criteria = reading.criteria(self._source)
             reading.count_nulls(self._criteria, self._source)

@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
 from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.changed import (
+    ChangedReader,
+    range_key,
+    ranges_of,
+    ranges_offset,
+    ranges_partition,
+)
 from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader, ColumnBatch
+    from airflow_connect.databases.identifiers import TableId
 
 log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
@@ -46,7 +54,7 @@ class JdbcSourceTask(SourceTask):
         self._end_us = int(config[END])
         self._waiting = deque(items_of(config))
         self._database = Database(self._config.connection)
-        self._reader: TableReader | ArrowReader | None = None
+        self._reader: TableReader | ArrowReader | ChangedReader | None = None
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
         self._pending: RowBatch | None = None
@@ -177,6 +185,9 @@ class JdbcSourceTask(SourceTask):
         if self._connection is None:
             self._connection = self._database.connect()
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
+        if self._config.changed_only and item.table is not None:
+            self._reader = self._changed_reader(reading, item, item.table)
+            return True
         stream = self._opened_stream(item)
         if stream is None or item.table is None:
             self._reader = TableReader(reading, item.table, position)
@@ -185,6 +196,18 @@ class JdbcSourceTask(SourceTask):
 
             self._reader = ArrowReader(reading, item.table, position, stream)
         return True
+
+    def _changed_reader(self, reading: Reading, item: Item, table: TableId) -> ChangedReader | TableReader:
+        """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
+        key = range_key(reading.described(reading.source(table)))
+        if key is None:
+            self.context.note(
+                f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
+                " whole numbers."
+            )
+            return TableReader(reading, table, Position())
+        offset = self.context.offset_reader.offset(ranges_partition(item.partition))
+        return ChangedReader(reading, table, key, ranges_of(offset, item.name))
 
     def _opened_stream(self, item: Item) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
@@ -210,7 +233,7 @@ class JdbcSourceTask(SourceTask):
         """How many rows to read, unless `batch.max.rows` is set."""
         if not self._in_columns or count != names.DEFAULT_BATCH_ROWS:
             return count
-        return self._column_rows if isinstance(self._reader, TableReader) else _ANY_NUMBER
+        return self._column_rows if isinstance(self._reader, TableReader | ChangedReader) else _ANY_NUMBER
 
     def _committed(self, item: Item) -> SourceOffset | None:
         reader = self.context.offset_reader
@@ -219,6 +242,9 @@ class JdbcSourceTask(SourceTask):
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
         if self._reader is not None:
+            if isinstance(self._reader, ChangedReader):
+                self._reader.note_results()
+                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges))
             if self._is_bulk:
                 self.context.skip_to(item.partition, self._bulk_offset(done=True))
             if self._reader.forgotten:
