@@ -34,7 +34,7 @@ class ArrowStream:
         from adbc_driver_postgresql import dbapi  # type: ignore[import-untyped]
 
         self._connection = dbapi.connect(_parameters(like), autocommit=True)
-        self._is_reading = False
+        self._cursor: Any = None
         try:
             self.execute("SET TIME ZONE 'UTC'")
             if isolation:
@@ -58,26 +58,31 @@ class ArrowStream:
         Raises:
             adbc_driver_manager.Error: the server ended the statement.
         """
-        self._is_reading = True
-        cursor = self._connection.cursor()
+        cursor = self._cursor = self._connection.cursor()
         cursor.adbc_statement.set_options(**{_BATCH_BYTES_OPTION: str(batch_bytes)})
         cursor.execute(sql)
         for batch in _reader(cursor):
             if batch.num_rows:
                 yield batch
         cursor.close()
-        self._is_reading = False
+        self._cursor = None
 
     @property
     def is_reusable(self) -> bool:
         """Whether the last result was read to its end."""
-        return not self._is_reading
+        return self._cursor is None
 
     def close(self) -> None:
         """Disconnect; a result that is being read is cancelled first, so that its rest is not read."""
-        if self._is_reading:
-            self._connection.adbc_cancel()
-        self._connection.close()
+        cursor, self._cursor = self._cursor, None
+        try:
+            if cursor is not None:
+                try:
+                    self._connection.adbc_cancel()
+                finally:
+                    cursor.close()
+        finally:
+            self._connection.close()
 
 
 def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | None:

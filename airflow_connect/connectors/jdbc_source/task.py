@@ -152,10 +152,10 @@ class JdbcSourceTask(SourceTask):
         assert self._database is not None
         try:
             with self._database.failures(f"read {item.name}"):
-                if self._reader is None and not self._open(item):
-                    return None
-                assert self._reader is not None
                 try:
+                    if self._reader is None and not self._open(item):
+                        return None
+                    assert self._reader is not None
                     batch = self._reader.next(self._rows_at_once(count))
                 except Exception as error:
                     if item.table is None or self._position is not None or kind_of(error) is not Failure.MISSING_OBJECT:

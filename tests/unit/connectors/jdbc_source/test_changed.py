@@ -147,6 +147,19 @@ def test_table_without_a_suitable_key_is_sent_as_a_whole(database: Database, key
         )
 
 
+def test_table_that_vanishes_during_a_run_is_skipped(database: Database) -> None:
+    insert(database, 1)
+    database.execute("CREATE TABLE there (id INTEGER PRIMARY KEY)", "INSERT INTO there VALUES (2)")
+    database.execute("CREATE TABLE vanishing (id INTEGER PRIMARY KEY)", "INSERT INTO vanishing VALUES (3)")
+
+    def drop(done: int) -> None:
+        if done == 2:
+            database.execute("DROP TABLE vanishing")
+
+    run = copies(database).run(meanwhile=drop)
+    assert run.ids() == [1, 2] and run.notes == ["The table vanishing does not exist any more and is skipped."]
+
+
 def test_key_that_is_no_number_is_named(database: Database) -> None:
     database.execute("DROP TABLE orders", "CREATE TABLE orders (id INT PRIMARY KEY NOT NULL, name TEXT)")
     database.execute("INSERT INTO orders VALUES ('x', 'a')")
