@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Place
+from numpy.typing import NDArray
 
 from tests.bench.file_lines import LINE, REGEX
 
@@ -68,8 +69,15 @@ def connector(name: str, folder: Path, lines: LogLines, config: Mapping[str, str
     }
 
 
-def check_topic(bootstrap: str, topic: str, records: int) -> tuple[int, str]:
-    """Bytes of the values in partition 0, and what is wrong: lines 0 to `records - 1` must be there exactly once."""
+def line_numbers(values: Sequence[bytes]) -> NDArray[np.int64]:
+    """The numbers of lines."""
+    return np.array([int(number) for number in _NUMBER.findall(b"\n".join(values))], np.int64)
+
+
+def check_topic(
+    bootstrap: str, topic: str, records: int, numbers_of: Callable[[Sequence[bytes]], NDArray[np.int64]] = line_numbers
+) -> tuple[int, str]:
+    """Bytes of the values in partition 0, and what is wrong: records 0 to `records - 1` must be there exactly once."""
     found, size = np.zeros(records + 1, np.int64), 0
     consumer = Consumer(
         {
@@ -89,7 +97,7 @@ def check_topic(bootstrap: str, topic: str, records: int) -> tuple[int, str]:
                 return size, f"no end of {topic} after {int(found.sum())} records"
             values = [message.value() or b"" for message in messages if message.error() is None]
             size += sum(map(len, values))
-            numbers = np.array([int(number) for number in _NUMBER.findall(b"\n".join(values))], np.int64)
+            numbers = numbers_of(values)
             np.add.at(found, np.minimum(numbers, records), 1)
             errors = [error.code() for message in messages if (error := message.error()) is not None]
             if KafkaError._PARTITION_EOF in errors:
@@ -101,5 +109,5 @@ def check_topic(bootstrap: str, topic: str, records: int) -> tuple[int, str]:
     counts = found[:records]
     missing, doubled = int((counts == 0).sum()), int((counts > 1).sum())
     if missing or doubled or found[records]:
-        return size, f"{missing} lines are missing, {doubled} doubled, {int(found[records])} unknown"
+        return size, f"{missing} records are missing, {doubled} doubled, {int(found[records])} unknown"
     return size, ""

@@ -36,6 +36,7 @@ class JdbcSourceConfig:
         numeric_mapping, granularity: see the keys.
         prefix: of topics.
         batch_rows: rows of a batch.
+        changed_only: `bulk.changed.only`.
         retries: of a statement; -1: no limit of its own.
     """
 
@@ -63,6 +64,7 @@ class JdbcSourceConfig:
     granularity: str
     prefix: str
     batch_rows: int
+    changed_only: bool
     retries: int
 
     @classmethod
@@ -103,6 +105,7 @@ class JdbcSourceConfig:
             granularity=parsed[names.TIMESTAMP_GRANULARITY].lower(),
             prefix=parsed[names.TOPIC_PREFIX],
             batch_rows=parsed[names.BATCH_MAX_ROWS],
+            changed_only=parsed[names.BULK_CHANGED_ONLY],
             retries=parsed[names.QUERY_RETRIES],
         )
 

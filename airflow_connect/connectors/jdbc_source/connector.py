@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
 from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
@@ -33,7 +34,7 @@ from airflow_connect.errors import ConfigError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY})
+_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES})
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -64,7 +65,10 @@ class JdbcSourceConnector(SourceConnector):
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Every form of the names of the task's tables."""
-        return [partition for item in items_of(task_config) for partition in item.partitions]
+        partitions = [partition for item in items_of(task_config) for partition in item.partitions]
+        if task_config.get(names.BULK_CHANGED_ONLY, "").strip().lower() == "true":
+            partitions += [ranges_partition(partition) for partition in partitions]
+        return partitions
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Every mode except bulk, which reads whole tables again."""
@@ -80,6 +84,9 @@ class JdbcSourceConnector(SourceConnector):
                 continue  # anything may be deleted, so that invalid offsets can be removed
             if set(dict(partition)) not in _PARTITIONS:
                 raise _refused(f"A source partition names a table or the query, not {sorted(dict(partition))}")
+            if RANGES in dict(partition):
+                ranges_of(offset, "a table")
+                continue
             for key in (INCREMENTING, TIMESTAMP, NANOS):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):

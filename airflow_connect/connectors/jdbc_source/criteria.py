@@ -8,6 +8,7 @@ Statements are texts with quoted names, for SQLAlchemy's `text`; values are alwa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,9 +71,16 @@ class Source:
             escaped(config.query.strip().rstrip(";")) if table is None else f"SELECT * FROM {quoting.table_text(table)}"
         )
 
-    def everything(self) -> Statement:
-        """All rows."""
-        return Statement(self._base + self._suffix, {})
+    def selecting(self, columns: str) -> Source:
+        """The same table with other columns than all: a list of expressions for SQLAlchemy's `text`."""
+        assert self.table is not None
+        chosen = copy(self)
+        chosen._base = f"SELECT {columns} FROM {self._quoting.table_text(self.table)}"
+        return chosen
+
+    def everything(self, order: str = "") -> Statement:
+        """All rows, in the order of an expression if one is given."""
+        return Statement(self._base + (f" ORDER BY {order}" if order else "") + self._suffix, {})
 
     def nothing(self) -> Statement:
         """No rows: only the columns."""
@@ -105,6 +113,12 @@ class Criteria:
         self._id = quoting.text(tracked.incrementing.name) if tracked.incrementing is not None else ""
         parts = [self._comparable(quoting.text(column.name)) for column in tracked.timestamps]
         self._time = parts[0] if len(parts) == 1 else f"COALESCE({','.join(parts)})" if parts else ""
+
+    def of(self, source: Source) -> Criteria:
+        """The same conditions for another form of the source."""
+        chosen = copy(self)
+        chosen._source = source
+        return chosen
 
     def select(self, position: Position, end_us: int) -> Statement:
         """The rows after `position` and before `end_us`, in the order in which positions move."""

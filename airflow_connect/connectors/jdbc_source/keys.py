@@ -16,6 +16,7 @@ from airflow_connect.connectors.jdbc_source import rules
 from airflow_connect.connectors.jdbc_source.names import (
     BATCH_MAX_ROWS,
     BULK,
+    BULK_CHANGED_ONLY,
     CATALOG_PATTERN,
     GRANULARITIES,
     INCREMENTING,
@@ -141,6 +142,14 @@ def _mode_keys() -> list[ConfigKey]:
             " timestamp+incrementing: by both.",
             EnumString(BULK, TIMESTAMP, INCREMENTING, TIMESTAMP_INCREMENTING), high, _MODE,
             dependents=(INCREMENTING_COLUMN, TIMESTAMP_COLUMNS, INCREMENTING_MAPPING, TIMESTAMP_MAPPING),
+        ),
+        ConfigKey(
+            BULK_CHANGED_ONLY, Type.BOOLEAN, False,
+            "Mode bulk: send only those ranges of some 10,000 rows in which a row was added, changed or deleted since"
+            " the last run. Each run still reads whole tables, in the order of their primary key, and keeps a hash of"
+            " each range in the offsets. A table whose primary key is not one column with whole numbers is sent as a"
+            " whole.",
+            None, medium, _MODE, recommender=rules.ForModes(BULK),
         ),
         ConfigKey(
             INCREMENTING_COLUMN, Type.STRING, "",

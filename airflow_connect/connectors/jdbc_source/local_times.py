@@ -8,9 +8,15 @@ does.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SECOND_US = 1_000_000
 DAY_US = 86_400 * SECOND_US
+_HOUR_US = 3_600 * SECOND_US
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (a local time)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -41,6 +47,28 @@ class LocalTimes:
             return micros_of(value - _EPOCH_UTC)
         local = micros_of(value - _EPOCH)
         return local if self._is_utc else local - self._offset_us(value)
+
+    def instants_us(self, local_us: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`instant_us` of many local times, given as microseconds since 1970-01-01T00:00 on the local clock.
+
+        A zone's offset is looked up once for each hour of local time, and for each value of an hour in which it
+        changes.
+        """
+        import numpy as np
+
+        if self._is_utc or not len(local_us):
+            return local_us
+        hours, place = np.unique(local_us // _HOUR_US, return_inverse=True)
+        first = np.array([self._offset_at(hour * _HOUR_US) for hour in hours.tolist()], np.int64)
+        last = np.array([self._offset_at(hour * _HOUR_US + _HOUR_US - 1) for hour in hours.tolist()], np.int64)
+        offsets = first[place]
+        for index in np.flatnonzero((first != last)[place]).tolist():
+            offsets[index] = self._offset_at(int(local_us[index]))
+        found: NDArray[np.int64] = local_us - offsets
+        return found
+
+    def _offset_at(self, local_us: int) -> int:
+        return self._offset_us(_EPOCH + timedelta(microseconds=local_us))
 
     def local(self, instant_us: int) -> datetime:
         """The local time of an instant, without a zone."""

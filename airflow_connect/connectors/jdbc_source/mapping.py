@@ -57,13 +57,14 @@ class TableMapping:
     """How rows become values of one schema.
 
     Attributes:
+        fields: of the schema, in its order.
         schema: a STRUCT, named after the table.
         left_out: columns whose type has no counterpart.
     """
 
     def __init__(self, fields: Sequence[FieldMapping], name: str, where: str, left_out: Sequence[Column] = ()) -> None:
         """`where`: the table, for messages."""
-        self._fields = fields
+        self.fields = fields
         self._where = where
         self.left_out = left_out
         self.schema = schemas.struct(*((field.column.name, field.schema) for field in fields), name=name or None)
@@ -74,8 +75,8 @@ class TableMapping:
         Raises:
             DataError: a value does not fit; the message names its column.
         """
-        columns = [self._converted(field, [row[field.index] for row in rows]) for field in self._fields]
-        names = [field.column.name for field in self._fields]
+        columns = [self._converted(field, [row[field.index] for row in rows]) for field in self.fields]
+        names = [field.column.name for field in self.fields]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def arrow(self, rows: Sequence[Sequence[Any]]) -> pa.Array[Any]:
@@ -84,20 +85,31 @@ class TableMapping:
         Raises:
             DataError: as `values`.
         """
+        by_column = list(zip(*rows, strict=True))
+        return self.struct([self.field_array(field, by_column[field.index]) for field in self.fields])
+
+    def field_array(self, field: FieldMapping, values: Sequence[Any]) -> pa.Array[Any]:
+        """A column of the driver's values as the Arrow array of its field.
+
+        Raises:
+            DataError: as `values`.
+        """
         import pyarrow as pa
 
-        by_column = list(zip(*rows, strict=True))
-        arrays = []
-        for field in self._fields:
-            values: Sequence[Any] = self._converted(field, by_column[field.index])
-            if field.schema.name == schemas.DECIMAL:
-                values = [None if value is None else _decimal_bytes(value) for value in values]
-            try:
-                arrays.append(pa.array(values, arrow_type(field.schema)))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
-                raise self._misfit(field, f"{type(error).__name__}") from None
-        struct = pa.struct([pa.field(f.column.name, a.type) for f, a in zip(self._fields, arrays, strict=True)])
-        return pa.StructArray.from_arrays(arrays, fields=list(struct))
+        values = self._converted(field, values)
+        if field.schema.name == schemas.DECIMAL:
+            values = [None if value is None else _decimal_bytes(value) for value in values]
+        try:
+            return pa.array(values, arrow_type(field.schema))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as error:
+            raise self._misfit(field, f"{type(error).__name__}") from None
+
+    def struct(self, arrays: Sequence[Any]) -> pa.Array[Any]:
+        """The arrays of all fields as one."""
+        import pyarrow as pa
+
+        struct = pa.struct([pa.field(f.column.name, a.type) for f, a in zip(self.fields, arrays, strict=True)])
+        return pa.StructArray.from_arrays(list(arrays), fields=list(struct))
 
     def _converted(self, field: FieldMapping, values: Sequence[Any]) -> Sequence[Any]:
         convert = field.convert

@@ -9,6 +9,7 @@ INCREMENTING_MAPPING, TIMESTAMP_MAPPING = "incrementing.column.mapping", "timest
 TIMESTAMP_INITIAL, TIMESTAMP_DELAY_MS = "timestamp.initial", "timestamp.delay.interval.ms"
 TIMESTAMP_GRANULARITY, VALIDATE_NON_NULL = "timestamp.granularity", "validate.non.null"
 LOOKBACK_MS, LOOKBACK_MAX_ROWS = "timestamp.lookback.ms", "timestamp.lookback.max.rows"
+BULK_CHANGED_ONLY = "bulk.changed.only"
 ISOLATION = "transaction.isolation.mode"
 TABLE_WHITELIST, TABLE_BLACKLIST = "table.whitelist", "table.blacklist"
 TABLE_INCLUDE, TABLE_EXCLUDE = "table.include.list", "table.exclude.list"

@@ -45,6 +45,10 @@ class RowBatch:
     after: Position
     positions: Sequence[Position] = field(default=(), repr=False)
 
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
     def offsets(self) -> list[Mapping[str, Any]]:
         """The offset of each row."""
         if self.positions:
@@ -101,6 +105,16 @@ class Reading:
         cursor.execute(str(compiled), parameters)
         return cursor
 
+    def literal(self, statement: Statement) -> str:
+        """A statement of PostgreSQL with its values in it, quoted by psycopg, for COPY, which has no parameters."""
+        import psycopg
+        from sqlalchemy import text
+
+        compiled = text(statement.sql).bindparams(**statement.parameters).compile(self.connection.engine)
+        connection: Any = self.connection.connection.driver_connection
+        with psycopg.ClientCursor(connection) as cursor:
+            return cursor.mogrify(str(compiled).encode(), compiled.params)
+
     def described(self, source: Source) -> list[Column]:
         """The columns of a table or query."""
         result = self.execute(source.nothing())
@@ -115,13 +129,46 @@ class Reading:
         place = None if table is None else (table.schema or table.catalog, table.table)
         return columns_of(self.name, self.connection, cursor, place)
 
-    def criteria(self, source: Source) -> Criteria:
+    def mapping(self, columns: Sequence[Column], source: Source) -> TableMapping:
+        """How rows of a source become values; the report names columns that are left out.
+
+        Raises:
+            ConfigError: see `table_mapping`.
+        """
+        config, table = self.config, source.table
+        name = "" if table is None else table.table
+        mapping = table_mapping(columns, self.name, name, config.numeric_mapping, config.granularity, self.times)
+        if mapping.left_out:
+            self.note(
+                f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
+                f" {names_of(mapping.left_out)}."
+            )
+        return mapping
+
+    def count_nulls(self, criteria: Criteria, source: Source) -> None:
+        """Name the rows of a table that no run finds, because they have a null where positions are compared."""
+        hidden = criteria.tracked.nullable
+        if not hidden or source.table is None:
+            return
+        count = self.execute(criteria.nulls()).scalar_one()
+        if count:
+            self.note(
+                f"{count} rows of {source.name} have null in {hidden} and are not copied, because such rows cannot be"
+                " found by position."
+            )
+
+    def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:
         """The conditions for new rows of a table or query.
+
+        Args:
+            source: the table or query.
+            columns: its columns, if they are known.
 
         Raises:
             ConfigError: its columns do not fit the mode.
         """
-        columns = self.described(source)
+        if columns is None:
+            columns = self.described(source)
         if self.name == "sqlite" and source.table is None:
             tracked = _named(self.config, columns)
         else:
@@ -147,8 +194,9 @@ class Reading:
 class TableReader:
     """Streams the rows of one table, or of the query, after a position."""
 
-    def __init__(self, reading: Reading, table: TableId | None, position: Position) -> None:
-        """Does not read yet."""
+    def __init__(self, reading: Reading, table: TableId | None, position: Position, order: str = "") -> None:
+        """Does not read yet; `order`: an expression, for mode bulk."""
+        self._order = order
         self._reading = reading
         self._config = reading.config
         self._source = reading.source(table)
@@ -190,10 +238,10 @@ class TableReader:
     def _open(self) -> None:
         reading, config = self._reading, self._config
         if config.mode == names.BULK:
-            statement = self._source.everything()
+            statement = self._source.everything(self._order)
         else:
             self._criteria = reading.criteria(self._source)
-            self._count_nulls()
+            reading.count_nulls(self._criteria, self._source)
             begin = self.position
             if config.lookback_ms:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
@@ -215,19 +263,10 @@ class TableReader:
         return rows
 
     def _map(self, columns: Sequence[Column]) -> None:
-        reading, config, table = self._reading, self._config, self._source.table
-        name = "" if table is None else table.table
-        self._mapping = table_mapping(
-            columns, reading.name, name, config.numeric_mapping, config.granularity, reading.times
-        )
-        if self._mapping.left_out:
-            reading.note(
-                f"Columns of {self._source.name} are left out, because their types have no counterpart in Kafka"
-                " Connect:"
-                f" {names_of(self._mapping.left_out)}."
-            )
+        reading = self._reading
+        self._mapping = reading.mapping(columns, self._source)
         if self._criteria is not None:
-            self._moves = _Moves(columns, self._criteria.tracked, reading.name, reading.times)
+            self._moves = Moves(columns, self._criteria.tracked, reading.name, reading.times)
             if self._sent is not None and not any(column.key_position for column in columns):
                 raise ConfigError(
                     f"timestamp.lookback.ms needs a primary key, which {self._source.name} does not have.",
@@ -278,22 +317,8 @@ class TableReader:
         self.position = Position(timestamp_us=reached_us)
         return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))
 
-    def _count_nulls(self) -> None:
-        assert self._criteria is not None
-        hidden = self._criteria.tracked.nullable
-        if not hidden or self._source.table is None:
-            return
-        result = self._reading.execute(self._criteria.nulls())
-        count = result.scalar_one()
-        if count:
-            self._reading.note(
-                f"{count} rows of {self._source.name} have null in {hidden} and are not copied, because such rows"
-                " cannot be"
-                " found by position."
-            )
 
-
-class _Moves:
+class Moves:
     """Positions of rows."""
 
     def __init__(self, columns: Sequence[Column], tracked: Tracked, database: str, times: LocalTimes) -> None:

@@ -147,6 +147,24 @@ def _columns(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         )
 
 
+def _changed_only(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    mode = parsed[names.MODE].lower()
+    if not parsed[names.BULK_CHANGED_ONLY]:
+        return
+    if mode != names.BULK:
+        yield Problem(
+            names.BULK_CHANGED_ONLY,
+            f"{names.BULK_CHANGED_ONLY} works only in mode {names.BULK}, not in {mode}.",
+            f"Remove {names.BULK_CHANGED_ONLY}: the other modes copy only new rows.",
+        )
+    if parsed[names.QUERY] or (parsed[names.QUERY_MASKED] and parsed[names.QUERY_MASKED].value):
+        yield Problem(
+            names.BULK_CHANGED_ONLY,
+            f"{names.BULK_CHANGED_ONLY} needs tables with a primary key, which a query does not have.",
+            f"Remove {names.BULK_CHANGED_ONLY}, or copy a table instead of a query.",
+        )
+
+
 def _both(first: str, second: str) -> Problem:
     return Problem(second, f"Cannot use both {first} and {second}.", "Remove one of them.")
 
@@ -186,6 +204,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
         ),
         _columns,
     ),
+    ((names.BULK_CHANGED_ONLY, names.MODE, names.QUERY, names.QUERY_MASKED), _changed_only),
     ((names.ISOLATION,), _isolation),
     (("connection.url",), _database),
 )  # fmt: skip

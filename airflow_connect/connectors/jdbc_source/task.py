@@ -10,22 +10,35 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
 from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.changed import (
+    ChangedReader,
+    range_key,
+    ranges_of,
+    ranges_offset,
+    ranges_partition,
+)
 from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
 from airflow_connect.connectors.jdbc_source.work import END, Item, items_of
+from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
-from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.failures import Failure, kind_of, reason_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader, ColumnBatch
+    from airflow_connect.databases.identifiers import TableId
+
 log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
 """Size of a batch of columns, in Arrow; the driver's rows take ten times as much while they are converted."""
 _LEAST_ROWS, _MOST_ROWS = 100, 20_000
+_ANY_NUMBER = 1 << 62
+"""Batches of ADBC end at a number of bytes."""
 
 
 class JdbcSourceTask(SourceTask):
@@ -33,6 +46,7 @@ class JdbcSourceTask(SourceTask):
 
     _connection: Connection | None = None
     _database: Database | None = None
+    _stream: ArrowStream | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """Take the tables; connects at the first poll."""
@@ -40,7 +54,8 @@ class JdbcSourceTask(SourceTask):
         self._end_us = int(config[END])
         self._waiting = deque(items_of(config))
         self._database = Database(self._config.connection)
-        self._reader: TableReader | None = None
+        self._reader: TableReader | ArrowReader | ChangedReader | None = None
+        self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
         self._pending: RowBatch | None = None
         self._failures = 0
@@ -48,9 +63,10 @@ class JdbcSourceTask(SourceTask):
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The next rows of the current table as records."""
-        batch = self._pending or self._next(self._config.batch_rows)
+        # Where columns are asked for, only rows that have no columnar form come one by one.
+        batch = self._pending if self._in_columns else self._next(self._config.batch_rows)
         self._pending = None
-        if batch is None:
+        if not isinstance(batch, RowBatch):
             return None
         item, schema = self._waiting[0], batch.mapping.schema
         offsets = [self._bulk_offset()] * len(batch.rows) if self._is_bulk else batch.offsets()
@@ -67,27 +83,29 @@ class JdbcSourceTask(SourceTask):
 
     def poll_columns(self) -> SourceColumns | None:
         """The next rows of the current table in columns; None: `poll` returns them one by one."""
-        count = self._config.batch_rows
-        if count == names.DEFAULT_BATCH_ROWS:
-            count = self._column_rows
-        batch = self._next(count)
+        self._in_columns = True
+        batch = self._next(self._config.batch_rows)
         if batch is None:
             return None
+        if isinstance(batch, RowBatch):
+            schema = batch.mapping.schema
+            try:
+                values = batch.mapping.arrow(batch.rows)
+            except DataError:
+                self._pending = batch
+                return None
+            fitting = len(batch) * _BATCH_BYTES // max(1, values.nbytes)
+            self._column_rows = max(_LEAST_ROWS, min(fitting, 4 * self._column_rows, _MOST_ROWS))
+        else:
+            values, schema = batch.values, batch.schema
         item = self._waiting[0]
-        try:
-            values = batch.mapping.arrow(batch.rows)
-        except DataError:
-            self._pending = batch
-            return None
-        fitting = len(batch.rows) * _BATCH_BYTES // max(1, values.nbytes)
-        self._column_rows = max(_LEAST_ROWS, min(fitting, 4 * self._column_rows, _MOST_ROWS))
         return SourceColumns(
             topic=self._topic(item),
             source_partition=item.partition,
             source_offset=self._bulk_offset() if self._is_bulk else batch.after.offset(),
             key_schema=None,
             keys=None,
-            value_schema=batch.mapping.schema,
+            value_schema=schema,
             values=values,
         )
 
@@ -112,20 +130,20 @@ class JdbcSourceTask(SourceTask):
         """Which run has copied the table: another attempt of its task skips tables that are complete."""
         return {BULK_RUN: self.context.run_id, BULK_DONE: done}
 
-    def _next(self, count: int) -> RowBatch | None:
+    def _next(self, count: int) -> RowBatch | ColumnBatch | None:
         """The next batch with rows of any table; None if all have ended, or for a moment."""
         while self._waiting:
             item = self._waiting[0]
             batch = self._read(item, count)
             if batch is None:
                 self._finish(item)
-            elif batch.rows:
+            elif len(batch):
                 return batch
             else:
                 self.context.skip_to(item.partition, batch.after.offset())
         return None
 
-    def _read(self, item: Item, count: int) -> RowBatch | None:
+    def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | None:
         """The next batch of a table; None at its end.
 
         Raises:
@@ -134,11 +152,11 @@ class JdbcSourceTask(SourceTask):
         assert self._database is not None
         try:
             with self._database.failures(f"read {item.name}"):
-                if self._reader is None and not self._open(item):
-                    return None
-                assert self._reader is not None
                 try:
-                    batch = self._reader.next(count)
+                    if self._reader is None and not self._open(item):
+                        return None
+                    assert self._reader is not None
+                    batch = self._reader.next(self._rows_at_once(count))
                 except Exception as error:
                     if item.table is None or self._position is not None or kind_of(error) is not Failure.MISSING_OBJECT:
                         raise
@@ -167,8 +185,55 @@ class JdbcSourceTask(SourceTask):
         if self._connection is None:
             self._connection = self._database.connect()
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
-        self._reader = TableReader(reading, item.table, position)
+        if self._config.changed_only and item.table is not None:
+            self._reader = self._changed_reader(reading, item, item.table)
+            return True
+        stream = self._opened_stream(item)
+        if stream is None or item.table is None:
+            self._reader = TableReader(reading, item.table, position)
+        else:
+            from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
+
+            self._reader = ArrowReader(reading, item.table, position, stream)
         return True
+
+    def _changed_reader(self, reading: Reading, item: Item, table: TableId) -> ChangedReader | TableReader:
+        """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
+        key = range_key(reading.described(reading.source(table)))
+        if key is None:
+            self.context.note(
+                f"All rows of {item.name} are sent, because bulk.changed.only needs a primary key of one column with"
+                " whole numbers."
+            )
+            return TableReader(reading, table, Position())
+        offset = self.context.offset_reader.offset(ranges_partition(item.partition))
+        return ChangedReader(reading, table, key, ranges_of(offset, item.name))
+
+    def _opened_stream(self, item: Item) -> ArrowStream | None:
+        """The connection that reads in Arrow batches; None if rows must be read one by one."""
+        config = self._config
+        is_known = config.connection.address.database == "postgresql" and item.table is not None
+        if not self._in_columns or not is_known or config.lookback_ms or self._has_no_stream:
+            return None
+        if self._stream is None:
+            assert self._connection is not None
+            try:
+                self._stream = arrow_stream(self._connection, config.connection.isolation)
+            except Exception as error:
+                if not is_of_a_driver(error):
+                    raise
+                reason = config.connection.address.scrub(reason_of(error)).rstrip(".")
+                self.context.note(
+                    f"Rows are read one by one, which is slower, because ADBC could not connect: {reason}."
+                )
+            self._has_no_stream = self._stream is None
+        return self._stream
+
+    def _rows_at_once(self, count: int) -> int:
+        """How many rows to read, unless `batch.max.rows` is set."""
+        if not self._in_columns or count != names.DEFAULT_BATCH_ROWS:
+            return count
+        return self._column_rows if isinstance(self._reader, TableReader | ChangedReader) else _ANY_NUMBER
 
     def _committed(self, item: Item) -> SourceOffset | None:
         reader = self.context.offset_reader
@@ -177,6 +242,9 @@ class JdbcSourceTask(SourceTask):
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
         if self._reader is not None:
+            if isinstance(self._reader, ChangedReader):
+                self._reader.note_results()
+                self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges))
             if self._is_bulk:
                 self.context.skip_to(item.partition, self._bulk_offset(done=True))
             if self._reader.forgotten:
@@ -197,6 +265,8 @@ class JdbcSourceTask(SourceTask):
         try:
             if self._reader is not None:
                 self._reader.close()
+            if self._stream is not None and not self._stream.is_reusable:
+                self._close_stream()
             if self._connection is not None:
                 self._connection.rollback()
                 self._connection.connection.rollback()
@@ -223,6 +293,7 @@ class JdbcSourceTask(SourceTask):
         """Drop the connection without waiting for it; the next read opens another one."""
         reader, self._reader = self._reader, None
         connection, self._connection = self._connection, None
+        self._close_stream()
         if connection is None:
             return
         if reader is not None:
@@ -234,3 +305,14 @@ class JdbcSourceTask(SourceTask):
                 log.debug("A cursor of a broken connection was not closed: %s", type(error).__name__)
         connection.invalidate()
         connection.close()
+
+    def _close_stream(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is None:
+            return
+        try:
+            stream.close()
+        except Exception as error:
+            if not is_of_a_driver(error):
+                raise
+            log.debug("A broken connection of ADBC was not closed: %s", type(error).__name__)

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import Schema, Type
+from airflow_connect.api.schema import DECIMAL, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
-from airflow_connect.converters.avro.names import is_union
+from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.avro.varints import NotPlainError
+from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, is_shortest
 
 ColumnWriter = Callable[[Any], Any]
 """Arrow array of a schema to binary array of Avro values after the prefix; None if a value is not vectorizable."""
@@ -46,7 +47,7 @@ def column_writer(
 ) -> ColumnWriter | None:
     """A writer for values of a Connect schema, or None if parts of it can only be written value by value.
 
-    Those are arrays, maps, unions of several types, enums, fixed, decimals, and structs without fields.
+    Those are arrays, maps, unions of several types, enums, fixed, and structs without fields.
 
     Args:
         avro_type: the Avro form of the schema, as JSON.
@@ -161,10 +162,11 @@ class _Writers:
         if node.kind == "record" and schema.type is Type.STRUCT and not is_union(schema):
             return self._record(node, schema)
         kind = _KINDS.get((node.kind, schema.type))
-        # Decimals, and possibly bytes with other names, need `AvroMapping.transform`.
-        if kind is None or (schema.type is Type.BYTES and schema.name is not None):
+        is_decimal = schema.name == DECIMAL and FIXED_SIZE_PARAMETER not in schema.parameters
+        # Decimals of a fixed size, and possibly bytes with other names, need `AvroMapping.transform`.
+        if kind is None or (schema.type is Type.BYTES and schema.name is not None and not is_decimal):
             raise NotPlainError
-        write = _SCALARS[node.kind]
+        write = _decimals if is_decimal else _SCALARS[node.kind]
 
         def write_scalar(values: Any, pieces: _Pieces, present: _Present) -> None:
             if values.type != kind:
@@ -253,6 +255,14 @@ def _texts(values: Any, pieces: _Pieces, present: _Present) -> None:
     if present is not None:
         data = pc.if_else(pa.array(present), data, pa.scalar(None, pa.binary()))
     pieces.texts(data, present)
+
+
+def _decimals(values: Any, pieces: _Pieces, present: _Present) -> None:
+    """The bytes of an Avro decimal are those of Connect's."""
+    longest: Any = pc.max(pc.binary_length(values))
+    if (longest.as_py() or 0) > LONGEST_DECIMAL_BYTES or not is_shortest(values):
+        raise NotPlainError
+    _texts(values, pieces, present)
 
 
 _SCALARS: dict[str, _Writer] = {

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 
@@ -20,9 +21,7 @@ _QUOTED_AS_IT_IS = r"^[ !#-\[\]-~]*$"
 """Text that only needs quotes in JSON: printable ASCII without quotation marks and backslashes."""
 
 _FIRST_PRINTABLE, _LAST_PRINTABLE = ord(" "), ord("~")
-_OTHER_TEXT = frozenset({DECIMAL, TIME})
-"""Logical types that are not written as their integer, or only after a check of it."""
-_INTEGERS = {DATE: Type.INT32, TIMESTAMP: Type.INT64}
+_STORED_AS = {DATE: Type.INT32, TIME: Type.INT32, TIMESTAMP: Type.INT64, DECIMAL: Type.BYTES}
 
 ColumnWriter = Callable[["pa.Array[Any]"], "pa.Array[Any] | None"]
 _ScalarWriter = Callable[["pa.Array[Any]"], "tuple[pa.Array[Any], str] | None"]
@@ -93,11 +92,14 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     """Text of a column; None for unsupported types."""
     import pyarrow as pa
 
-    if schema.name in _OTHER_TEXT or _INTEGERS.get(schema.name or "", schema.type) is not schema.type:
+    if _STORED_AS.get(schema.name or "", schema.type) is not schema.type:
+        return None
+    if schema.name == DECIMAL and not _has_text(schema, options):
         return None
     kinds = {
         Type.INT8: pa.int8(), Type.INT16: pa.int16(), Type.INT32: pa.int32(), Type.INT64: pa.int64(),
         Type.BOOLEAN: pa.bool_(), Type.FLOAT32: pa.float32(), Type.FLOAT64: pa.float64(), Type.STRING: pa.string(),
+        Type.BYTES: pa.binary(),
     }  # fmt: skip
     kind = kinds.get(schema.type)
     if kind is None:
@@ -112,23 +114,64 @@ def _scalar(schema: Schema, options: WriterOptions) -> _ScalarWriter | None:
     def write(values: Any) -> tuple[pa.Array[Any], str] | None:
         import pyarrow.compute as pc
 
-        if values.type != kind or (values.null_count and null is None):
+        if values.type != kind or (values.null_count and null is None) or not _is_allowed(schema, options, values):
             return None
-        text: Any
-        if schema.type is Type.STRING:
-            if not values.null_count and _needs_no_escapes(values):
-                return values, '"'
-            text = _strings(values)
-        elif schema.type in (Type.FLOAT32, Type.FLOAT64):
-            # Java has its own format for numbers with fractions.
-            text = pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string())
-        else:
-            text = values.cast(pa.string())
-        if values.null_count:
-            text = pc.fill_null(text, null)
-        return text, ""
+        text, around = _text(schema, options, values)
+        if not values.null_count:
+            return text, around
+        if around:
+            text = pc.binary_join_element_wise(around, text, around, "")
+        return pc.fill_null(text, null), ""
 
     return write
+
+
+def _text(schema: Schema, options: WriterOptions, values: Any) -> tuple[Any, str]:
+    """The text of each value, null for null, and what surrounds it."""
+    import pyarrow as pa
+
+    if schema.name == DECIMAL and options.numeric_decimals:
+        from airflow_connect.converters.decimal_columns import text_column
+
+        return text_column(values, int(schema.parameters[DECIMAL_SCALE])), ""
+    if schema.type is Type.BYTES:
+        from airflow_connect.converters.json.base64_columns import base64_column
+
+        return base64_column(values), '"'
+    if schema.type is Type.STRING:
+        return (values, '"') if not values.null_count and _needs_no_escapes(values) else (_strings(values), "")
+    if schema.type in (Type.FLOAT32, Type.FLOAT64):
+        # Java has its own format for numbers with fractions.
+        one = scalar_writer(schema, options)
+        return pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string()), ""
+    return values.cast(pa.string()), ""
+
+
+def _has_text(schema: Schema, options: WriterOptions) -> bool:
+    """Whether the record path writes decimals of a schema as `_text` does, whatever their value."""
+    from airflow_connect.converters.decimal_columns import MOST_PLAIN_DIGITS
+
+    scale = schema.parameters.get(DECIMAL_SCALE, "")
+    is_plain = scale.isascii() and scale.isdigit() and str(int(scale)) == scale
+    return is_plain and (not options.numeric_decimals or int(scale) <= MOST_PLAIN_DIGITS)
+
+
+def _is_allowed(schema: Schema, options: WriterOptions, values: Any) -> bool:
+    """Whether a value of a logical type is one that the record path writes unchanged."""
+    import pyarrow.compute as pc
+
+    if schema.name == TIME:
+        bounds: Any = pc.min_max(values)
+        least, most = bounds["min"].as_py(), bounds["max"].as_py()
+        return least is None or (least >= 0 and most <= MS_PER_DAY)
+    if schema.name == DECIMAL:
+        from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, fits_text, is_shortest
+
+        if options.numeric_decimals:
+            return fits_text(values)
+        longest: Any = pc.max(pc.binary_length(values))
+        return (longest.as_py() or 0) <= LONGEST_DECIMAL_BYTES and is_shortest(values)
+    return True
 
 
 def _needs_no_escapes(values: Any) -> bool:

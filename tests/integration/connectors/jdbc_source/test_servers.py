@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.jdbc_source import changed
 from airflow_connect.errors import AccessError, ConfigError
 from tests.support.databases import Database
 from tests.support.jdbc_copies import Copies
@@ -95,7 +96,8 @@ def test_auto_increment_is_found(database: Database) -> None:
     assert runs.run().ids() == [1, 2] and runs.run().tasks == []
 
 
-def test_connection_that_dies_during_a_fetch_is_replaced(database: Database) -> None:
+@pytest.mark.parametrize("columnar", [False, True])
+def test_connection_that_dies_during_a_fetch_is_replaced(database: Database, columnar: bool) -> None:
     """Every session of this database is ended by the server after the second batch; the task continues after it."""
     table(database)
     fill(database, 0, 30)
@@ -118,7 +120,7 @@ def test_connection_that_dies_during_a_fetch_is_replaced(database: Database) -> 
             database.execute(f"KILL {number}")
             killed.append(number)
 
-    runs = copies(database, "timestamp+incrementing", batch_max_rows="4", timestamp_column_name="changed")
+    runs = copies(database, "timestamp+incrementing", columnar, batch_max_rows="4", timestamp_column_name="changed")
     runs.config["incrementing.column.name"] = "id"
     assert runs.run(meanwhile=kill).ids() == list(range(30))
     assert killed
@@ -199,3 +201,18 @@ def test_late_commit_is_found_by_looking_back(postgresql_database: Database) -> 
     assert plain.run().ids() == []  # as in Kafka Connect: lost
     assert looking.run().ids() == [1]
     assert looking.run().records == []
+
+
+def test_bulk_sends_only_ranges_that_have_changed(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed, "RANGE_ROWS", 10)
+    table(database, key="PRIMARY KEY" if database.dialect == "postgresql" else "UNSIGNED PRIMARY KEY")
+    fill(database, 0, 30)
+    runs = copies(database, "bulk", columnar=True, bulk_changed_only="true", batch_max_rows="7")
+    assert runs.run().ids() == list(range(30))
+    assert runs.run().ids() == []
+    database.execute(
+        "UPDATE orders SET changed = '2026-02-01 00:00:00' WHERE id = 15", "DELETE FROM orders WHERE id = 1"
+    )
+    run = runs.run()
+    assert run.ids() == [0, *range(2, 20)]
+    assert any("At least 1 row of the table" in note for note in run.notes)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.local_times import LocalTimes, micros_of
 from tests.support.searching import examples, settings
 
 BERLIN = LocalTimes(ZoneInfo("Europe/Berlin"))
@@ -82,3 +83,16 @@ def test_stored_position_is_the_same_local_time_again(zone: str, value: datetime
     # A time that clocks skip becomes what they showed; any other comes back equal.
     assert again == value or times.local(times.instant_us(again)) == again != value
     assert abs(again - value) <= timedelta(hours=2)
+
+
+EPOCH, YEAR_2026 = local("1970-01-01"), local("2025-12-31")
+MINUTES = st.integers(0, 400_000).map(lambda n: YEAR_2026 + timedelta(minutes=n, microseconds=n))
+LOCAL_TIMES = st.datetimes(local("0001-01-02"), local("9999-12-30")) | MINUTES
+
+
+@settings(max_examples=examples(200))
+@given(st.sampled_from([*ZONES, "Europe/Amsterdam", "Africa/Monrovia"]), st.lists(LOCAL_TIMES, max_size=20))
+def test_many_local_times_are_the_same_instants(zone: str, times: list[datetime]) -> None:
+    found = LocalTimes(ZoneInfo(zone))
+    locals_us = np.array([micros_of(time - EPOCH) for time in times], np.int64)
+    assert found.instants_us(locals_us).tolist() == [found.instant_us(time) for time in times]

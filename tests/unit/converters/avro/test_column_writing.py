@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.java.numbers import unscaled_bytes
 from airflow_connect.registry.avro_converter import AvroConverter
 from tests.support.columns import arrow_type, struct_records, to_columns, values_of
 from tests.support.searching import examples
@@ -83,6 +86,18 @@ def test_what_is_written_of_any_schema_is_the_same(registry: RegistryDouble, rec
         assert written.to_pylist() == one_by_one(avro, records[0].value_schema, [record.value for record in records])
 
 
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.integers(-(1 << 130), 1 << 130) | st.integers(-300, 300) | st.none(), min_size=1, max_size=8))
+def test_decimals_are_the_same_bytes(registry: RegistryDouble, numbers: list[int | None]) -> None:
+    avro, schema = converter(registry), schemas.struct(("a", schemas.decimal(3, optional=True)))
+    column = pa.array([None if number is None else unscaled_bytes(number) for number in numbers], pa.binary())
+
+    written = avro.from_columns("t", schema, pa.StructArray.from_arrays([column], ["a"]))
+
+    values = [{"a": None if n is None else Decimal(n).scaleb(-3, Context(prec=60))} for n in numbers]
+    assert written is not None and written.to_pylist() == one_by_one(avro, schema, values)
+
+
 def test_long_numbers_and_scalars_alone(registry: RegistryDouble) -> None:
     avro = converter(registry)
     edges = [0, -1, 63, 64, -64, -65, 8191, 8192, (1 << 63) - 1, -(1 << 63)]
@@ -102,7 +117,10 @@ def test_long_numbers_and_scalars_alone(registry: RegistryDouble) -> None:
         (Schema(Type.STRING), pa.array([], pa.string())),
         (Schema(Type.STRING, optional=True), pa.array(["x", None])),
         (Schema(Type.INT32), pa.array([1], pa.int64())),
-        (schemas.decimal(2), pa.array([b"\x01"])),
+        (schemas.decimal(2), pa.array([b"\x00\x01"])),
+        (schemas.decimal(2), pa.array([b""])),
+        (schemas.decimal(2), pa.array([b"\x01" * 65])),
+        (replace(schemas.decimal(2), parameters={"scale": "2", "connect.fixed.size": "4"}), pa.array([b"\x01"])),
         (schemas.struct(("a", schemas.array(schemas.STRING))), pa.array([{"a": ["x"]}])),
         (schemas.struct(("a", schemas.STRING)), pa.array([{"b": "x"}])),
         (schemas.struct(("a", schemas.STRING)), pa.array([{"a": "x"}, None])),

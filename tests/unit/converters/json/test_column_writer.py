@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.json.converter import JsonConverter
+from airflow_connect.java.numbers import unscaled_bytes
 from tests.support.searching import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(['"', "\\", "\x7f", "\n", "😀"])
@@ -22,6 +24,7 @@ KINDS: dict[Type, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     Type.FLOAT64: (pa.float64(), st.floats()),
     Type.BOOLEAN: (pa.bool_(), st.booleans()),
     Type.STRING: (pa.string(), TEXT),
+    Type.BYTES: (pa.binary(), st.binary(max_size=60)),
 }
 
 
@@ -71,7 +74,8 @@ def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
     numbers = pa.array([1, None, 3], pa.int32())
 
     days, instants = pa.array([-1, 20_000], pa.int32()), pa.array([0, -(1 << 62)])
-    logical = ((schemas.date(), days), (schemas.timestamp(), instants))
+    times = pa.array([0, 86_400_000], pa.int32())
+    logical = ((schemas.date(), days), (schemas.timestamp(), instants), (schemas.time(), times))
     for schema, values in ((schemas.STRING, lines), (optional, numbers), *logical):
         written = json.from_columns("t", schema, values)
         assert written is not None and written.to_pylist() == one_by_one(json, schema, values)
@@ -86,8 +90,12 @@ def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
         (None, pa.array(["x"])),
         (schemas.STRING, pa.array(["x", None])),
         (Schema(Type.INT32), pa.array([1], pa.int64())),
-        (schemas.decimal(2), pa.array([b"\x01"])),
-        (schemas.time(), pa.array([1], pa.int32())),
+        (schemas.decimal(2), pa.array([b"\x00\x01"])),
+        (schemas.decimal(2), pa.array([b"\x01", b""])),
+        (schemas.decimal(2), pa.array([b"\x01" * 65])),
+        (Schema(Type.BYTES, name=schemas.DECIMAL), pa.array([b"\x01"])),
+        (schemas.time(), pa.array([-1], pa.int32())),
+        (schemas.time(), pa.array([86_400_001], pa.int32())),
         (Schema(Type.STRING, name=schemas.TIMESTAMP), pa.array(["x"])),
         (schemas.struct(("a", schemas.array(schemas.STRING))), pa.array([{"a": ["x"]}])),
         (schemas.struct(("a", schemas.STRING)), pa.array([{"b": "x"}])),
@@ -97,3 +105,43 @@ def test_scalars_alone_and_defaults_are_the_same_text(envelope: str):
 )
 def test_what_is_not_plain_goes_record_by_record(schema: Schema | None, values: pa.Array):
     assert converter().from_columns("t", schema, values) is None
+
+
+UNSCALED = st.integers(-(1 << 127), (1 << 127) - 1) | st.integers(-300, 300) | st.integers(-(1 << 70), 1 << 70)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(UNSCALED | st.none(), min_size=1, max_size=8), st.sampled_from(["true", "false"]))
+def test_decimals_are_the_same_text(numbers: list[int | None], envelope: str):
+    schema = schemas.decimal(3, optional=True)
+    values = pa.array([None if number is None else unscaled_bytes(number) for number in numbers], pa.binary())
+    json = converter(schemas_enable=envelope)
+
+    written = json.from_columns("t", schema, values)
+
+    decimals = [None if n is None else Decimal(n).scaleb(-3, Context(prec=60)) for n in numbers]
+    assert written is not None
+    assert written.to_pylist() == [(json.from_connect("t", schema, value) or b"").decode() for value in decimals]
+
+
+LONGS = st.builds(lambda n, bits: n >> bits, st.integers(-(1 << 63), (1 << 63) - 1), st.integers(0, 63))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(LONGS | st.none(), min_size=1, max_size=8), st.integers(0, 6), st.integers(0, 2))
+def test_decimals_as_numbers_are_the_same_text(numbers: list[int | None], scale: int, first: int):
+    schema = schemas.decimal(scale, optional=True)
+    values = pa.array([None if number is None else unscaled_bytes(number) for number in numbers], pa.binary())
+    json = converter(schemas_enable="false", decimal_format="NUMERIC")
+
+    written = json.from_columns("t", schema, values.slice(first))
+
+    decimals = [None if n is None else Decimal(n).scaleb(-scale, Context(prec=60)) for n in numbers[first:]]
+    assert written is not None
+    assert written.to_pylist() == [(json.from_connect("t", schema, value) or b"").decode() for value in decimals]
+
+
+@pytest.mark.parametrize(("scale", "data"), [(7, b"\x01"), (2, b"\x01" * 9), (2, b""), (-1, b"\x01")])
+def test_other_decimals_as_numbers_go_record_by_record(scale: int, data: bytes):
+    numeric = converter(decimal_format="NUMERIC")
+    assert numeric.from_columns("t", schemas.decimal(scale), pa.array([data])) is None

@@ -1,0 +1,214 @@
+"""Streams one table of PostgreSQL in Arrow batches, each with the position after it.
+
+Positions move as in `reading.TableReader`: in mode timestamp, a batch never ends inside a group of equal timestamps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_connect.connectors.jdbc_source import names
+from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, instants_us
+from airflow_connect.connectors.jdbc_source.columns import Column
+from airflow_connect.connectors.jdbc_source.criteria import Criteria
+from airflow_connect.connectors.jdbc_source.mapping import TableMapping
+from airflow_connect.connectors.jdbc_source.offsets import Position
+from airflow_connect.connectors.jdbc_source.reading import Moves, Reading
+from airflow_connect.databases.arrow_stream import ArrowStream
+from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import RetriableError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+
+BATCH_BYTES = 4 << 20
+"""Size at which a batch ends; its messages take a few times as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBatch:
+    """Consecutive rows.
+
+    Attributes:
+        values: struct array of `schema`, in the representation of airflow_connect.api.columns.
+        schema: of the values.
+        after: the position after the last row.
+    """
+
+    values: Any
+    schema: Schema
+    after: Position
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+
+class ArrowReader:
+    """Streams the rows of one table after a position."""
+
+    forgotten = 0
+    """There is no look-back here."""
+
+    def __init__(self, reading: Reading, table: TableId, position: Position, stream: ArrowStream) -> None:
+        """Does not read yet.
+
+        Args:
+            reading: describes the table on a connection of psycopg, which holds no lock while `stream` reads.
+            table: what is read.
+            position: after which rows are new.
+            stream: connected to the same database.
+        """
+        self._reading, self._stream = reading, stream
+        self._source = reading.source(table)
+        self.position = position
+        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._left: pa.RecordBatch | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._held_us = 0
+        self._criteria: Criteria | None = None
+
+    def close(self) -> None:
+        """Nothing: the connection is closed by its owner if the result was not read to its end."""
+
+    def next(self, count: int) -> ColumnBatch | None:
+        """The next rows, at most some `count` of them; None at the end.
+
+        Raises:
+            ConfigError: the table does not fit the configuration.
+            DataError: a value does not fit its field.
+            RetriableError: the table was changed at this moment.
+            Exception: of the driver.
+        """
+        if self._batches is None:
+            self._open()
+        while (piece := self._piece(count)) is not None:
+            batch = self._taken(piece)
+            if batch is not None:
+                return batch
+        if self._held:
+            held, self._held = self._held, []
+            return self._converted(held, Position(timestamp_us=self._held_us))
+        return None
+
+    def _open(self) -> None:
+        reading, source = self._reading, self._source
+        columns = reading.described(source)
+        self._mapping: TableMapping = reading.mapping(columns, source)
+        if reading.config.mode != names.BULK:
+            self._criteria = reading.criteria(source, columns)
+            reading.count_nulls(self._criteria, source)
+            self._moves = Moves(columns, self._criteria.tracked, reading.name, reading.times)
+        self._columns = columns
+        granularity = reading.config.granularity
+        self._fields = [arrow_field(field, granularity, reading.times) for field in self._mapping.fields]
+        chosen = source.selecting(_select_list(self._fields, columns, reading))
+        if self._criteria is None:
+            statement = chosen.everything()
+        else:
+            statement = self._criteria.of(chosen).select(self.position, reading.end_us)
+        sql = reading.literal(statement)
+        # Otherwise a waiting ALTER TABLE would be between this connection's lock and that of the other one: a deadlock
+        # that the server cannot see.
+        reading.connection.rollback()
+        self._batches = self._stream.batches(sql, BATCH_BYTES)
+
+    def _piece(self, count: int) -> pa.RecordBatch | None:
+        """The next rows of the result, at most `count`."""
+        assert self._batches is not None
+        if self._left is None:
+            self._left = next(self._batches, None)
+        left = self._left
+        if left is None or left.num_rows <= count:
+            self._left = None
+            return left
+        self._left = left.slice(count)
+        return left.slice(0, count)
+
+    def _taken(self, piece: pa.RecordBatch) -> ColumnBatch | None:
+        """A batch of rows; None if all of them must be held back."""
+        if self._criteria is None:
+            return self._converted([piece], self.position)
+        if self._criteria.tracked.incrementing is None:
+            return self._groups(piece)
+        return self._converted([piece], self._moves.positions([self._last_row(piece)])[0])
+
+    def _groups(self, piece: pa.RecordBatch) -> ColumnBatch | None:
+        """The groups that are complete; the last group is held back until a later one begins."""
+        moments = self._moments(piece)
+        last = int(moments[-1])
+        others = np.flatnonzero(moments != last)
+        if not len(others):
+            before, before_us = self._held, self._held_us
+            self._held_us = last
+            if not before or before_us == last:
+                self._held = [*before, piece]
+                return None
+            self._held = [piece]
+            return self._converted(before, Position(timestamp_us=before_us))
+        complete = int(others[-1]) + 1
+        taken = [*self._held, piece.slice(0, complete)]
+        self._held, self._held_us = [piece.slice(complete)], last
+        return self._converted(taken, Position(timestamp_us=int(moments[complete - 1])))
+
+    def _moments(self, piece: pa.RecordBatch) -> Any:
+        """The timestamps that count, microseconds since the epoch, int64[n]."""
+        assert self._criteria is not None
+        stamps = self._criteria.tracked.timestamps
+        arrays: list[Any] = [piece.column(self._place(column)) for column in stamps]
+        self._check_types(piece)
+        return instants_us(pc.coalesce(*arrays), stamps[0].kind, self._reading.times)
+
+    def _last_row(self, piece: pa.RecordBatch) -> list[Any]:
+        """The last row as psycopg returns it, with its tracked columns only."""
+        assert self._criteria is not None
+        self._check_types(piece)
+        tracked = self._criteria.tracked
+        row: list[Any] = [None] * len(self._columns)
+        for column in (*tracked.timestamps, tracked.incrementing):
+            if column is not None:
+                place = self._place(column)
+                field = self._fields[place]
+                row[field.field.index] = field.driver_values(piece.column(place).slice(piece.num_rows - 1))[0]
+        return row
+
+    def _place(self, column: Column) -> int:
+        """Where a column is in a batch."""
+        return next(n for n, field in enumerate(self._fields) if field.field.column is column)
+
+    def _converted(self, pieces: Sequence[pa.RecordBatch], after: Position) -> ColumnBatch:
+        self._check_types(pieces[0])
+        rows = pieces[0] if len(pieces) == 1 else pa.concat_batches(list(pieces))  # type: ignore[attr-defined]
+        arrays = [field.values(self._mapping, rows.column(n)) for n, field in enumerate(self._fields)]
+        self.position = after
+        return ColumnBatch(self._mapping.struct(arrays), self._mapping.schema, after)
+
+    def _check_types(self, piece: pa.RecordBatch) -> None:
+        try:
+            for field, kind in zip(self._fields, piece.schema.types, strict=True):
+                field.check_type(kind)
+        except ChangedError as changed:
+            raise RetriableError(
+                f"The type of the column {changed} of the table {self._source.name} was changed at the moment at which"
+                " the table was read.",
+                code="database.conflict",
+                suggestion="Nothing is lost; the table is read again with its new columns.",
+            ) from None
+
+
+def _select_list(fields: Sequence[ArrowField], columns: Sequence[Column], reading: Reading) -> str:
+    """The expressions of a SELECT. No column has the name of a result, because ORDER BY would mean the result."""
+    prefix = "connect_"
+    while any(column.name.startswith(prefix) for column in columns):
+        prefix += "_"
+    parts = []
+    for number, field in enumerate(fields):
+        name = reading.database.quoting.text(field.field.column.name)
+        parts.append(f"{f'CAST({name} AS {field.cast})' if field.cast else name} AS {prefix}{number}")
+    return ", ".join(parts)

@@ -1,0 +1,131 @@
+"""Results of PostgreSQL as Arrow batches, through ADBC: binary COPY, decoded outside Python.
+
+ADBC has a connection of its own, which is opened with the parameters of a psycopg connection that works, to the same
+server. Source: ADBC PostgreSQL driver, "adbc.postgresql.batch_size_hint_bytes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa
+    from sqlalchemy import Connection
+
+_BATCH_BYTES_OPTION = "adbc.postgresql.batch_size_hint_bytes"
+
+
+class ArrowStream:
+    """A connection that reads one result at a time. Not thread-safe."""
+
+    def __init__(self, like: psycopg.Connection[Any], isolation: str = "") -> None:
+        """Connect.
+
+        Args:
+            like: an open connection to the same server, with the same rights.
+            isolation: isolation level of each statement, as in SQL; "": the server's default.
+
+        Raises:
+            adbc_driver_manager.Error: the server refused the connection.
+        """
+        from adbc_driver_postgresql import dbapi  # type: ignore[import-untyped]
+
+        self._connection = dbapi.connect(_parameters(like), autocommit=True)
+        self._cursor: Any = None
+        try:
+            self.execute("SET TIME ZONE 'UTC'")
+            if isolation:
+                self.execute(f"SET default_transaction_isolation TO '{isolation.lower()}'")
+        except BaseException:
+            self.close()
+            raise
+
+    def execute(self, sql: str) -> None:
+        """Execute a statement without a result."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+
+    def batches(self, sql: str, batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Stream the result of a query.
+
+        Args:
+            sql: without parameters, which COPY does not have.
+            batch_bytes: size at which a batch ends.
+
+        Raises:
+            adbc_driver_manager.Error: the server ended the statement.
+        """
+        cursor = self._cursor = self._connection.cursor()
+        cursor.adbc_statement.set_options(**{_BATCH_BYTES_OPTION: str(batch_bytes)})
+        cursor.execute(sql)
+        for batch in _reader(cursor):
+            if batch.num_rows:
+                yield batch
+        cursor.close()
+        self._cursor = None
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the last result was read to its end."""
+        return self._cursor is None
+
+    def close(self) -> None:
+        """Disconnect; a result that is being read is cancelled first, so that its rest is not read."""
+        cursor, self._cursor = self._cursor, None
+        try:
+            if cursor is not None:
+                try:
+                    self._connection.adbc_cancel()
+                finally:
+                    cursor.close()
+        finally:
+            self._connection.close()
+
+
+def arrow_stream(connection: Connection, isolation: str = "") -> ArrowStream | None:
+    """A stream beside a connection of SQLAlchemy to PostgreSQL; None if ADBC cannot read this database.
+
+    Args:
+        connection: open, through psycopg.
+        isolation: see `ArrowStream`.
+
+    Raises:
+        adbc_driver_manager.Error: the server refused the connection.
+    """
+    like: Any = connection.connection.driver_connection
+    # Such a database has texts of any encoding, and Arrow's are UTF-8.
+    if find_spec("adbc_driver_postgresql") is None or like.info.parameter_status("server_encoding") == "SQL_ASCII":
+        return None
+    return ArrowStream(like, isolation)
+
+
+def _reader(cursor: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of an executed statement, with errors that have a SQLSTATE.
+
+    The public `fetch_record_batch` is Arrow's reader below the one of ADBC, and raises OSError with nothing but a text.
+    """
+    import adbc_driver_manager
+    import pyarrow as pa
+
+    own = getattr(getattr(cursor, "_results", None), "reader", None)
+    try:
+        yield from cursor.fetch_record_batch() if own is None else own
+    except (OSError, pa.ArrowException) as error:
+        unknown = adbc_driver_manager.AdbcStatusCode.UNKNOWN
+        raise adbc_driver_manager.OperationalError(str(error), status_code=unknown) from error
+
+
+def _parameters(like: psycopg.Connection[Any]) -> str:
+    """Parameters of libpq for the server to which a connection is open, which may be one of several."""
+    from psycopg.conninfo import make_conninfo
+
+    info = like.info
+    parameters = {**info.get_parameters(), "host": info.host, "port": str(info.port), "client_encoding": "UTF8"}
+    if info.hostaddr:
+        parameters["hostaddr"] = info.hostaddr
+    if info.password:
+        parameters["password"] = info.password
+    return make_conninfo(**parameters)
