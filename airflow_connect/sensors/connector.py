@@ -117,9 +117,9 @@ class SourceChangedSensor(ConnectorSensor):
     """Waits until a source connector has something to read that it has not committed.
 
     The connector lists its source and compares that with the committed offsets, as in the plan of a run. It can only
-    tell if its `task_configs` returns no task when there is nothing to read, as that of the file source does. Other
-    connectors always have a task: those with the default `task_configs` are refused, the metrics source is always
-    ready. In a triggerer, at most four sources are listed at the same time.
+    tell if its `task_configs` returns no task when there is nothing to read, as those of the file source and the JDBC
+    source do. Other connectors always have a task: those with the default `task_configs` are refused; the metrics
+    source, and the JDBC source in mode bulk, are always ready. In a triggerer, at most four sources are listed at the same time.
 
     XCom: `connector`, `tasks` (how many tasks have something to do) and `source_partitions` (with a committed offset).
     """
