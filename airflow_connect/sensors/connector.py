@@ -119,7 +119,8 @@ class SourceChangedSensor(ConnectorSensor):
     The connector lists its source and compares that with the committed offsets, as in the plan of a run. It can only
     tell if its `task_configs` returns no task when there is nothing to read, as those of the file source and the JDBC
     source do. Other connectors always have a task: those with the default `task_configs` are refused; the metrics
-    source, and the JDBC source in mode bulk, are always ready. In a triggerer, at most four sources are listed at the same time.
+    source, and the JDBC source in mode bulk, are always ready. In a triggerer, at most four sources are listed at the
+    same time.
 
     XCom: `connector`, `tasks` (how many tasks have something to do) and `source_partitions` (with a committed offset).
     """
