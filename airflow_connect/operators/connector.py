@@ -32,7 +32,7 @@ from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import RunNews, RunState, RunView
 from airflow_connect.runtime.presentation import EventLines
 from airflow_connect.runtime.redaction import Redactor, secret_values, shown_config
-from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.runtime.spec import LAST_TRY, RunSpec
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -290,6 +290,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             "map_index": str(instance.map_index),
             "try_number": str(instance.try_number),
         }
+        if instance.try_number > instance.max_tries:
+            origin[LAST_TRY] = "true"
         spec = self.arguments().run_spec(limits, origin)
         if isinstance(self.plan, Mapping):
             spec = replace(spec, bounds=_bounds_of(self.plan, spec))

@@ -107,6 +107,11 @@ def cases(
             run,
             {"connector": sink.name, "status": "done", "records": 4},
         ),
+        "empty run": Case(
+            lambda **kw: ConnectorRunSensor(connector=sink.name, since=HOUR - timedelta(days=9), **every, **kw),
+            sink.run,
+            {"connector": sink.name, "status": "empty", "records": 0},
+        ),
         "time": Case(
             lambda **kw: PartitionCompleteSensor(topics=topic, time=str(HOUR), **every, **kw),
             write,
@@ -125,7 +130,7 @@ def cases(
     }
 
 
-NAMES = ("lag", "data", "run", "time", "source", "database")
+NAMES = ("lag", "data", "run", "empty run", "time", "source", "database")
 
 
 def assert_found(found: Any, expected: Mapping[str, Any]) -> None:
