@@ -62,7 +62,7 @@ class ConnectorRunSensor(ConnectorSensor):
     through Kafka. One that was killed, or that failed because a server did not answer, cannot; that such a run with a
     given `run_id` has ended is known as soon as a later run begins to copy.
 
-    XCom: `connector`, `run_id`, `status` (`done` or `empty`), `started_ms`, `ended_ms`, `records`; of a run that has
+    XCom: `connector`, `run_id`, `status` ("done" or "empty"), `started_ms`, `ended_ms`, `records`; of a run that has
     committed also `files`, `size_bytes` and `recovered_run_id`.
 
     Args:

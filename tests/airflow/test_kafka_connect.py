@@ -176,7 +176,7 @@ def test_deferred_wait_ends_in_the_triggerer(sink: dict[str, Any], produce: Any)
         return (await anext(KafkaConnectTrigger(**json.loads(json.dumps(arguments))).run())).payload
 
     event = asyncio.run(first_event())
-    summary = operator.execute_complete({}, event, **deferred.value.kwargs)  # type: ignore[arg-type]
+    summary = operator.execute_complete({}, event)  # type: ignore[arg-type]
     assert summary["result"] == "created" and "copied everything" in summary["seen"]
 
 
