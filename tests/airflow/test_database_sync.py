@@ -162,5 +162,7 @@ def test_page_has_the_dag_and_the_configurations_of_the_dags_folder() -> None:
     quoted = source.partition("# [START howto]\n")[2].partition("# [END howto]")[0]
     (shown,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown == quoted
-    written = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)]
+    written = [
+        json.loads(block) for block in re.findall(r"^```json db_conn_id\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    ]
     assert written == [json.loads((PROJECT / "dags" / f).read_text()) for f in ("shop-database.json", "warehouse.json")]
