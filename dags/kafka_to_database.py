@@ -26,8 +26,9 @@ with DAG(
         task_id="copy_orders",
         config_file=Path(__file__).with_name("orders-to-database.json"),
         kafka_conn_id="kafka_default",
+        db_conn_id="shop_db",
         retries=3,  # safe at any moment: what was written is not written again
         retry_delay=timedelta(minutes=1),
-        outlets=[Asset("orders", "postgres://shop/public/orders")],
+        outlets=[Asset("orders_table", "postgres://db:5432/shop/public/orders")],
     )
 # [END howto]

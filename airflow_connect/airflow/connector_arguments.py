@@ -14,6 +14,7 @@ from airflow_connect.airflow.connections import (
     worker_with_kafka,
     worker_with_spark,
 )
+from airflow_connect.airflow.database_connection import ConnectorWithDatabase, with_database
 from airflow_connect.airflow.documents import read_connector, read_worker
 from airflow_connect.airflow.worker_connection import worker_with_connection
 from airflow_connect.config_providers.resolving import resolve_references
@@ -36,6 +37,7 @@ class ConnectorArguments:
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, or else local.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
+        db_conn_id: connection to the database of a JDBC connector, see `database_connection`; None: not used.
     """
 
     owner: str
@@ -46,6 +48,7 @@ class ConnectorArguments:
     aws_conn_id: str | None = None
     spark_conn_id: str | None = None
     worker_conn_id: str | None = None
+    db_conn_id: str | None = None
 
     def check(self) -> None:
         """Refuse arguments that name no connector, or two. Reads nothing, so constructors may call it.
@@ -77,6 +80,15 @@ class ConnectorArguments:
             )
         return unwrap_connector(self.config, f"the config of {self.owner}")
 
+    def connector_with_database(self) -> ConnectorWithDatabase:
+        """`connector_config` with what `db_conn_id` says. Reads that connection, so only while a task runs.
+
+        Raises:
+            ConfigError: as `connector_config` and `database_connection.with_database`.
+            UnavailableError: Airflow did not answer.
+        """
+        return with_database(self.connector_config(), self.db_conn_id)
+
     def worker_config(self) -> dict[str, Any]:
         """The worker's configuration with what the connections say. Reads connections, so only while a task runs.
 
@@ -103,14 +115,15 @@ class ConnectorArguments:
             ConfigError: they are invalid; nothing was started.
             UnavailableError: Airflow, or a config provider's server, did not answer.
         """
-        connector = {**self.connector_config(), **(limits or {})}
+        found = self.connector_with_database()
+        connector = {**found.config, **(limits or {})}
         worker = self.worker_config()
         providers = {PROVIDER_NAME: AirflowConfigProvider}
         return RunSpec(
             connector=connector,
             worker=worker,
             aws=aws_credentials(self.aws_conn_id),
-            references=resolve_references(connector, worker, providers=providers).values,
+            references=resolve_references(connector, worker, found.references, providers).values,
             origin=origin or {},
         )
 

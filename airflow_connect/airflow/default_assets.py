@@ -4,7 +4,8 @@ They are determined when the DAG file is parsed, so no connection, broker or plu
 literally in the configuration (a template, a reference to a config provider, a pattern of topics) have no asset.
 Topics: `kafka://<first broker>/<topic>`, as Airflow's Kafka provider writes them; directories:
 `s3://<bucket>/<topics.dir>/<topic>`, `hdfs://<name node>/<topics.dir>/<topic>` and `file:///<path>/<topics.dir>/<topic>`.
-Files that a source reads: the file itself, or for a pattern the directory up to its first wildcard.
+Files that a source reads: the file itself, or for a pattern the directory up to its first wildcard. Tables: see
+`database_assets`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.sdk import Asset
+
+from airflow_connect.airflow.database_assets import read_tables, written_tables, written_topics
 
 _UNKNOWN = re.compile(r"\$\{|\{\{|\{%")
 _SINK = re.compile(r"Sink(?:Connector)?$")
@@ -34,11 +37,16 @@ def default_assets(connector: Mapping[str, Any], worker: Mapping[str, Any]) -> t
     """Inlets and outlets of a connector with this configuration; either may be empty."""
     name = re.split("[.:$]", _known(connector, "connector.class"))[-1]
     if _SOURCE.search(name):
-        return _read_files(connector), _topics([_known(connector, "topic")], worker)
+        if name.startswith("Jdbc"):
+            topics = [] if _may_rename(connector) else written_topics(connector)
+            return read_tables(connector), topic_assets(topics, worker)
+        return _read_files(connector), topic_assets([_known(connector, "topic")], worker)
     if not _SINK.search(name):
         return [], []
     topics = [topic.strip() for topic in _known(connector, "topics").split(",")]
-    return _topics(topics, worker), _directories(name, connector, topics)
+    if name.startswith("Jdbc"):
+        return topic_assets(topics, worker), written_tables(connector, topics, may_rename=_may_rename(connector))
+    return topic_assets(topics, worker), _directories(name, connector, topics)
 
 
 def without_known(assets: Iterable[Asset], given: Iterable[Any]) -> list[Asset]:
@@ -53,7 +61,8 @@ def _known(config: Mapping[str, Any], key: str) -> str:
     return "" if _UNKNOWN.search(value) else value
 
 
-def _topics(topics: Iterable[str], worker: Mapping[str, Any]) -> list[Asset]:
+def topic_assets(topics: Iterable[str], worker: Mapping[str, Any]) -> list[Asset]:
+    """Topics on the first broker that the worker names; [] if it names none."""
     first = _known(worker, "bootstrap.servers").partition(",")[0].strip().rpartition("://")[2]
     return [Asset(f"kafka://{first}/{topic}") for topic in topics if topic] if first else []
 

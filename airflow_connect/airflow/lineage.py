@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow_connect.airflow.column_lineage import message_fields, written_fields
-from airflow_connect.airflow.default_assets import default_assets
+from airflow_connect.airflow.database_assets import SCHEMES as DATABASES
+from airflow_connect.airflow.database_assets import Names, dataset_name, table_assets
+from airflow_connect.airflow.default_assets import default_assets, topic_assets, without_known
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -60,9 +62,9 @@ def _operator_lineage(known: Lineage) -> OperatorLineage[Any, Any]:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
 
-    inlets, outlets = default_assets(known.connector, known.worker)
+    inlets, outlets = _assets(known)
     read = message_fields(known.connector, known.worker) if outlets and _is_topic(inlets) else None
-    written = None if read is None else written_fields(read, known.connector)
+    written = None if read is None or _changes_columns(known.connector) else written_fields(read, known.connector)
     inputs = [
         InputDataset(*name, facets=_schema(read), inputFacets=_read_counts(known.report, inlets))
         for name in map(_dataset_name, inlets)
@@ -78,6 +80,25 @@ def _operator_lineage(known: Lineage) -> OperatorLineage[Any, Any]:
     return OperatorLineage(inputs=inputs, outputs=outputs, run_facets=_run_facets(known.report), job_facets={})
 
 
+def _assets(known: Lineage) -> tuple[list[Asset], list[Asset]]:
+    """What the configuration names; and after a run, the tables and topics that a source says it has copied."""
+    inlets, outlets = default_assets(known.connector, known.worker)
+    done = None if known.report is None else known.report.source
+    if done is None:
+        return inlets, outlets
+    tables = [str(move.partition["table"]) for move in done.offsets if move.partition.get("table")]
+    read = table_assets(Names(str(known.connector.get("connection.url") or ""), tables))
+    written = topic_assets(done.topics, known.worker)
+    return [*inlets, *without_known(read, inlets)], [*outlets, *without_known(written, outlets)]
+
+
+def _changes_columns(connector: Mapping[str, Any]) -> bool:
+    """Whether a JDBC sink writes other columns than the fields of the value."""
+    if "connection.url" not in connector:
+        return False
+    return bool(connector.get("fields.whitelist")) or connector.get("pk.mode", "none") not in ("none", "record_value")
+
+
 def _is_topic(assets: Iterable[Asset]) -> bool:
     return all(asset.uri.startswith("kafka://") for asset in assets)
 
@@ -85,6 +106,8 @@ def _is_topic(assets: Iterable[Asset]) -> bool:
 def _dataset_name(asset: Asset) -> tuple[str, str]:
     """Namespace and name, by OpenLineage's naming: a bucket, a name node or a broker, and the path in it."""
     parts = urlsplit(asset.uri)
+    if parts.scheme in DATABASES:
+        return dataset_name(asset.uri)
     if parts.scheme == "file":
         return "file", parts.path
     return f"{parts.scheme}://{parts.netloc}", parts.path if parts.scheme == "hdfs" else parts.path.lstrip("/")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
 from airflow_connect.config.definition.values import HIDDEN
@@ -96,14 +96,58 @@ def parse_url(
         ConfigError: the URL or a parameter is not valid, or not supported. No message has a secret.
         MissingPackageError: the driver is not installed.
     """
+    family, scheme, is_jdbc = _family_of(text)
+    needs_driver(family, scheme.partition("+")[2])
+    parts = _PARSERS[family](text[len(f"jdbc:{scheme}:") :], text) if is_jdbc else _sqlalchemy_parts(text)
+    return _address(family, scheme if "+" in scheme else "", parts, (user, password, properties or {}))
+
+
+class Place(NamedTuple):
+    """Where a URL leads, without credentials and parameters.
+
+    Attributes:
+        database: as in `DatabaseAddress`.
+        host: in brackets if it is an address of IPv6; "" for SQLite.
+        port: None: the database's own.
+        name: of the database; for SQLite the path of its file.
+        schema: the first one of PostgreSQL's `currentSchema`, or "".
+    """
+
+    database: str
+    host: str
+    port: int | None
+    name: str
+    schema: str
+
+
+def place_of(text: str) -> Place:
+    """Where a `connection.url` leads. The driver need not be installed.
+
+    Raises:
+        ConfigError: the URL is not valid, or its database is not supported.
+    """
+    family, scheme, is_jdbc = _family_of(text)
+    parts = _PARSERS[family](text[len(f"jdbc:{scheme}:") :], text) if is_jdbc else _sqlalchemy_parts(text)
+    schema = parts.parameters.get("currentSchema", "").partition(",")[0].strip()
+    if family == "sqlite":
+        path = parts.database.removeprefix("file:")
+        return Place(family, "", None, unquote(path) if path != parts.database else path, "")
+    host = f"[{parts.host}]" if ":" in parts.host else parts.host
+    return Place(_DATABASES.get(family, family), host or "localhost", parts.port, parts.database, schema)
+
+
+def _family_of(text: str) -> tuple[str, str, bool]:
+    """The key of `_DRIVERS`, the scheme as written, and whether it is a URL of JDBC.
+
+    Raises:
+        ConfigError: the database is not supported.
+    """
     is_jdbc = text.lower().startswith("jdbc:")
     scheme = (text[5:] if is_jdbc else text).partition(":")[0].lower()
     family = _ALIASES.get(scheme.partition("+")[0], scheme.partition("+")[0])
     if family not in _DRIVERS or (is_jdbc and "+" in scheme):
         raise _invalid(text, f"its database {scheme[:40]!r} is not supported", sorted((*_DRIVERS, "sqlserver")))
-    needs_driver(family, scheme.partition("+")[2])
-    parts = _PARSERS[family](text[len(f"jdbc:{scheme}:") :], text) if is_jdbc else _sqlalchemy_parts(text)
-    return _address(family, scheme if "+" in scheme else "", parts, (user, password, properties or {}))
+    return family, scheme, is_jdbc
 
 
 def needs_driver(family: str, driver: str = "") -> None:

@@ -14,6 +14,8 @@ from airflow_connect.api.staging import PartitionTimes, StagedFile
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 from airflow_connect.documents.time_progress import TimeDirectory
 
+DONE, EMPTY = "done", "empty"
+"""`RunReport.status` of a run that has committed, and of one that has found nothing to copy."""
 STOPPED_BY_DEAD_LETTERS = "dead letters"
 """`PartitionReport.stopped_early` if a task has collected as many bytes of dead letters as one run may commit."""
 

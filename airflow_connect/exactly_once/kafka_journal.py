@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.writing.transactions import TransactionalWriter
 
 STATE, MANIFEST, RUN = "state", "manifest", "run"
+END = "end"
+"""How the last run without an entry in the history has ended. For sensors: no run reads it."""
 HISTORY = 100
 """Runs kept in the history of a connector; older entries get tombstones."""
 WORTH_A_BOOKMARK = 1_000
@@ -55,11 +57,13 @@ class KafkaJournal:
         self._clients = clients
         self._records: dict[str, bytes] = {}
         self._history: set[str] = set()
+        self._is_fenced = self._is_far = False
         self.position = 0
 
     def fence(self) -> None:
         """Take the transactional id away from earlier runs (invariant 2)."""
         self._clients.writer.fence()
+        self._is_fenced = True
 
     def read(self) -> JournalView:
         """Read the connector's partition of the runs topic. Call it after `fence`: nothing is written later."""
@@ -68,6 +72,7 @@ class KafkaJournal:
         self._records, self.position = found.values, found.end
         self._history = _history(found, mark)
         newer = _bookmark_of(found, self._history)
+        self._is_far = newer is not None and found.end - newer.offset >= WORTH_A_BOOKMARK
         if newer is not None and newer.offset - (mark.offset if mark else low) >= WORTH_A_BOOKMARK:
             place = clients.topic.place_of(self._connector)
             bookmarks.save(clients.admin, clients.reader_settings, self._connector, place, newer)
@@ -92,6 +97,22 @@ class KafkaJournal:
             documents += [(RUN, name, None) for name in old]
             self._history = self._history.union([str(commit.summary["run_id"])]).difference(old)
         self._write(documents, commit)
+
+    def tell_end(self, end: Mapping[str, Any]) -> None:
+        """Write how this run has ended, for sensors; nothing if it was not fenced. It is no part of the protocol.
+
+        Raises:
+            FencedError: a newer run has taken over.
+            UnavailableError: it was not written, or the outcome is unknown.
+        """
+        if not self._is_fenced:
+            return
+        documents: list[tuple[str, str, Mapping[str, Any] | None]] = [(END, "", {"v": 1, **end})]
+        state = view_of(self._connector, self._records).state if self._is_far else None
+        if state is not None:
+            # Runs that find nothing write only this. With the same state again, the next bookmark lies behind them.
+            documents.append((STATE, "", state.to_json()))
+        self._write(documents)
 
     def close(self) -> None:
         """Release the producer."""

@@ -40,7 +40,7 @@ class ConnectHook(BaseHook):
         config_file: path of a properties or JSON file with it, instead of `config`.
         worker: worker configuration, or the path of a file with it.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
-        kafka_conn_id, aws_conn_id, spark_conn_id: as for `ConnectorOperator`.
+        kafka_conn_id, aws_conn_id, spark_conn_id, db_conn_id: as for `ConnectorOperator`.
     """
 
     conn_name_attr = "worker_conn_id"
@@ -58,6 +58,7 @@ class ConnectHook(BaseHook):
         kafka_conn_id: str | None = DEFAULT_KAFKA_CONN_ID,
         aws_conn_id: str | None = None,
         spark_conn_id: str | None = None,
+        db_conn_id: str | None = None,
     ) -> None:
         super().__init__()
         self.worker_conn_id = worker_conn_id
@@ -72,6 +73,7 @@ class ConnectHook(BaseHook):
             aws_conn_id=aws_conn_id,
             spark_conn_id=spark_conn_id,
             worker_conn_id=worker_conn_id,
+            db_conn_id=db_conn_id,
         )
 
     def plan(self, limits: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import RunNews, RunState, RunView
 from airflow_connect.runtime.presentation import EventLines
 from airflow_connect.runtime.redaction import Redactor, secret_values, shown_config
-from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.runtime.spec import LAST_TRY, RunSpec
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, XComArg
@@ -66,6 +66,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         spark_conn_id: connection of type `spark` or `spark_connect`; None: `spark.*` of the worker, or else local.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
+        db_conn_id: connection to the database of a JDBC connector, for `connection.url`, `connection.user` and
+            `connection.password`, which the configuration then must not have; None: not used.
         driver_conn_id: connection of type `connect_driver`: the driver runs at that service
             (`airflow-connect driver-service`) instead of in a child process of the task. Paths and `spark.master` are
             then those of its machine.
@@ -107,6 +109,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         aws_conn_id: str | None = None,
         spark_conn_id: str | None = None,
         worker_conn_id: str | None = None,
+        db_conn_id: str | None = None,
         driver_conn_id: str | None = None,
         deferrable: bool | None = None,
         poll_interval: float = 5.0,
@@ -130,6 +133,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             kafka_conn_id=kafka_conn_id,
             aws_conn_id=aws_conn_id,
             worker_conn_id=worker_conn_id,
+            db_conn_id=db_conn_id,
             **kwargs,
         )
         self.spark_conn_id = spark_conn_id
@@ -193,7 +197,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         """Take the outcome of a run at the driver service; `event` is of `DriverRunTrigger`."""
         run_id, connector = event["run_id"], event["connector"]
         context_merge(context, {"connector": str(connector.get("name") or "")})
-        started = replace(self.arguments(), config=connector, config_file=None)
+        # What the database connection says is in the configuration of the run already.
+        started = replace(self.arguments(), config=connector, config_file=None, db_conn_id=None)
         with self.failing_for_airflow():
             worker = started.worker_config()
             mask_in_airflow(secret_values(worker))
@@ -285,6 +290,8 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             "map_index": str(instance.map_index),
             "try_number": str(instance.try_number),
         }
+        if instance.try_number > instance.max_tries:
+            origin[LAST_TRY] = "true"
         spec = self.arguments().run_spec(limits, origin)
         if isinstance(self.plan, Mapping):
             spec = replace(spec, bounds=_bounds_of(self.plan, spec))

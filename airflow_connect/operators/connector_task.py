@@ -36,6 +36,7 @@ class ConnectorTask(BaseOperator):
         kafka_conn_id: connection with the brokers; see `ConnectorOperator`.
         aws_conn_id: connection with credentials for S3; None: boto3's default chain.
         worker_conn_id: connection of type `connect_worker` with keys that `worker` does not set; None: not used.
+        db_conn_id: connection to the database of a JDBC connector; None: not used.
         kwargs: as for every operator.
     """
 
@@ -49,7 +50,7 @@ class ConnectorTask(BaseOperator):
 
     spark_conn_id: str | None = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an operator's arguments are keywords, each with a default)
         self,
         *,
         config: Mapping[str, Any] | None = None,
@@ -58,6 +59,7 @@ class ConnectorTask(BaseOperator):
         kafka_conn_id: str | None = DEFAULT_KAFKA_CONN_ID,
         aws_conn_id: str | None = None,
         worker_conn_id: str | None = None,
+        db_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         """Keep the arguments."""
@@ -68,6 +70,7 @@ class ConnectorTask(BaseOperator):
         self.kafka_conn_id = kafka_conn_id
         self.aws_conn_id = aws_conn_id
         self.worker_conn_id = worker_conn_id
+        self.db_conn_id = db_conn_id
         self.resolved_config: dict[str, Any] | None = None
         self.arguments().check()
 
@@ -82,6 +85,7 @@ class ConnectorTask(BaseOperator):
             aws_conn_id=self.aws_conn_id,
             spark_conn_id=self.spark_conn_id,
             worker_conn_id=self.worker_conn_id,
+            db_conn_id=self.db_conn_id,
         )
 
     def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
@@ -97,7 +101,8 @@ class ConnectorTask(BaseOperator):
         References to config providers stay as they are written. None: something cannot be read; the run will say what.
         """
         try:
-            parts = {"connector": self.arguments().connector_config(), "worker": self.arguments().worker_config()}
+            arguments = self.arguments()
+            parts = {"connector": arguments.connector_with_database().config, "worker": arguments.worker_config()}
         except ConnectError:
             return None
         secrets = secret_values(*parts.values())

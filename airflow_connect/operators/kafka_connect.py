@@ -134,12 +134,12 @@ class KafkaConnectOperator(BaseOperator):
             self._defer(goal, result)
         return self._summary(result, self._poll(goal))
 
-    def execute_complete(self, context: Context, event: dict[str, Any], result: str) -> dict[str, Any]:
-        """Continue after the trigger; `result` is what the action returned."""
+    def execute_complete(self, context: Context, event: dict[str, Any], result: str = "") -> dict[str, Any]:
+        """Continue after the trigger; `result` is of a task that an earlier release has deferred."""
         if "error" in event:
             raise _for_airflow(error_of(event["error"]))
         self.log.info("%s", event["seen"])
-        return self._summary(result, event["seen"])
+        return self._summary(event.get("result") or result, event["seen"])
 
     def _check(self) -> None:
         """Refuse arguments that do not belong to the action.
@@ -218,9 +218,8 @@ class KafkaConnectOperator(BaseOperator):
         from airflow_connect.triggers.kafka_connect import KafkaConnectTrigger
 
         self.defer(
-            trigger=KafkaConnectTrigger(goal.to_json(), self.poll_interval),
+            trigger=KafkaConnectTrigger(goal.to_json(), self.poll_interval, result),
             method_name="execute_complete",
-            kwargs={"result": result},
             timeout=self.timeout,
         )
 

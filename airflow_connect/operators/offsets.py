@@ -41,8 +41,8 @@ class SetOffsetsOperator(_AlteringTask):
             `{"topic-0": position}`. A time is the first record at or after it. Of a source, and of a sink if you like:
             the list of Kafka Connect's REST API, `[{"partition": {...}, "offset": {...}}]`. None deletes an offset.
             Partitions that are not named keep their offsets. Templated.
-        kwargs: `config` or `config_file`, `worker`, `kafka_conn_id`, `aws_conn_id`, `worker_conn_id` as for
-            `ConnectorOperator`, and what every operator has.
+        kwargs: `config` or `config_file`, `worker`, `kafka_conn_id`, `aws_conn_id`, `worker_conn_id` and `db_conn_id`
+            as for `ConnectorOperator`, and what every operator has.
 
     Returns (XCom):
         `connector`, `altered` (how many offsets are other ones now), `before` and `after`.

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+LAST_TRY = "last_try"
+"""In `RunSpec.origin`: "true" if nobody tries again after a failure."""
+
 
 def new_run_id(now_ms: int | None = None) -> str:
     """A run id: sortable by time, unique forever, safe in file names: `20261121T021530-3f9a1c`."""
@@ -31,7 +34,7 @@ class RunSpec:
         references: values of references `${provider:path:key}` that the caller has resolved. The driver resolves the
             others itself; references to Airflow can be resolved only in the process of the Airflow task.
         origin: who started the run, for the run history: plain strings (`dag_id`, `dag_run_id`, `task_id`,
-            `try_number`, ...).
+            `try_number`, `LAST_TRY`, ...).
         bounds: ranges that a run of a sink must not leave: `Bounds.to_json` of an approved plan, or
             `ReplayRange.to_json`; {}: none.
     """

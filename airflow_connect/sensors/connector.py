@@ -55,21 +55,23 @@ class ConnectorLagSensor(ConnectorSensor):
 
 
 class ConnectorRunSensor(ConnectorSensor):
-    """Waits until a run of a connector has committed.
+    """Waits until a run of a connector has ended: it has committed, or has found nothing to copy.
 
-    Only runs that commit have an entry in the history, in the topic `connect-runs`. A run that found nothing to copy
-    has none, and neither has one that failed. That a run with a given `run_id` has ended without a commit is known as
-    soon as a later run begins to copy.
+    If the run has failed for good, the sensor fails at once: another try would fail in the same way, or the Airflow
+    task has none left. Failed tries that are followed by others are waited through. A run tells how it has ended
+    through Kafka. One that was killed, or that failed because a server did not answer, cannot; that such a run with a
+    given `run_id` has ended is known as soon as a later run begins to copy.
 
-    XCom: `connector`, `run_id`, `status`, `started_ms`, `ended_ms`, `records`, `files`, `size_bytes` and
-    `recovered_run_id`.
+    XCom: `connector`, `run_id`, `status` ("done" or "empty"), `started_ms`, `ended_ms`, `records`; of a run that has
+    committed also `files`, `size_bytes` and `recovered_run_id`.
 
     Args:
         connector: name of the connector, instead of `config` and `config_file`. Templated.
         since: only runs that began at this time or later; a datetime or its text. Templated; by default the time from
             which the sensor's own DAG run could start.
         run_id: this run instead, such as the `run_id` in the XCom of a `ConnectorOperator`. Templated.
-        on_failure: `fail` or `wait`, if the run that is waited for is known to have ended without a commit.
+        on_failure: `fail` or `wait`, if the run that is waited for is known to have failed. Without `run_id`, `wait`
+            waits for the next run that does not fail.
         kwargs: as for `ConnectorSensor`.
 
     Raises:
@@ -117,9 +119,10 @@ class SourceChangedSensor(ConnectorSensor):
     """Waits until a source connector has something to read that it has not committed.
 
     The connector lists its source and compares that with the committed offsets, as in the plan of a run. It can only
-    tell if its `task_configs` returns no task when there is nothing to read, as that of the file source does. Other
-    connectors always have a task: those with the default `task_configs` are refused, the metrics source is always
-    ready. In a triggerer, at most four sources are listed at the same time.
+    tell if its `task_configs` returns no task when there is nothing to read, as those of the file source and the JDBC
+    source do. Other connectors always have a task: those with the default `task_configs` are refused; the metrics
+    source, and the JDBC source in mode bulk, are always ready. In a triggerer, at most four sources are listed at the
+    same time.
 
     XCom: `connector`, `tasks` (how many tasks have something to do) and `source_partitions` (with a committed offset).
     """

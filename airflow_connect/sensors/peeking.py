@@ -158,12 +158,13 @@ class ConnectorSensor(PeekingSensor):
         worker_conn_id: connection of type `connect_worker`; None: not used.
         kafka_conn_id: connection with the brokers, as for `ConnectorOperator`.
         aws_conn_id: connection with credentials for S3, for sources that read there.
+        db_conn_id: connection to the database of a JDBC source, as for `ConnectorOperator`.
         kwargs: as for `PeekingSensor`.
     """
 
     template_fields: Sequence[str] = ("config", "config_file", "worker")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a sensor's arguments are keywords, each with a default)
         self,
         *,
         config: Mapping[str, Any] | None = None,
@@ -172,6 +173,7 @@ class ConnectorSensor(PeekingSensor):
         worker_conn_id: str | None = None,
         kafka_conn_id: str | None = DEFAULT_KAFKA_CONN_ID,
         aws_conn_id: str | None = None,
+        db_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -181,6 +183,7 @@ class ConnectorSensor(PeekingSensor):
         self.worker_conn_id = worker_conn_id
         self.kafka_conn_id = kafka_conn_id
         self.aws_conn_id = aws_conn_id
+        self.db_conn_id = db_conn_id
 
     def arguments(self) -> ConnectorArguments:
         """What names the connector."""
@@ -192,6 +195,7 @@ class ConnectorSensor(PeekingSensor):
             worker_conn_id=self.worker_conn_id,
             kafka_conn_id=self.kafka_conn_id,
             aws_conn_id=self.aws_conn_id,
+            db_conn_id=self.db_conn_id,
         )
 
 

@@ -26,20 +26,23 @@ class KafkaConnectTrigger(BaseTrigger):
     Args:
         goal: what is waited for, as JSON.
         poll_interval: seconds between two looks.
+        result: what the action returned; it comes back with the event. Airflow could keep it with the task, but
+            `dag.test` forgets that.
     """
 
-    def __init__(self, goal: dict[str, Any], poll_interval: float) -> None:
+    def __init__(self, goal: dict[str, Any], poll_interval: float, result: str = "") -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.goal = goal
         self.poll_interval = poll_interval
+        self.result = result
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class path and arguments; they hold no secret."""
         path = "airflow_connect.triggers.kafka_connect.KafkaConnectTrigger"
-        return path, {"goal": self.goal, "poll_interval": self.poll_interval}
+        return path, {"goal": self.goal, "poll_interval": self.poll_interval, "result": self.result}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: `{"seen": sentence}`, or `{"error": ConnectError.to_json()}`."""
+        """One event: `{"seen": sentence, "result": result}`, or `{"error": ConnectError.to_json()}`."""
         watch, last = Watch(Goal.from_json(self.goal)), ""
         while True:
             try:
@@ -48,7 +51,7 @@ class KafkaConnectTrigger(BaseTrigger):
                 yield TriggerEvent({"error": error.to_json()})  # type: ignore[no-untyped-call]
                 return
             if is_reached:
-                yield TriggerEvent({"seen": seen})  # type: ignore[no-untyped-call]
+                yield TriggerEvent({"seen": seen, "result": self.result})  # type: ignore[no-untyped-call]
                 return
             if seen != last:
                 self.log.info("%s", seen)

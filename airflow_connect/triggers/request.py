@@ -50,6 +50,7 @@ class PeekRequest:
         worker = read_worker(given) if isinstance(given, str) else dict(given or {})
         if not isinstance(condition, SourceChanges):
             connector, worker = without_unneeded(connector, worker)
+            arguments = replace(arguments, db_conn_id=None)
         return cls(replace(arguments, config=connector, config_file=None, worker=worker), condition)
 
     def ensure_no_secrets(self) -> None:

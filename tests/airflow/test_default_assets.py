@@ -97,8 +97,100 @@ def test_files_are_inlets_of_sources_and_outlets_of_sinks(
     assert uris(config, {}) == expected
 
 
+POSTGRES = "jdbc:postgresql://db.example.com/shop?user=me&password=opensesame1"
+SINK = {
+    "connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector",
+    "topics": "orders",
+    "connection.url": POSTGRES,
+}
+READS = {"connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector", "connection.url": POSTGRES}
+SHOP = "postgres://db.example.com:5432/shop"
+
+
+@pytest.mark.parametrize(
+    ("config", "tables"),
+    [
+        (SINK, [f"{SHOP}/public/orders"]),
+        (
+            SINK | {"topics": "a,b", "table.name.format": "sales.${topic}_copy"},
+            [f"{SHOP}/sales/a_copy", f"{SHOP}/sales/b_copy"],
+        ),
+        (SINK | {"topics": "a,b", "table.name.format": "all"}, [f"{SHOP}/public/all"]),
+        (SINK | {"topics": "", "topics.regex": "o.*"}, []),
+        (
+            SINK | {"topics": "", "topics.regex": "o.*", "table.name.format": '"My Table"'},
+            [f"{SHOP}/public/My%20Table"],
+        ),
+        (SINK | {"topics": "{{ params.topic }}"}, []),
+        (SINK | {"table.name.format": "${topic}_${timestamp}"}, []),
+        (SINK | {"table.name.format": '"open'}, []),
+        (SINK | {"table.name.format": "a.b.c.d"}, []),
+        (SINK | {"transforms": "a", "transforms.a.type": f"{TRANSFORMS}.RegexRouter"}, []),
+        (
+            SINK | {"connection.url": "jdbc:postgresql://[::1]:6000/shop?currentSchema=sales,public"},
+            ["postgres://[::1]:6000/shop/sales/orders"],
+        ),
+        (SINK | {"connection.url": "jdbc:postgresql://${airflow:db:host}/shop"}, []),
+        (SINK | {"connection.url": ""}, []),
+        (SINK | {"connection.url": "jdbc:db2://h/shop"}, []),
+        (SINK | {"connection.url": "jdbc:sqlserver://h;databaseName=shop"}, []),
+        (
+            SINK | {"connection.url": "postgresql+psycopg2://me:opensesame1@db/shop"},
+            ["postgres://db:5432/shop/public/orders"],
+        ),
+        (
+            SINK | {"connection.url": "jdbc:mariadb://db/shop", "topics": "a,b", "table.name.format": "`x.y`.${topic}"},
+            ["mysql://db:3306/x.y/a", "mysql://db:3306/x.y/b"],
+        ),
+        (SINK | {"connection.url": "jdbc:mysql://db:3307/shop"}, ["mysql://db:3307/shop/orders"]),
+        (SINK | {"connection.url": "jdbc:sqlite:/data/my shop.db"}, ["sqlite:/data/my%20shop.db/orders"]),
+        (
+            SINK | {"connection.url": "jdbc:sqlite:file:/data/my%20shop.db?mode=rwc"},
+            ["sqlite:/data/my%20shop.db/orders"],
+        ),
+        (SINK | {"connection.url": "jdbc:sqlite:shop.db"}, []),
+        (SINK | {"connection.url": "sqlite:////data/shop.db"}, ["sqlite:/data/shop.db/orders"]),
+    ],
+)
+def test_tables_that_a_sink_writes_are_outlets(config: dict[str, Any], tables: list[str]) -> None:
+    assert uris(config)[1] == tables
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"table.whitelist": "orders, sales.items"}, (["public/orders", "sales/items"], ["shop-orders", "shop-items"])),
+        ({"table.whitelist": "other.sales.items"}, (["../other/sales/items"], ["shop-items"])),
+        ({"table.whitelist": "orders", "schema.pattern": "sales"}, (["sales/orders"], ["shop-orders"])),
+        ({"table.whitelist": "orders", "schema.pattern": "s%"}, (["public/orders"], ["shop-orders"])),
+        ({"table.include.list": r"shop\.public\.orders"}, (["public/orders"], ["shop-orders"])),
+        ({"table.include.list": r"shop\.public\.o.*"}, ([], [])),
+        ({"table.include.list": "shop.public.orders"}, ([], [])),
+        ({"table.blacklist": "orders"}, ([], [])),
+        ({}, ([], [])),
+        ({"query": "SELECT 1", "table.whitelist": "orders"}, ([], ["shop-"])),
+        ({"table.whitelist": "orders", "topic.prefix": "${env:PREFIX}"}, (["public/orders"], [])),
+        (
+            {"table.whitelist": "orders", "transforms": "a", "transforms.a.type": f"{TRANSFORMS}.RegexRouter"},
+            (["public/orders"], []),
+        ),
+    ],
+)
+def test_tables_that_a_source_names_are_inlets_and_their_topics_outlets(
+    config: dict[str, Any], expected: tuple[list[str], list[str]]
+) -> None:
+    tables, topics = expected
+    written = [f"{SHOP}/{table}".replace("shop/../", "") for table in tables]
+    assert uris({**READS, "topic.prefix": "shop-", **config}) == (
+        written,
+        [f"kafka://broker-1:9092/{topic}" for topic in topics],
+    )
+
+
 def test_uris_are_as_airflow_writes_them() -> None:
-    for inlets, outlets in (default_assets(S3, WORKER), default_assets(HDFS, WORKER)):
+    databases = [{**SINK, "connection.url": url} for url in (POSTGRES, "jdbc:mysql://db/shop", "jdbc:sqlite:/d/s.db")]
+    for inlets, outlets in (default_assets(config, WORKER) for config in (S3, HDFS, *databases)):
+        assert outlets
         assert [a.uri for a in [*inlets, *outlets] if a.uri != a.name] == []  # `uri` is what Airflow made of `name`.
 
 

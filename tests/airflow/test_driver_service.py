@@ -203,7 +203,9 @@ def operator(config: dict[str, Any], **given: Any) -> ConnectorOperator:
 
 
 def context_of(run_id: str, attempt: int = 1) -> Any:
-    instance = SimpleNamespace(dag_id="by_hand", run_id=run_id, task_id="copy", map_index=-1, try_number=attempt)
+    instance = SimpleNamespace(
+        dag_id="by_hand", run_id=run_id, task_id="copy", map_index=-1, try_number=attempt, max_tries=3
+    )
     return {"ti": instance, "dag_run": SimpleNamespace(conf={}), "params": {}, "outlet_events": {}}
 
 

@@ -19,6 +19,7 @@ from airflow_connect.errors import ConfigError, TaskFailedError, UnavailableErro
 from airflow_connect.hooks.kafka_connect import KafkaConnectHook
 from airflow_connect.operators.kafka_connect import KafkaConnectOperator
 from airflow_connect.triggers.kafka_connect import KafkaConnectTrigger
+from tests.airflow.conftest import LoadDag
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -82,6 +83,27 @@ def test_life_of_a_connector(sink: dict[str, Any], produce: Any) -> None:
     assert hook.offsets(name) == []
     assert do(name, "delete")["result"] == "deleted"
     assert do(name, "delete")["result"] == "absent"
+
+
+DAG_FILE = """
+from airflow.sdk import DAG
+from airflow_connect.operators.kafka_connect import KafkaConnectOperator
+
+with DAG({name!r}, schedule=None):
+    KafkaConnectOperator(
+        task_id="apply", connector={name!r}, config={config!r}, until_caught_up=True, poll_interval=0.2, deferrable=True
+    )
+"""
+
+
+def test_deferred_task_waits_in_the_trigger_that_dag_test_runs(
+    sink: dict[str, Any], produce: Any, load_dag: LoadDag, xcom: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    produce(sink["topics"], [(0, None, "a", 1, [])])
+    run = load_dag(DAG_FILE.format(name=sink["name"], config=sink)).test(logical_date=None)
+    assert run.state == "success", "".join(capfd.readouterr())
+    assert xcom(run, "apply")["result"] == "created"
+    assert "It has copied everything that its topics held." in xcom(run, "apply")["seen"]
 
 
 def test_configuration_may_be_a_file(sink: dict[str, Any], tmp_path: Path) -> None:
@@ -154,7 +176,7 @@ def test_deferred_wait_ends_in_the_triggerer(sink: dict[str, Any], produce: Any)
         return (await anext(KafkaConnectTrigger(**json.loads(json.dumps(arguments))).run())).payload
 
     event = asyncio.run(first_event())
-    summary = operator.execute_complete({}, event, **deferred.value.kwargs)  # type: ignore[arg-type]
+    summary = operator.execute_complete({}, event)  # type: ignore[arg-type]
     assert summary["result"] == "created" and "copied everything" in summary["seen"]
 
 

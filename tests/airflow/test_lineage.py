@@ -71,6 +71,59 @@ def test_datasets_have_the_names_of_openlineage() -> None:
     )
 
 
+def test_tables_have_the_names_of_openlineage() -> None:
+    sink = {"connector.class": "JdbcSink", "topics": "orders", "name": "copy"}
+    for url, expected in {
+        "jdbc:postgresql://db/shop?user=me&password=opensesame1": ("postgres://db:5432", "shop.public.orders"),
+        "jdbc:mysql://db:3307/shop": ("mysql://db:3307", "shop.orders"),
+        "jdbc:sqlite:/data/my shop.db": ("sqlite", "/data/my shop.db/orders"),
+    }.items():
+        found = extracted({**sink, "connection.url": url})
+        assert (names(found["inputs"]), names(found["outputs"])) == ([("kafka://broker:9092", "orders")], [expected])
+        assert "opensesame1" not in json.dumps(found)
+
+
+def test_source_names_the_tables_and_topics_that_it_has_copied() -> None:
+    config = {
+        "name": "shop",
+        "connector.class": "JdbcSource",
+        "connection.url": "jdbc:postgresql://db/shop",
+        "topic.prefix": "shop-",
+        "table.whitelist": "orders",
+    }
+    moves = [{"partition": {"protocol": "1", "table": f"shop.public.{table}"}} for table in ("orders", "items")]
+    offsets = [{**move, "before": None, "after": {"incrementing": 7}} for move in moves]
+    source = SourceRunReport.from_json({"topics": {"shop-orders": 7, "shop-items": 2}, "offsets": offsets})
+    report = RunReport("shop", "r1", "done", 0, 1, records=9, source=source)
+    found = extracted(config, report)
+    read = [("postgres://db:5432", "shop.public.orders"), ("postgres://db:5432", "shop.public.items")]
+    assert names(found["inputs"]) == read
+    assert [(d["name"], d["outputFacets"]["outputStatistics"]["rowCount"]) for d in found["outputs"]] == [
+        ("shop-orders", 7),
+        ("shop-items", 2),
+    ]
+    referred = extracted({**config, "connection.url": "jdbc:postgresql://${airflow:db:host}/shop"}, report)
+    assert (referred["inputs"], len(referred["outputs"])) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    ("config", "fields"),
+    [
+        ({}, ["id", "email", "at"]),
+        ({"pk.mode": "record_value", "pk.fields": "id"}, ["id", "email", "at"]),
+        ({"pk.mode": "record_key", "pk.fields": "id"}, None),
+        ({"fields.whitelist": "id"}, None),
+    ],
+)
+def test_columns_of_a_table_are_told_only_if_they_are_the_fields_of_the_value(
+    config: dict[str, str], fields: list[str] | None
+) -> None:
+    sink = {**S3, "connector.class": "JdbcSink", "connection.url": "jdbc:mysql://db/shop", **config}
+    (table,) = extracted(sink)["outputs"]
+    assert [f["name"] for f in table["facets"].get("schema", {}).get("fields", [])] == (fields or [])
+    assert set(table["facets"].get("columnLineage", {}).get("fields", [])) == set(fields or [])
+
+
 def test_finished_run_tells_counts_and_offsets() -> None:
     report = RunReport(
         "copy", "r1", "done", 0, 1000, records=7, filtered=2, dead_lettered=1, files=3, size_bytes=99,

@@ -26,6 +26,7 @@ from airflow_connect.sensors.connector import ConnectorLagSensor, ConnectorRunSe
 from airflow_connect.sensors.peeking import PeekingSensor, milliseconds
 from airflow_connect.sensors.topics import PartitionCompleteSensor, TopicHasDataSensor
 from airflow_connect.triggers.peek import PeekTrigger
+from tests.support.databases import sqlite_in
 from tests.support.kafka_data import TopicProducer
 from tests.support.local_runs import LocalSink, local_sink
 
@@ -56,11 +57,24 @@ def sink(kafka: KafkaBroker, tmp_path: Path, make_topic: Callable[..., str]) -> 
 
 
 @pytest.fixture
-def cases(sink: LocalSink, produce: TopicProducer, tmp_path: Path, unique_name: str) -> dict[str, Case]:
+def cases(
+    sink: LocalSink, produce: TopicProducer, tmp_path: Path, unique_name: str, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Case]:
     """By name; the sensors wait for the same topic, connector and file."""
     config, topic = sink.connector(), sink.topic
     rows = [(n % 2, None, json.dumps({"n": n}), HOUR_MS + n) for n in range(4)]
     file = tmp_path / "log.txt"
+    tables = sqlite_in(tmp_path)
+    tables.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE TABLE items (id INTEGER PRIMARY KEY)")
+    database = {
+        "name": f"{unique_name}-db",
+        "connector.class": "JdbcSource",
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "topic.prefix": f"{unique_name}-",
+        "tasks.max": "4",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps({"conn_type": "sqlite", "host": tables.jdbc_url[12:]}))
     source = {
         "name": unique_name,
         "connector.class": "FileStreamSourceConnector",
@@ -93,6 +107,11 @@ def cases(sink: LocalSink, produce: TopicProducer, tmp_path: Path, unique_name: 
             run,
             {"connector": sink.name, "status": "done", "records": 4},
         ),
+        "empty run": Case(
+            lambda **kw: ConnectorRunSensor(connector=sink.name, since=HOUR - timedelta(days=9), **every, **kw),
+            sink.run,
+            {"connector": sink.name, "status": "empty", "records": 0},
+        ),
         "time": Case(
             lambda **kw: PartitionCompleteSensor(topics=topic, time=str(HOUR), **every, **kw),
             write,
@@ -103,10 +122,15 @@ def cases(sink: LocalSink, produce: TopicProducer, tmp_path: Path, unique_name: 
             lambda: file.write_text("first line\n"),
             {"connector": unique_name, "tasks": 1, "source_partitions": 0},
         ),
+        "database": Case(
+            lambda **kw: SourceChangedSensor(config=database, worker=worker, db_conn_id="shop_db", **every, **kw),
+            lambda: tables.execute("INSERT INTO orders VALUES (1)"),
+            {"connector": f"{unique_name}-db", "tasks": 1, "source_partitions": 0},
+        ),
     }
 
 
-NAMES = ("lag", "data", "run", "time", "source")
+NAMES = ("lag", "data", "run", "empty run", "time", "source", "database")
 
 
 def assert_found(found: Any, expected: Mapping[str, Any]) -> None:

@@ -19,7 +19,8 @@ from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.support.airflow_pipelines import DAG_FILE, PARTITIONS, Pipeline, drivers_of, environment_of
 from tests.support.airflow_server import AirflowServer, Run
-from tests.support.driver_service import DriverServiceProcess
+from tests.support.driver_service import DriverServiceProcess, pids_in
+from tests.support.drivers import fake_driver_env, is_alive
 from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
 from tests.support.processes import command_lines
@@ -333,6 +334,59 @@ def test_deferred_run_ends_with_its_task_and_outlives_its_triggerer(deploy: Call
         secrets = (KAFKA_SECRET, JAAS_SECRET, CONVERTER_SECRET, found["password"])
         seen = [run.log("copy"), json.dumps(run.task("copy")), service.printed, airflow.log_path.read_text()]
         assert [secret for secret in secrets if any(secret in text for text in seen)] == []
+
+
+HANGING_DAG = """
+from datetime import timedelta
+from airflow.sdk import DAG
+from airflow_connect.operators.connector import ConnectorOperator
+
+where = {{"kafka_conn_id": None, "driver_conn_id": "hanging_driver", "deferrable": True, "poll_interval": 1}}
+with DAG({name!r}, schedule=None):
+    ConnectorOperator(task_id="marked", config={marked!r}, **where)
+    ConnectorOperator(task_id="timed", config={timed!r}, execution_timeout=timedelta(seconds={limit_s}), **where)
+"""
+LIMIT_S, PROCESSES_OF_HANG = 8, 4
+
+
+@pytest.mark.budget(40)  # a service, two tries of two deferred tasks, and a time limit that is waited for
+def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_time(
+    airflow: AirflowServer, tmp_path: Path, unique_name: str
+) -> None:
+    files = {task: tmp_path / f"{task}-pids" for task in ("marked", "timed")}
+    configs = {
+        task: {"name": f"{unique_name}-{task}", "fake": "hang", "pids": str(pids), "stopped": f"{pids}-stopped",
+               "committed": f"{pids}-committed"}
+        for task, pids in files.items()
+    }  # fmt: skip
+    with DriverServiceProcess("--lease", "240", env=fake_driver_env()) as service:
+        found = service.connection()
+        airflow.connect("hanging_driver", found.pop("conn_type"), found.pop("extra"), **found)
+        airflow.deploy(unique_name, HANGING_DAG.format(name=unique_name, limit_s=LIMIT_S, **configs), unique_name)
+        airflow.unpause(unique_name)
+        run = airflow.trigger(unique_name)
+
+        def waits_in_try(number: int) -> Callable[[dict[str, Any]], bool]:
+            return lambda task: (task["state"], task["try_number"]) == ("deferred", number)
+
+        run.wait_for_task("marked", waits_in_try(1), "to wait without a slot")
+
+        def working(task: str) -> list[int]:
+            return [pid for pid in pids_in(files[task]) if is_alive(pid)]
+
+        wait_until(lambda: len(working("marked")) == PROCESSES_OF_HANG, "the driver to have started")
+        run.clear()
+        run.wait_for_task("marked", waits_in_try(2), "to wait again")
+        # The second try follows the run that it finds, or starts another one if that has been ended: there is one.
+        wait_until(lambda: len(working("marked")) == PROCESSES_OF_HANG, "one driver to work", 60)
+
+        run.set_task_state("marked", "success")
+        wait_until(lambda: working("marked") == [], "the driver of the marked task to be gone", 60)
+        assert run.wait() == "failed"
+        assert {task: run.task(task)["state"] for task in files} == {"marked": "success", "timed": "failed"}
+        wait_until(lambda: working("timed") == [], "the driver without time to be gone", 60)
+        assert "was ended" in run.log("timed", run.task("timed")["try_number"])
+        assert [config["committed"] for config in configs.values() if Path(config["committed"]).exists()] == []
 
 
 def test_progress_is_in_the_log_and_secrets_are_nowhere(deploy: Callable[..., Pipeline], s3: S3Server) -> None:

@@ -97,6 +97,12 @@ def test_connector_example_has_no_findings(block: Block) -> None:
     assert validate_connector(RunSpec(json.loads(block.text), WORKER)) == []
 
 
+@pytest.mark.parametrize("block", blocks("json db_conn_id"), ids=shown)
+def test_connector_example_has_no_findings_with_the_address_of_a_connection(block: Block) -> None:
+    address = {"connection.url": "jdbc:postgresql://db/shop"}
+    assert validate_connector(RunSpec({**json.loads(block.text), **address}, WORKER)) == []
+
+
 @pytest.mark.parametrize("block", FRAGMENTS, ids=shown)
 def test_fragment_of_a_configuration_has_no_findings_in_the_smallest_one(block: Block) -> None:
     smallest = next(json.loads(b.text) for b in CONNECTORS if b.page == block.page)

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_connect.config.resolved.client_layers import CONSUMER, PRODUCER
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError, FencedError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, admin_client
 from airflow_connect.kafka.state.topic_upkeep import Upkeep
 
@@ -70,6 +70,21 @@ class ClusterSession:
             self._journal.close()
         if self._group is not None:
             self._group.close()
+
+    def tell_end(self, end: Mapping[str, Any]) -> str:
+        """Let sensors know how the run has ended, if it has no entry in the history.
+
+        Returns:
+            A warning if they cannot know; otherwise "".
+        """
+        try:
+            if self._journal is not None:
+                self._journal.tell_end(end)
+        except FencedError:
+            return ""  # The newer run is what they wait for.
+        except ConnectError as error:
+            return f"Sensors that wait for this run do not learn how it has ended: {error.message}"
+        return ""
 
     def _upkeep(self, settings: Mapping[str, str]) -> Upkeep:
         return Upkeep(settings, self._clients.resolved.worker.alters_state_topics, self.notes.append)

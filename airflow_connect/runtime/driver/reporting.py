@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
-from airflow_connect.errors import ConnectError
+from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.planning.limits import MAX_DEAD_LETTER_BYTES, RunLimits
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
+from airflow_connect.runtime.driver.stopping import StoppedError
+from airflow_connect.runtime.spec import LAST_TRY
 
 
 class PublishProgress:
@@ -88,6 +90,38 @@ def failed(name: str, run_id: str, started_ms: int, error: ConnectError, phases_
         phases_ms=dict(phases_ms),
         error=error.to_json(),
     )
+
+
+def end_of(report: RunReport) -> dict[str, Any]:
+    """What sensors learn of a run that found nothing to copy."""
+    return {
+        "run_id": report.run_id,
+        "status": report.status,
+        "started_ms": report.started_ms,
+        "ended_ms": report.ended_ms,
+        "records": report.records,
+    }
+
+
+def failed_end_of(
+    run_id: str, started_ms: int, error: BaseException, origin: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """What sensors learn of a failed run; None: nothing.
+
+    They learn nothing if Kafka or another server did not answer, because that would take its time here too; if a newer
+    run has taken over; and if the run was stopped. `is_final` says that nobody tries again: another try would fail in
+    the same way, or the Airflow task has none left.
+    """
+    if not isinstance(error, ConnectError) or isinstance(error, (FencedError, StoppedError, UnavailableError)):
+        return None
+    return {
+        "run_id": run_id,
+        "status": "failed",
+        "started_ms": started_ms,
+        "ended_ms": now_ms(),
+        "error_code": error.code,
+        "is_final": not error.retriable or not origin or origin.get(LAST_TRY) == "true",
+    }
 
 
 def now_ms() -> int:

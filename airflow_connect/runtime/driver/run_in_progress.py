@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
-from airflow_connect.runtime.driver.reporting import now_ms
+from airflow_connect.runtime.driver.reporting import failed_end_of, now_ms
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 
 if TYPE_CHECKING:
     from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.documents.run import Plan, TaskPlan, TaskReport
     from airflow_connect.runtime.settings import TaskSettings
-    from airflow_connect.runtime.spec import Observer
+    from airflow_connect.runtime.spec import Observer, RunSpec
 
 
 class Engine(Protocol):
@@ -38,6 +38,13 @@ class Engine(Protocol):
     @property
     def may_leave_duplicates(self) -> bool:
         """Whether lost attempts may have staged something although every successful attempt was the first one."""
+
+
+class TellsEnd(Protocol):
+    """The session of a run, as far as sensors are concerned."""
+
+    def tell_end(self, end: Mapping[str, Any]) -> str:
+        """See `ClusterSession.tell_end`."""
 
 
 class RunInProgress:
@@ -104,6 +111,22 @@ class RunInProgress:
                 )
             reached(crash_points.COPIED)
         return reports
+
+    @contextmanager
+    def _telling_failure(self, kafka: TellsEnd, spec: RunSpec) -> Iterator[None]:
+        """Let sensors know if the block fails; see `reporting.failed_end_of`."""
+        try:
+            yield
+        except Exception as error:
+            end = failed_end_of(spec.run_id, self._started_ms, error, spec.origin)
+            if end is not None:
+                self._tell_end(kafka, end)
+            raise
+
+    def _tell_end(self, kafka: TellsEnd, end: Mapping[str, Any]) -> None:
+        warning = kafka.tell_end(end)
+        if warning:
+            self._warn(warning)
 
     def _warn(self, message: str) -> None:
         self._observer({"event": "warning", "message": self.references.hide(message)})

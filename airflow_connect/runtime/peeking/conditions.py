@@ -72,12 +72,12 @@ class TopicsHold:
 
 @dataclass(frozen=True, slots=True)
 class RunEnds:
-    """A run of a connector has ended: it has committed, or is known to have failed.
+    """A run of a connector has ended: it has committed, has found nothing to copy, or is known to have failed.
 
     Attributes:
         since_ms: any run that began at this time or later.
         run_id: this run; takes precedence.
-        on_failure: `fail` or `wait`, for a run that has ended without a commit.
+        on_failure: `fail` or `wait`, for a run that has failed.
     """
 
     kind: ClassVar[str] = "run"

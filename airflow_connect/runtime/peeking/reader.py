@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from airflow_connect.errors import ConnectError, UnavailableError
-from airflow_connect.exactly_once.kafka_journal import RUN, STATE
+from airflow_connect.exactly_once.kafka_journal import END, RUN, STATE
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.state.runs_tail import RunsTail
 from airflow_connect.runtime.peeking.cluster_view import ClusterView
@@ -106,7 +106,7 @@ def _documents_wanted(watches: Sequence[Watch]) -> dict[str, set[str]]:
         if isinstance(condition, LagReaches):
             wanted.setdefault(target.name, set()).add(STATE)
         elif isinstance(condition, RunEnds):
-            wanted.setdefault(target.name, set()).update((STATE, RUN))
+            wanted.setdefault(target.name, set()).update((STATE, RUN, END))
     return wanted
 
 

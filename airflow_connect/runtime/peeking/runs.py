@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.errors import ConnectError
-from airflow_connect.exactly_once.kafka_journal import RUN, STATE
+from airflow_connect.exactly_once.kafka_journal import END, RUN, STATE
 from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.kafka.state.runs_topic import decode_document, document_names
 from airflow_connect.runtime.peeking.conditions import FAIL, RunEnds
 from airflow_connect.runtime.peeking.observation import Observation
 
-DONE = "done"
 _TIME_LENGTH = len("20261123T021530")
 _SHOWN = ("run_id", "status", "started_ms", "ended_ms", "records", "files", "size_bytes", "recovered_run_id")
 
@@ -47,9 +47,15 @@ def observe_run(connector: str, documents: Mapping[str, bytes], condition: RunEn
         entry = _entry(connector, documents, name)
         if entry is None or int(entry["started_ms"]) < condition.since_ms:
             continue
-        if entry["status"] == DONE:
+        if entry["status"] in (DONE, EMPTY):
             return Observation(True, _facts(connector, entry))
         newest = newest or _failed(connector, name, condition)
+    end = decode_document(END, connector, documents)
+    if newest is None and end is not None and int(end["started_ms"]) >= condition.since_ms:
+        if end["status"] == EMPTY:
+            return Observation(True, _facts(connector, end))
+        if end["is_final"]:
+            return _failed(connector, end["run_id"], condition, end["error_code"])
     return newest or Observation(False, {"connector": connector})
 
 
@@ -57,8 +63,13 @@ def _named_run(connector: str, documents: Mapping[str, bytes], condition: RunEnd
     run_id = condition.run_id
     entry = _entry(connector, documents, run_id) or _recovered_by(connector, documents, run_id)
     if entry is not None:
-        done = entry["status"] == DONE
-        return Observation(True, _facts(connector, entry)) if done else _failed(connector, run_id, condition)
+        ended = entry["status"] in (DONE, EMPTY)
+        return Observation(True, _facts(connector, entry)) if ended else _failed(connector, run_id, condition)
+    end = decode_document(END, connector, documents)
+    if end is not None and end["run_id"] == run_id:
+        if end["status"] == EMPTY:
+            return Observation(True, _facts(connector, end))
+        return _failed(connector, run_id, condition, end["error_code"])
     state = state_of(connector, documents)
     # A run that begins takes the state over from one that has ended. Ids of runs begin with a time, in seconds.
     if state is not None and state.run_id[:_TIME_LENGTH] > run_id[:_TIME_LENGTH]:
@@ -79,10 +90,13 @@ def _entry(connector: str, documents: Mapping[str, bytes], name: str) -> dict[st
     return decode_document(RUN, connector, documents, name)
 
 
-def _failed(connector: str, run_id: str, condition: RunEnds) -> Observation:
+def _failed(connector: str, run_id: str, condition: RunEnds, error_code: str = "") -> Observation:
     if condition.on_failure == FAIL:
+        why = (
+            f"failed with {error_code}" if error_code else "ended without a commit: it failed, or found nothing to copy"
+        )
         raise RunFailedError(
-            f"Run {run_id} of connector {connector} has ended without a commit: it failed, or found nothing to copy.",
+            f"Run {run_id} of connector {connector} has {why}.",
             suggestion="Look at the log of its task. With on_failure='wait' the sensor goes on waiting.",
         )
     return Observation(False, {"connector": connector, "run_id": run_id})

@@ -187,6 +187,10 @@ class ModelSession:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
+    def tell_end(self, end: Mapping[str, Any]) -> str:
+        """Sensors are no part of the protocol."""
+        return ""
+
     def ensure_group_empty(self) -> None:
         """There are none."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.documents.run import Plan, PublishedRun, RunReport, TaskReport
+from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -26,6 +26,7 @@ from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.reporting import (
     PublishProgress,
     bytes_per_record,
+    end_of,
     no_progress_warning,
     now_ms,
     publishing,
@@ -86,14 +87,17 @@ class SinkRun(RunInProgress):
         Raises:
             ConnectError: the run failed; its message says what the next run will find.
         """
-        with KafkaSession(self._config) as kafka:
+        with KafkaSession(self._config) as kafka, self._telling_failure(kafka, self._config.spec):
             try:
-                return self._protocol(kafka)
+                report = self._protocol(kafka)
             except Exception as error:
                 self._staged.discard(kafka, error)
                 raise
             finally:
                 self._staged.close()
+            if report.status == EMPTY:
+                self._tell_end(kafka, end_of(report))
+            return report
 
     def _protocol(self, kafka: KafkaSession) -> RunReport:
         with self._phase("fence"):
@@ -170,7 +174,7 @@ class SinkRun(RunInProgress):
         notes = self._publish(kafka.journal, manifest)
         refuse_when_stopping()
         kafka.ensure_group_empty()
-        report = self._report("done", replace(state, complete=manifest.complete), manifest, notes=notes)
+        report = self._report(DONE, replace(state, complete=manifest.complete), manifest, notes=notes)
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state.connector)
@@ -236,7 +240,7 @@ class SinkRun(RunInProgress):
                 value_schemas=of_same_topics(known.value_schemas, known.topic_ids, plan.topic_ids),
             )
             kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
-        return self._report("empty", state, None, notes=plan.notes, committed=positions.to_commit)
+        return self._report(EMPTY, state, None, notes=plan.notes, committed=positions.to_commit)
 
     def _announce(self, kafka: KafkaSession, state: RunState, plan: Plan, manifest: Manifest) -> RunReport:
         """Directories became complete because time went by: as much of the protocol as that needs (invariants 2, 6)."""
@@ -342,7 +346,7 @@ class SinkRun(RunInProgress):
             of_time = manifest.time.notes if manifest.time else ()
             of_tasks = list(dict.fromkeys(note for report in reports for note in report.notes))[:MOST_NOTES]
             notes = (*plan.notes, *of_time, *notes, *of_tasks)
-            report = self._report("done" if reports else "empty", state, manifest, reports=reports, notes=notes)
+            report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,
                 at_ms=plan.created_ms,

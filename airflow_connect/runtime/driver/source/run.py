@@ -18,13 +18,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_connect.documents.run import Plan, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
-from airflow_connect.runtime.driver.reporting import now_ms
+from airflow_connect.runtime.driver.reporting import end_of, now_ms
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
@@ -70,8 +70,11 @@ class SourceRun(RunInProgress):
         Raises:
             ConnectError: the run failed; what its tasks committed stays, and the next run continues from there.
         """
-        with SourceSession(self._config) as kafka:
-            return self._protocol(kafka)
+        with SourceSession(self._config) as kafka, self._telling_failure(kafka, self._config.spec):
+            report = self._protocol(kafka)
+            if report.status == EMPTY:
+                self._tell_end(kafka, end_of(report))
+            return report
 
     def _protocol(self, kafka: SourceSession) -> RunReport:
         with self._phase("fence"):
@@ -186,7 +189,7 @@ class SourceRun(RunInProgress):
             if note not in plan.notes:  # these were shown with the plan
                 self._warn(note)
         closed = replace(state, phase=CLOSED, at_ms=plan.created_ms)
-        journal.commit(Commit(offsets={}, state=closed, summary=report.to_json() if report.status == "done" else None))
+        journal.commit(Commit(offsets={}, state=closed, summary=report.to_json() if report.status == DONE else None))
         reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 
@@ -208,7 +211,7 @@ class SourceRun(RunInProgress):
         return RunReport(
             connector=self._config.name,
             run_id=self._config.run_id,
-            status="done" if something else "empty",
+            status=DONE if something else EMPTY,
             started_ms=self._started_ms,
             ended_ms=now_ms(),
             delivery_guarantee=self._config.guarantee.name,

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.errors import ConfigError, ConnectError, OffsetError, UnavailableError
+from airflow_connect.errors import ConfigError, ConnectError, OffsetError, TaskFailedError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import group_state
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.state import runs_topic
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.peeking.conditions import Condition, LagReaches, RunEnds, TimePassed, TopicsHold
 from airflow_connect.runtime.peeking.observation import Observation
 from airflow_connect.runtime.peeking.reader import Answer, ClusterReader, Watch
 from airflow_connect.runtime.peeking.runs import RunFailedError
 from airflow_connect.runtime.peeking.target import Target, target_of
-from airflow_connect.runtime.spec import RunSpec, new_run_id
+from airflow_connect.runtime.spec import LAST_TRY, RunSpec, new_run_id
 from tests.support.kafka_data import TopicProducer, delete_records, delete_topic
 from tests.support.local_runs import LocalSink, local_sink
 from tests.support.waiting import wait_until
@@ -247,6 +250,98 @@ def test_runs_are_found_by_time_and_by_id_and_one_without_a_commit_has_failed(
     for condition in (RunEnds(run_id=again.run_id), RunEnds(run_id=first.run_id)):
         found = ask(reader, target, condition)
         assert isinstance(found, Observation) and found.facts["run_id"] == condition.run_id
+
+
+def test_run_that_finds_nothing_ends_the_wait_and_one_that_fails_for_good_fails_it_at_once(
+    sink: LocalSink, produce: TopicProducer
+) -> None:
+    target = target_of(sink.spec())
+    reader = ClusterReader(target.cluster)
+
+    def told(condition: RunEnds) -> Any:
+        return ask(reader, target, condition)
+
+    def run_id() -> str:
+        (found,) = {event["run_id"] for event in sink.events if event["event"] == "start"}
+        return str(found)
+
+    empty = sink.run()
+    for condition in (RunEnds(empty.started_ms), RunEnds(run_id=empty.run_id)):
+        found = told(condition)
+        assert isinstance(found, Observation) and found.is_reached
+        assert [found.facts[name] for name in ("run_id", "status", "records")] == [empty.run_id, "empty", 0]
+    later = told(RunEnds(empty.started_ms + 1))
+    assert isinstance(later, Observation) and not later.is_reached
+
+    produce(sink.topic, [(0, None, "not JSON", T0)])
+    failed = sink.try_run()
+    assert failed.error is not None
+    for condition in (RunEnds(failed.started_ms), RunEnds(run_id=run_id())):
+        found = told(condition)
+        assert isinstance(found, RunFailedError), found
+        assert f"Run {run_id()} of connector {sink.name} has failed with {failed.error['code']}." in found.message
+    for condition in (RunEnds(failed.started_ms, on_failure="wait"), RunEnds(run_id=run_id(), on_failure="wait")):
+        found = told(condition)
+        assert isinstance(found, Observation) and not found.is_reached
+
+    done = sink.run(errors_tolerance="all")
+    found = told(RunEnds(empty.started_ms))
+    assert isinstance(found, Observation) and found.facts["run_id"] == done.run_id
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_over"),
+    [({}, True), ({"task_id": "t"}, False), ({"task_id": "t", LAST_TRY: "true"}, True)],
+    ids=["command-line", "retried", "last-try"],
+)
+def test_failure_that_a_retry_may_repair_is_waited_through_while_there_are_tries(
+    sink: LocalSink, produce: TopicProducer, origin: dict[str, str], is_over: bool
+) -> None:
+    produce(sink.topic, rows(2))
+    spec = replace(sink.spec(), origin=origin)
+    report = run_connector(spec, engine=EngineThatLosesItsTasks())
+    assert report.error is not None and report.error["retriable"]
+    target = target_of(spec)
+    found = ask(ClusterReader(target.cluster), target, RunEnds(report.started_ms))
+    assert isinstance(found, RunFailedError) is is_over
+    by_id = ask(ClusterReader(target.cluster), target, RunEnds(run_id=report.run_id))
+    assert isinstance(by_id, RunFailedError), "the next try has another id"
+
+
+def test_many_runs_that_find_nothing_do_not_make_the_next_one_read_more(
+    sink: LocalSink, monkeypatch: pytest.MonkeyPatch, produce: TopicProducer
+) -> None:
+    monkeypatch.setattr("airflow_connect.exactly_once.kafka_journal.WORTH_A_BOOKMARK", 20)
+    runs = {"runs.storage.topic": f"runs-of-{sink.name}", "runs.storage.partitions": "1"}
+    sink.worker_config.update(runs)
+    produce(sink.topic, rows(1))
+    sink.run()
+    starts: list[int] = []
+    read_from = runs_topic.read_from
+
+    def noting(admin: Any, settings: Any, topic: Any, connector: str, start: int) -> Any:
+        found = read_from(admin, settings, topic, connector, start)
+        starts.append(found.end - start)
+        return found
+
+    monkeypatch.setattr("airflow_connect.exactly_once.kafka_journal.runs_topic.read_from", noting)
+    for _ in range(40):
+        assert sink.run().status == "empty"
+    assert max(starts) < 40, starts
+    produce(sink.topic, rows(1))
+    assert sink.run().records == 1
+
+
+class EngineThatLosesItsTasks:
+    """Spark gives up; the real one takes minutes to do so."""
+
+    may_leave_duplicates = False
+
+    def run(self, settings: Any, tasks: Any) -> list[Any]:
+        raise TaskFailedError("Spark gave up.")
+
+    def progress_host(self) -> str:
+        return "127.0.0.1"
 
 
 def test_reader_learns_of_recreated_topics_and_of_documents_that_nobody_asked_for_before(
