@@ -43,7 +43,7 @@ env: $(STAMP) ## make .venv as requirements.lock says
 demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S3 server started for it
 	@$(BIN)/airflow-connect demo $(ARGS)
 
-# The longest tests start first, so that all processes end together: tests/support/scheduling.py. Lint needs one core for half a minute.
+# The longest tests start first, so that all processes end together: tests/support/session/scheduling.py. Lint needs one core for half a minute.
 test: $(STAMP) ## lint, and at the same time all tests on real servers, with four kill rounds of each kind
 	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'
 	@$(MAKE) --no-print-directory lint & lint=$$!; \

@@ -1,6 +1,6 @@
 """Fixtures of all tests. The servers are real, start when first asked for, and serve a whole session.
 
-That is so however many processes run it: `tests.support.servers`.
+That is so however many processes run it: `tests.support.servers.shared`.
 
 Every test uses names of its own (`unique_name`, `make_topic`, `bucket`), so that one broker and one S3 server
 do for all.
@@ -21,11 +21,11 @@ import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
-from tests.support.durations import Durations, SharedTime, budget_of
-from tests.support.forking import ForkedProcess, end_fork_server
 from tests.support.kafka_data import TopicProducer, create_topic
-from tests.support.searching import choose_seed, load_profile, repeat_command
-from tests.support.servers import FOLDER, ServerClient, ServerHost
+from tests.support.processes.forking import ForkedProcess, end_fork_server
+from tests.support.servers.shared import FOLDER, ServerClient, ServerHost
+from tests.support.session.durations import Durations, SharedTime, budget_of
+from tests.support.session.searching import choose_seed, load_profile, repeat_command
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from airflow_connect.devstack.mariadb import MariaDbServer
     from airflow_connect.devstack.postgresql import PostgresServer
-    from tests.support.databases import Database
-    from tests.support.runs import Sink
+    from tests.support.copies.s3 import Sink
+    from tests.support.servers.databases import Database
 
 MakeTopic = Callable[..., str]
 
@@ -93,7 +93,7 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the tests of several processes, so that the longest start first."""
     if hasattr(config, "workerinput"):
-        from tests.support.scheduling import in_order, write_units
+        from tests.support.session.scheduling import in_order, write_units
 
         write_units(config.stash[SERVERS].folder, in_order(items))
 
@@ -103,7 +103,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
     """Hand out tests in that order, unless the command line asks for another way."""
     if config.getvalue("dist") != "load":
         return None
-    from tests.support.scheduling import LongestFirst
+    from tests.support.session.scheduling import LongestFirst
 
     return LongestFirst(config, log, config.stash[SERVERS].folder)
 
@@ -169,7 +169,7 @@ mariadb = _shared_server("mariadb", "A real MariaDB server, shared by all tests.
 @pytest.fixture
 def postgresql_database(postgresql: PostgresServer, unique_name: str) -> Iterator[Database]:
     """An empty database on PostgreSQL: `.url`, `.jdbc_url`, `.rows(query)`."""
-    from tests.support.databases import database_on
+    from tests.support.servers.databases import database_on
 
     with database_on(postgresql, unique_name) as database:
         yield database
@@ -178,7 +178,7 @@ def postgresql_database(postgresql: PostgresServer, unique_name: str) -> Iterato
 @pytest.fixture
 def mariadb_database(mariadb: MariaDbServer, unique_name: str) -> Iterator[Database]:
     """An empty database on MariaDB."""
-    from tests.support.databases import database_on
+    from tests.support.servers.databases import database_on
 
     with database_on(mariadb, unique_name) as database:
         yield database
@@ -187,7 +187,7 @@ def mariadb_database(mariadb: MariaDbServer, unique_name: str) -> Iterator[Datab
 @pytest.fixture
 def sqlite_database(tmp_path: Path) -> Database:
     """A database in a file."""
-    from tests.support.databases import sqlite_in
+    from tests.support.servers.databases import sqlite_in
 
     return sqlite_in(tmp_path)
 
@@ -195,7 +195,7 @@ def sqlite_database(tmp_path: Path) -> Database:
 @pytest.fixture(scope="session")
 def spark_classes() -> None:
     """For tests that start Spark in a process of its own: the JVM starts four times as fast from then on."""
-    from tests.support.spark_classes import make_once
+    from tests.support.session.spark_classes import make_once
 
     make_once()
 
@@ -249,7 +249,7 @@ def produce(kafka: KafkaBroker) -> Iterator[TopicProducer]:
 @pytest.fixture
 def make_sink(kafka: KafkaBroker, s3: S3Server, bucket: str) -> Callable[..., Sink]:
     """Make an S3 sink connector: `make_sink(topic, **config) -> Sink`, `_` in a key standing for `.`."""
-    from tests.support.runs import Sink
+    from tests.support.copies.s3 import Sink
 
     def make(topic: str, **config: str) -> Sink:
         settings = {key.replace("_", "."): value for key, value in config.items()}

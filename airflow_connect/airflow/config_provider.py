@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.airflow.connections import GetConnection, extra_of, get_connection
+from airflow_connect.airflow.connections.official import GetConnection, extra_of, get_connection
 from airflow_connect.errors import ConfigError, UnavailableError
 
 if TYPE_CHECKING:

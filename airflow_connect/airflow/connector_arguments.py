@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
-from airflow_connect.airflow.connections import (
+from airflow_connect.airflow.connections.database import ConnectorWithDatabase, with_database
+from airflow_connect.airflow.connections.documents import read_connector, read_worker
+from airflow_connect.airflow.connections.official import (
     DEFAULT_KAFKA_CONN_ID,
     aws_credentials,
     worker_with_kafka,
     worker_with_spark,
 )
-from airflow_connect.airflow.database_connection import ConnectorWithDatabase, with_database
-from airflow_connect.airflow.documents import read_connector, read_worker
-from airflow_connect.airflow.worker_connection import worker_with_connection
+from airflow_connect.airflow.connections.worker import worker_with_connection
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import unwrap_connector
-from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.runtime.spec import RunSpec
 
 

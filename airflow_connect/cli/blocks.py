@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_connect.runtime.texts import Table
+from airflow_connect.runtime.reporting.texts import Table
 
 Part = str | tuple[str, str]
 """A text, or a text and its style in rich's words, such as `bold red`."""

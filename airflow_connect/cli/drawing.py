@@ -15,7 +15,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from airflow_connect.cli.blocks import Block, Line
-from airflow_connect.runtime.texts import Table, format_seconds
+from airflow_connect.runtime.reporting.texts import Table, format_seconds
 
 REDRAWS_PER_SECOND = 10
 _GAP = 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.cli.blocks import line
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.documents.run import Plan
-from airflow_connect.runtime.presentation import EventLines, plan_parts
+from airflow_connect.runtime.reporting.presentation import EventLines, plan_parts
 
 if TYPE_CHECKING:
     from airflow_connect.cli.phase_line import PhaseLine

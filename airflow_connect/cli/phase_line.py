@@ -13,7 +13,7 @@ from rich.table import Column
 from rich.text import Text
 
 from airflow_connect.cli.drawing import waiting_line
-from airflow_connect.runtime.texts import format_bytes, format_count, format_seconds
+from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds
 
 LABEL_COLUMNS = 8
 BAR_COLUMNS, SHORTEST_BAR = 32, 8

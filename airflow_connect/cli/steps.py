@@ -7,7 +7,7 @@ from types import TracebackType
 
 from airflow_connect.cli.blocks import line
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.texts import format_seconds
+from airflow_connect.runtime.reporting.texts import format_seconds
 
 TITLE_COLUMNS = 30
 FACT_COLUMNS = 48

@@ -12,9 +12,9 @@ from airflow_connect.cli.blocks import Block, line, plain_lines
 from airflow_connect.cli.private_streams import NoiseFilter
 from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.errors import InternalError
-from airflow_connect.runtime.internal_errors import internal_error, traceback_of
-from airflow_connect.runtime.presentation import error_lines
-from airflow_connect.runtime.redaction import Redactor
+from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
+from airflow_connect.runtime.reporting.presentation import error_lines
+from airflow_connect.runtime.reporting.redaction import Redactor
 
 if TYPE_CHECKING:
     from airflow_connect.cli.drawing import TerminalConsole

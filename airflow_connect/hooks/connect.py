@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID, get_connection
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID, get_connection
+from airflow_connect.airflow.connections.worker import CONN_TYPE, settings_of
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
-from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.signals import on_sigterm
-from airflow_connect.airflow.worker_connection import CONN_TYPE, settings_of
 from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.driver.process import DriverProcess
@@ -114,7 +114,7 @@ class ConnectHook(BaseHook):
         from airflow.sdk.exceptions import AirflowException
 
         from airflow_connect.runtime.driver.process import DriverProcess
-        from airflow_connect.runtime.presentation import EventLines
+        from airflow_connect.runtime.reporting.presentation import EventLines
 
         with self._spec(limits, origin) as spec:
             redact = Redactor(secrets_of(spec), ResolvedReferences(spec.references))
@@ -163,7 +163,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.connector_state import committed_offsets
+        from airflow_connect.runtime.status.connector_state import committed_offsets
 
         with self._spec() as spec:
             return committed_offsets(spec)
@@ -174,7 +174,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the connector is a source, its configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.connector_state import lag_of
+        from airflow_connect.runtime.status.connector_state import lag_of
 
         with self._spec() as spec:
             return [found.to_json() for found in lag_of(spec)]
@@ -185,7 +185,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.connector_state import recent_runs
+        from airflow_connect.runtime.status.connector_state import recent_runs
 
         with self._spec() as spec:
             return recent_runs(spec, limit)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
-from airflow_connect.airflow.connections import extra_of, get_connection
-from airflow_connect.airflow.masking import mask_in_airflow
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import extra_of, get_connection
+from airflow_connect.airflow.connections.tls import client_tls
 from airflow_connect.airflow.outcome import error_of
-from airflow_connect.airflow.tls import client_tls
 from airflow_connect.errors import AccessError, ConfigError, UnavailableError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 from airflow_connect.runtime.driver_service.contract import (

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
-from airflow_connect.airflow.connect_rest import RETRY_S, ConnectorStatus, ConnectRest
-from airflow_connect.airflow.connections import extra_of, get_connection
-from airflow_connect.airflow.masking import mask_in_airflow
-from airflow_connect.airflow.tls import client_tls
+from airflow_connect.airflow.connect_cluster.rest import RETRY_S, ConnectorStatus, ConnectRest
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import extra_of, get_connection
+from airflow_connect.airflow.connections.tls import client_tls
 from airflow_connect.errors import ConfigError, ConnectError
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

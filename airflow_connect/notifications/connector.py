@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
-from airflow_connect.runtime.texts import format_bytes, format_seconds, plural
+from airflow_connect.runtime.reporting.texts import format_bytes, format_seconds, plural
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -13,14 +13,14 @@ from airflow.sdk import Asset, conf
 from airflow.sdk.definitions.context import context_merge
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_connect.airflow import stats
-from airflow_connect.airflow.complete_events import alias_of, emit
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
-from airflow_connect.airflow.default_assets import default_assets, without_known
-from airflow_connect.airflow.lineage import Lineage, LineageMixin
-from airflow_connect.airflow.links import WrittenObjectsLink
-from airflow_connect.airflow.masking import mask_in_airflow
+from airflow_connect.airflow.lineage import stats
+from airflow_connect.airflow.lineage.complete_events import alias_of, emit
+from airflow_connect.airflow.lineage.default_assets import default_assets, without_known
+from airflow_connect.airflow.lineage.links import WrittenObjectsLink
+from airflow_connect.airflow.lineage.openlineage import Lineage, LineageMixin
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
 from airflow_connect.documents.run import RunReport
@@ -30,8 +30,8 @@ from airflow_connect.operators.service_run import ServiceRun
 from airflow_connect.runtime.config_files import read_connector_file, unwrap_connector
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import RunNews, RunState, RunView
-from airflow_connect.runtime.presentation import EventLines
-from airflow_connect.runtime.redaction import Redactor, secret_values, shown_config
+from airflow_connect.runtime.reporting.presentation import EventLines
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
 from airflow_connect.runtime.spec import LAST_TRY, RunSpec
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             UnavailableError: the history cannot be read now.
         """
         from airflow_connect.exactly_once.kafka_journal import HISTORY
-        from airflow_connect.runtime.connector_state import recent_runs
+        from airflow_connect.runtime.status.connector_state import recent_runs
 
         try:
             runs = recent_runs(started.run_spec(), HISTORY)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
-from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import FENCED_ADVICE
 from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.errors import ConnectError, FencedError
-from airflow_connect.runtime.presentation import error_lines
-from airflow_connect.runtime.redaction import Redactor, secret_values, shown_config
+from airflow_connect.runtime.reporting.presentation import error_lines
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
 
 if TYPE_CHECKING:
     import jinja2

@@ -20,7 +20,7 @@ from typing import Any
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_connect.airflow.default_assets import default_assets
+from airflow_connect.airflow.lineage.default_assets import default_assets
 from airflow_connect.airflow.run_params import run_params
 from airflow_connect.config.definition.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError, ConnectError

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_connect.airflow.connect_watch import Goal, Watch, cluster_sink
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connect_cluster.watch import Goal, Watch, cluster_sink
+from airflow_connect.airflow.connections.documents import read_connector
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import as_path
-from airflow_connect.airflow.documents import read_connector
-from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.airflow.outcome import error_of
 from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
 from airflow_connect.hooks.kafka_connect import KafkaConnectHook
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime.config_files import unwrap_connector
-from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:
     import jinja2

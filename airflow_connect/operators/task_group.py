@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TaskGroup, TriggerRule
 
-from airflow_connect.airflow.lineage import Lineage
+from airflow_connect.airflow.lineage.openlineage import Lineage
 from airflow_connect.errors import missing_package
 from airflow_connect.operators.connector import ConnectorOperator
 
@@ -51,7 +51,7 @@ class ConnectorPlanOperator(ConnectorOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Plan in this process."""
         from airflow_connect.runtime.driver.entry import plan_bounded
-        from airflow_connect.runtime.presentation import plan_parts, plan_table
+        from airflow_connect.runtime.reporting.presentation import plan_parts, plan_table
 
         spec, redact = self.checked_spec(context)
         with self.failing_for_airflow(spec):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path
-from airflow_connect.airflow.masking import mask_in_airflow
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.peeking.conditions import SourceChanges
-from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.triggers.looking import Outage
 from airflow_connect.triggers.peek import PeekTrigger
 from airflow_connect.triggers.request import PeekRequest

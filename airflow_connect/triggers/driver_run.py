@@ -15,7 +15,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.hooks.connect_driver import ConnectDriverHook
 from airflow_connect.runtime.driver_service.contract import RunNews, RunState
-from airflow_connect.runtime.presentation import EventLines
+from airflow_connect.runtime.reporting.presentation import EventLines
 from airflow_connect.triggers.looking import Outage
 from airflow_connect.triggers.peek import MAYBE_AWAY
 

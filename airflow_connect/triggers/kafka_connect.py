@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_connect.airflow.connect_watch import Goal, Watch
+from airflow_connect.airflow.connect_cluster.watch import Goal, Watch
 from airflow_connect.errors import ConnectError
 
 AT_ONCE = 8

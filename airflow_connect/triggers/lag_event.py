@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_connect.airflow.connections import DEFAULT_KAFKA_CONN_ID
+from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.peeking.conditions import LagReaches

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.airflow.connections.documents import read_worker
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
-from airflow_connect.airflow.documents import read_worker
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.peeking.conditions import (
     AnyCondition,
@@ -17,7 +17,7 @@ from airflow_connect.runtime.peeking.conditions import (
     condition_to_json,
 )
 from airflow_connect.runtime.peeking.needed_keys import without_unneeded
-from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.peeking.reader import Watch

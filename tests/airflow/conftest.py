@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.driver_service import DriverServiceProcess, pids_in
-from tests.support.drivers import fake_driver_env
+from tests.support.processes.drivers import fake_driver_env
+from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -17,14 +17,14 @@ from airflow_connect.airflow.run_params import RUN_KEYS
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.runtime.driver.process_tree import processes_of
-from tests.support.airflow_pipelines import DAG_FILE, PARTITIONS, Pipeline, drivers_of, environment_of
-from tests.support.airflow_server import AirflowServer, Run
-from tests.support.driver_service import DriverServiceProcess, pids_in
-from tests.support.drivers import fake_driver_env, is_alive
+from tests.support.copies.airflow_pipelines import DAG_FILE, PARTITIONS, Pipeline, drivers_of, environment_of
+from tests.support.copies.s3 import Sink
 from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
-from tests.support.processes import command_lines
-from tests.support.runs import Sink
+from tests.support.processes.drivers import fake_driver_env, is_alive
+from tests.support.processes.proc import command_lines
+from tests.support.servers.airflow import AirflowServer, Run
+from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -13,7 +13,7 @@ PROJECT = Path(__file__).parents[2]
 FAILING = """
 import importlib, json, os
 from hypothesis import given, settings, strategies as st
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 
 importlib.import_module(os.environ["LOADED_BEFORE"])
 tried = []

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support import durations
-from tests.support.drivers import is_alive
-from tests.support.durations import Durations, SharedTime
+from tests.support.processes.drivers import is_alive
+from tests.support.session import durations
+from tests.support.session.durations import Durations, SharedTime
 from tests.support.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_waits(s3):
 ENDING = """
 import os, signal
 import pytest
-from tests.support.drivers import is_alive
+from tests.support.processes.drivers import is_alive
 from tests.support.waiting import wait_until
 
 def test_ends_the_server(s3):

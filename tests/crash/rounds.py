@@ -15,10 +15,10 @@ from typing import Any
 
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, SKIP, TASK_POINTS, VARIABLE
-from tests.support.drivers import PROJECT
-from tests.support.forking import ForkedProcess
+from tests.support.copies.s3 import Sink, numbered
 from tests.support.kafka_data import delete_topic, produce, produce_transaction
-from tests.support.runs import Sink, numbered
+from tests.support.processes.drivers import PROJECT
+from tests.support.processes.forking import ForkedProcess
 
 MODULE = "tests.crash.run_in_process"
 PARTITIONS = 3

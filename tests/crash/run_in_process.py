@@ -11,7 +11,7 @@ from airflow_connect.connectors.hdfs import config as hdfs_config
 from airflow_connect.connectors.jdbc_sink import task as jdbc_task
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
-from tests.support.runs import InProcessEngine
+from tests.support.copies.s3 import InProcessEngine
 
 HDFS_PIECE_BYTES = 1 << 20
 """Files of the rounds with large records are written while they grow."""

@@ -11,10 +11,10 @@ import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
-from tests.support.impatience import give_kafka
+from tests.support.copies.s3 import Sink, numbered
 from tests.support.kafka_data import create_topic, produce
-from tests.support.processes import freeze
-from tests.support.runs import Sink, numbered
+from tests.support.processes.proc import freeze
+from tests.support.session.impatience import give_kafka
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
 

@@ -11,9 +11,9 @@ from airflow_connect.connectors.hdfs import config as hdfs_config
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
 from airflow_connect.stores.hdfs.settings import JVM, NATIVE, HdfsSettings
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.processes import freeze
-from tests.support.runs import numbered
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.s3 import numbered
+from tests.support.processes.proc import freeze
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
 

@@ -12,10 +12,10 @@ import pytest
 
 from airflow_connect.runtime.crash_points import DRIVER_POINTS, TASK_POINTS, VARIABLE
 from tests.crash.rounds import LARGE_EVERY, PARTITIONS, Round, Victim, Watcher
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.jdbc_runs import jdbc_sink
-from tests.support.runs import numbered
-from tests.support.searching import KILL_ROUNDS, today
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.jdbc_sink import jdbc_sink
+from tests.support.copies.s3 import numbered
+from tests.support.session.searching import KILL_ROUNDS, today
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(30)]
 

@@ -10,8 +10,8 @@ from airflow_connect.runtime.crash_points import SKIP, VARIABLE
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.crash.rounds import Watcher
+from tests.support.copies.s3 import numbered
 from tests.support.faulty_converter import Faults
-from tests.support.runs import numbered
 from tests.support.waiting import wait_until
 
 pytestmark = [

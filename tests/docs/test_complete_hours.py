@@ -12,9 +12,9 @@ import pytest
 from airflow_connect.connectors.storage.settings.complete_keys import complete_keys
 from airflow_connect.runtime.driver import run_in_progress
 from airflow_connect.runtime.driver.sink import run as driver_run
-from airflow_connect.runtime.presentation import report_line
+from airflow_connect.runtime.reporting.presentation import report_line
 from tests.integration.complete_directories.conftest import T13
-from tests.support.runs import Sink
+from tests.support.copies.s3 import Sink
 
 pytestmark = pytest.mark.integration
 

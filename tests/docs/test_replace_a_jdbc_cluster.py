@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.jdbc_runs import jdbc_sink
+from tests.support.copies.jdbc_sink import jdbc_sink
 
 pytestmark = pytest.mark.integration
 

@@ -13,7 +13,7 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver import reporting, run_in_progress
 from airflow_connect.runtime.driver.sink import run
 from airflow_connect.runtime.settings import TaskSettings
-from tests.support.runs import InProcessEngine, Sink
+from tests.support.copies.s3 import InProcessEngine, Sink
 from tests.support.waiting import TIMEOUT_S
 
 

@@ -15,7 +15,7 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.texts import format_count, plural
+from airflow_connect.runtime.reporting.texts import format_count, plural
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.driver.sink.configuration import RunConfiguration

@@ -15,9 +15,9 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.documents.run import Plan
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.presentation import plan_parts
-from airflow_connect.runtime.redaction import secret_values
-from airflow_connect.runtime.texts import plural
+from airflow_connect.runtime.reporting.presentation import plan_parts
+from airflow_connect.runtime.reporting.redaction import secret_values
+from airflow_connect.runtime.reporting.texts import plural
 
 NAME = "plan"
 HELP = "show what a run would copy now; writes nothing"

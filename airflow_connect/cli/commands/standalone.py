@@ -18,9 +18,9 @@ from airflow_connect.connectors.file.config import is_line_output
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.presentation import report_line
-from airflow_connect.runtime.redaction import secret_values
-from airflow_connect.runtime.texts import format_count, plural
+from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.redaction import secret_values
+from airflow_connect.runtime.reporting.texts import format_count, plural
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.engine.spark import SparkEngine

@@ -14,8 +14,8 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.config.keys.connector import CONNECTOR_CLASS
 from airflow_connect.errors import EXIT_CONFIG_WRONG, EXIT_DONE, ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
+from airflow_connect.runtime.reporting.texts import plural
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.runtime.texts import plural
 
 NAME = "validate"
 HELP = "check configuration files without any server"

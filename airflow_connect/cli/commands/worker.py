@@ -11,7 +11,7 @@ from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.runtime.config_files import read_worker_file
-from airflow_connect.runtime.redaction import secret_values
+from airflow_connect.runtime.reporting.redaction import secret_values
 
 NAME = "worker"
 HELP = "serve Kafka Connect's REST API and run registered connectors, again and again"

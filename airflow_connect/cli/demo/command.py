@@ -18,8 +18,8 @@ from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import missing_package
-from airflow_connect.runtime.presentation import report_line
-from airflow_connect.runtime.texts import Table, format_bytes, format_count, format_seconds, plural
+from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.texts import Table, format_bytes, format_count, format_seconds, plural
 
 if TYPE_CHECKING:
     from airflow_connect.cli.demo.airflow_process import AirflowProcess

@@ -20,7 +20,7 @@ from airflow_connect.devstack.topic_data import create_topic, write_records
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.engine.cache import cache_dir, replace_text
-from airflow_connect.runtime.texts import format_count
+from airflow_connect.runtime.reporting.texts import format_count
 
 DAG_ID = "kafka_to_s3"
 CONNECTOR_FILE = "meetups-to-s3.json"

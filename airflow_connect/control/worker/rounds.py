@@ -14,9 +14,9 @@ from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.driver.entry import run_connector
-from airflow_connect.runtime.internal_errors import internal_error, traceback_of
-from airflow_connect.runtime.presentation import report_line
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
+from airflow_connect.runtime.reporting.presentation import report_line
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.driver.run_in_progress import Engine

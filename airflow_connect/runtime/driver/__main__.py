@@ -98,8 +98,8 @@ def _report_unexpected(
     """
     from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.runtime.driver.reporting import failed
-    from airflow_connect.runtime.internal_errors import internal_error, is_defect, traceback_of
-    from airflow_connect.runtime.redaction import Redactor, secret_values
+    from airflow_connect.runtime.reporting.internal_errors import internal_error, is_defect, traceback_of
+    from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
     redact = Redactor(secret_values(spec.connector, spec.worker, spec.aws), ResolvedReferences(spec.references))
     print(traceback_of(error, redact), file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.errors import ConnectError, TaskFailedError
-from airflow_connect.runtime.exception_text import describe_exception
+from airflow_connect.runtime.reporting.exception_text import describe_exception
 
 if TYPE_CHECKING:
     from typing import Self

@@ -15,8 +15,8 @@ from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import EndedBy, RunNews, RunState, RunView
-from airflow_connect.runtime.internal_errors import internal_error
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.internal_errors import internal_error
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 from airflow_connect.runtime.spec import RunSpec
 
 MOST_ENTRIES = 2000

@@ -18,7 +18,7 @@ from airflow_connect.runtime.engine.spark_settings import (
     needs_spark_submit,
     refuse_unusable,
 )
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,7 @@ from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
-from airflow_connect.runtime.internal_errors import internal_error, is_own_defect, traceback_of
 from airflow_connect.runtime.other_tasks import OtherTasksError
-from airflow_connect.runtime.redaction import Redactor, secret_values
+from airflow_connect.runtime.reporting.internal_errors import internal_error, is_own_defect, traceback_of
+from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
     import pyarrow as pa

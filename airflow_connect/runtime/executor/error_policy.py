@@ -21,10 +21,10 @@ from airflow_connect.api.record import (
 )
 from airflow_connect.errors import ConnectError, DataError, FatalDataError, TaskFailedError
 from airflow_connect.runtime.dead_letter_codec import to_text
-from airflow_connect.runtime.exception_text import describe_exception
 from airflow_connect.runtime.executor.retrying import Retries
 from airflow_connect.runtime.failed_records import PLACES, too_many
-from airflow_connect.runtime.internal_errors import is_own_defect
+from airflow_connect.runtime.reporting.exception_text import describe_exception
+from airflow_connect.runtime.reporting.internal_errors import is_own_defect
 
 if TYPE_CHECKING:
     from airflow_connect.config.resolved.sink import ErrorConfig

@@ -23,12 +23,12 @@ from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.first_timestamps import FirstRecord, first_records
 from airflow_connect.planning.packing import DEFAULT_BYTES_PER_RECORD
 from airflow_connect.planning.planner import LogState
-from airflow_connect.runtime.lag import uncopied
 from airflow_connect.runtime.peeking.cluster_view import ClusterView
 from airflow_connect.runtime.peeking.conditions import LagReaches
 from airflow_connect.runtime.peeking.observation import MOST_PARTITIONS, Observation
 from airflow_connect.runtime.peeking.runs import state_of
 from airflow_connect.runtime.peeking.target import Target
+from airflow_connect.runtime.status.lag import uncopied
 
 REREAD_AFTER_MS = 5 * 60 * 1000
 

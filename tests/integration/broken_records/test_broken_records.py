@@ -8,8 +8,8 @@ import pytest
 
 from tests.integration.broken_records.cases import SETUPS
 from tests.integration.connectors.s3.objects import records
-from tests.integration.runtime.sink.test_errors import read_all
-from tests.support.runs import InProcessEngine
+from tests.integration.runtime.sink.failures.test_errors import read_all
+from tests.support.copies.s3 import InProcessEngine
 
 pytestmark = pytest.mark.integration
 

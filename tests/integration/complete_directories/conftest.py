@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.runs import Sink
+from tests.support.copies.s3 import Sink
 from tests.support.steps import Steps
 
 HOUR_MS = 3_600_000

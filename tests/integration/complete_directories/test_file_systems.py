@@ -8,9 +8,9 @@ import pytest
 
 from airflow_connect.runtime import crash_points
 from tests.integration.complete_directories.conftest import HOURLY, hour, markers, minutes_below
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.local_runs import local_sink
-from tests.support.runs import Sink
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.local import local_sink
+from tests.support.copies.s3 import Sink
 from tests.support.steps import Crashed
 
 

@@ -23,7 +23,7 @@ from airflow_connect.runtime import crash_points
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
-from tests.support.rest_server import send
+from tests.support.servers.rest import send
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

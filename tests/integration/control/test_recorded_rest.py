@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.rest_server import RestServer, worker_of
+from tests.support.servers.rest import RestServer, worker_of
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ import pytest
 from starlette.routing import Route
 
 from airflow_connect.control.rest.app import Served, create_app
-from tests.support.rest_server import JSON, Answered, RestServer, worker_of
+from tests.support.servers.rest import JSON, Answered, RestServer, worker_of
 
 pytestmark = pytest.mark.integration
 

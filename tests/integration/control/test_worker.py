@@ -11,8 +11,8 @@ import pytest
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.worker import WorkerSettings, work
 from airflow_connect.runtime.engine.spark import SparkEngine
-from tests.support.rest_server import STRINGS, worker_of
-from tests.support.worker_process import WorkerProcess
+from tests.support.servers.rest import STRINGS, worker_of
+from tests.support.servers.worker_process import WorkerProcess
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from airflow_connect.devstack.launching import unprivileged
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
-from tests.support.databases import Database, database_on
+from tests.support.servers.databases import Database, database_on
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # The first use unpacks a server; a start is a second.

@@ -18,7 +18,7 @@ from airflow_connect.hive.client import MetastoreClient
 from airflow_connect.hive.settings import MetastoreSettings
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
-from tests.support.runs import InProcessEngine
+from tests.support.copies.s3 import InProcessEngine
 
 
 @dataclass

@@ -14,7 +14,7 @@ from airflow_connect.devstack.hive_metastore import HiveMetastore
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.runtime.crash_points import VARIABLE
 from tests.integration.hive.conftest import enveloped, member
-from tests.support.drivers import PROJECT
+from tests.support.processes.drivers import PROJECT
 
 pytestmark = pytest.mark.integration
 

@@ -18,7 +18,7 @@ from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.writing import transaction_steps, transactions
 from airflow_connect.kafka.writing.transactions import CommitUnknownError, TransactionalWriter
 from tests.support.kafka_data import create_topic
-from tests.support.processes import freeze as freeze_process
+from tests.support.processes.proc import freeze as freeze_process
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

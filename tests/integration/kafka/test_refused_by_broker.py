@@ -14,8 +14,8 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.clients.short_lived import admin_client
+from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.kafka_data import create_topic
-from tests.support.refused_units import answer_to_a_record, problems
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

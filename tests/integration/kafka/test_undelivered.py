@@ -21,7 +21,7 @@ from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProd
 from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic
-from tests.support.mock_kafka import MockKafka
+from tests.support.servers.mock_kafka import MockKafka
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

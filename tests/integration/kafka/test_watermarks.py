@@ -9,7 +9,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, latest_offsets
 from airflow_connect.kafka.clients.short_lived import admin_client
-from tests.support.mock_kafka import MockKafka
+from tests.support.servers.mock_kafka import MockKafka
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from airflow_connect.testing.sink_case import SinkCase
 from tests.integration.plugins.folder_sink import FolderSinkConnector, FolderSinkTask
 from tests.integration.plugins.test_folder_sink import TestFolderSink as FolderSuite
 from tests.integration.plugins.test_sqlite_sink import TestSqliteSink as SqliteSuite
-from tests.support.drivers import PROJECT
+from tests.support.processes.drivers import PROJECT
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
 

@@ -19,7 +19,7 @@ import pytest
 
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
-from tests.support.runs import InProcessEngine
+from tests.support.copies.s3 import InProcessEngine
 from tests.support.spark_sql import spark_sql
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # Spark reads what was written

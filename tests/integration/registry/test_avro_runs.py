@@ -15,8 +15,8 @@ from tests.integration.registry.avro_messages import message
 if TYPE_CHECKING:
     from tests.conftest import MakeTopic
     from tests.integration.registry.conftest import Registry
+    from tests.support.copies.s3 import Sink
     from tests.support.kafka_data import TopicProducer
-    from tests.support.runs import Sink
 
 pytestmark = pytest.mark.integration
 

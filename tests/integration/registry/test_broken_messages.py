@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_connect.errors import DataError
 from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
 from airflow_connect.registry.protobuf_converter import ProtobufConverter
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry

@@ -16,8 +16,8 @@ from airflow_connect.converters.protobuf.files import open_schema
 if TYPE_CHECKING:
     from tests.conftest import MakeTopic
     from tests.integration.registry.conftest import Registry
+    from tests.support.copies.s3 import Sink
     from tests.support.kafka_data import TopicProducer
-    from tests.support.runs import Sink
 
 pytestmark = pytest.mark.integration
 

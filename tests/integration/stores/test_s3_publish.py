@@ -14,7 +14,7 @@ from airflow_connect.errors import AccessError, PublishConflictError, Unavailabl
 from airflow_connect.stores.s3.settings import S3Credentials
 from airflow_connect.stores.store import LeftOver, Outcome
 from tests.integration.stores.conftest import PART_BYTES, Store
-from tests.support.s3_interceptor import S3Interceptor, error, times
+from tests.support.servers.s3_interceptor import S3Interceptor, error, times
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ import pytest
 
 from airflow_connect.cli.main import build_parser, execute
 from airflow_connect.cli.terminal import Terminal
-from tests.support.drivers import FAKE_FOLDER
+from tests.support.processes.drivers import FAKE_FOLDER
 
 DRIVER = "airflow_connect.runtime.driver.entry"
 

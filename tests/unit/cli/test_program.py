@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV
-from tests.support.drivers import PROJECT, fake_driver_env, is_alive
+from tests.support.processes.drivers import PROJECT, fake_driver_env, is_alive
 from tests.support.waiting import wait_until
 
 CLI = [sys.executable, "-m", "airflow_connect.cli"]

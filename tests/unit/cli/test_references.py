@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broken_configs import DATA, WORKER, valid
+from tests.support.values.broken_configs import DATA, WORKER, valid
 from tests.unit.cli.conftest import Done
 
 ROOT = Path(__file__).parents[3]

@@ -28,8 +28,8 @@ from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.runtime.texts import Table
-from tests.support.drivers import PROJECT, fake_driver_env
+from airflow_connect.runtime.reporting.texts import Table
+from tests.support.processes.drivers import PROJECT, fake_driver_env
 
 SECRET = "hunter22-of-nobody"
 HIDE_CURSOR = "\033[?25l"

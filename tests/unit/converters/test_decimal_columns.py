@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.converters.decimal_columns import is_shortest, unscaled_column
 from airflow_connect.java.numbers import unscaled_bytes
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 
 MOST = 10**38 - 1
 NUMBERS = st.builds(

@@ -27,7 +27,7 @@ from airflow_connect.converters.simple_header_converter import SimpleHeaderConve
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import ConnectError
-from tests.support.recorded_values import schema_of, value_of
+from tests.support.values.recorded_values import schema_of, value_of
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "converters.jsonl"
 CONVERTERS: dict[str, type] = {

@@ -11,7 +11,7 @@ from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
 
 from airflow_connect.databases.identifiers import Quoting, TableId, split_name
 from airflow_connect.errors import ConfigError
-from tests.support.searching import examples, settings
+from tests.support.session.searching import examples, settings
 
 PG, MY = Quoting(postgresql.dialect()), Quoting(mysql.dialect())  # type: ignore[no-untyped-call]
 MS, LITE = Quoting(mssql.dialect()), Quoting(sqlite.dialect())  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import FencedError, PublishConflictError, StagedFileLostError, UnavailableError
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.exactly_once.model import (
     CRASH,
     CRASH_AFTER,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Schema, Type
-from tests.support.columns import ARROW_TYPES
+from tests.support.values.columns import ARROW_TYPES
 
 
 def column_type(schema: Schema) -> pa.DataType:

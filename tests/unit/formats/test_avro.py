@@ -19,7 +19,7 @@ from airflow_connect.api.schema import Schema, Type
 from airflow_connect.errors import ConfigError, DataError, SchemaError
 from airflow_connect.formats.avro import BLOCK_BYTES, AvroFormat
 from airflow_connect.formats.format import Format
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values
 
 EVENT = s.struct(

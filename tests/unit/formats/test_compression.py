@@ -16,7 +16,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.formats.compressed_sink import GzipSink
 from airflow_connect.formats.compression import PIECE_BYTES, GzipStream
 from airflow_connect.formats.spill import SpillArea
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_values import Sink
 from tests.unit.formats.test_spill import used_bytes
 

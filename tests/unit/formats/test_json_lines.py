@@ -15,8 +15,8 @@ from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.documents import schemaless_lines, to_json_lines
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.formats.json_lines import JsonFormat
-from tests.support.ids import shown
-from tests.support.searching import examples
+from tests.support.session.ids import shown
+from tests.support.session.searching import examples
 
 
 class Sink:

@@ -16,7 +16,7 @@ from airflow_connect.api.schema import Schema
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.formats.format import Format, check_value
 from airflow_connect.formats.orc import OrcFormat
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 
 EVENT = s.struct(

@@ -18,7 +18,7 @@ from airflow_connect.api.schema import Schema, Type
 from airflow_connect.errors import ConfigError, DataError, SchemaError, UnavailableError
 from airflow_connect.formats.format import Format
 from airflow_connect.formats.parquet import ParquetFormat
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 
 EVENT = s.struct(("id", s.INT64), ("city", s.OPTIONAL_STRING), ("at", s.timestamp()), ("ok", s.BOOLEAN))

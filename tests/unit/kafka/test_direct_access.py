@@ -26,7 +26,7 @@ from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_memory import Event, Messages
 from airflow_connect.kafka.writing import direct_produce
 from airflow_connect.kafka.writing.task_producer import TaskProducer
-from tests.support.mock_kafka import MockKafka
+from tests.support.servers.mock_kafka import MockKafka
 from tests.support.waiting import wait_until
 
 LOCK = Path(__file__).parents[3] / "requirements.lock"

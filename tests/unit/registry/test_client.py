@@ -9,7 +9,7 @@ import pytest
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, SchemaError, UnavailableError
 from airflow_connect.registry.client import AVRO, SchemaReference, SchemaRegistryClient, SchemaText
 from airflow_connect.registry.settings import shared_keys
-from tests.support.s3_interceptor import Answer, S3Interceptor, times
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, times
 from tests.unit.registry.registry_double import RegistryDouble
 
 SCHEMA = {"schema": '"string"'}

@@ -9,7 +9,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, Type, map_of, struct
 from airflow_connect.transforms.flatten import Flatten
-from tests.support.columns import (
+from tests.support.values.columns import (
     assert_same_both_ways,
     records_of,
     struct_records,

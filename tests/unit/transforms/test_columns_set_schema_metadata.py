@@ -9,7 +9,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import struct
 from airflow_connect.transforms.set_schema_metadata import SetSchemaMetadata
-from tests.support.columns import assert_same_both_ways, struct_records, to_columns, to_records
+from tests.support.values.columns import assert_same_both_ways, struct_records, to_columns, to_records
 
 
 def rename(config: dict[str, str]) -> SetSchemaMetadata.Value:

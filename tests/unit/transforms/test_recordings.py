@@ -15,8 +15,8 @@ import pytest
 from airflow_connect.api.record import ConnectRecord, Header, SinkRecord, SourceRecord
 from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, ConnectError
-from tests.support.connect_values import same
-from tests.support.recorded_values import schema_of, value_of
+from tests.support.values.connect_values import same
+from tests.support.values.recorded_values import schema_of, value_of
 
 DATA = Path(__file__).parents[2] / "data"
 RECORDINGS = (DATA / "transforms.jsonl", DATA / "transforms_more.jsonl")

@@ -18,7 +18,7 @@ from airflow_connect.transforms.filter import Filter
 from airflow_connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from airflow_connect.transforms.regex_router import RegexRouter
 from airflow_connect.transforms.timestamp_router import TimestampRouter
-from tests.support.columns import assert_same_both_ways, records_of, to_columns
+from tests.support.values.columns import assert_same_both_ways, records_of, to_columns
 
 
 def configured(kind: type, **config: str) -> Any:

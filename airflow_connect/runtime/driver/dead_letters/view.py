@@ -12,7 +12,7 @@ from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading import dead_letters
 from airflow_connect.kafka.reading.dead_letters import DeadLetter, LetterFilter
 from airflow_connect.runtime.driver.dead_letters.replay import queue_of, queue_reader_settings
-from airflow_connect.runtime.texts import Table, format_bytes
+from airflow_connect.runtime.reporting.texts import Table, format_bytes
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.driver.sink.configuration import RunConfiguration

@@ -42,7 +42,7 @@ from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
-from airflow_connect.runtime.notes import MOST_NOTES
+from airflow_connect.runtime.reporting.notes import MOST_NOTES
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:

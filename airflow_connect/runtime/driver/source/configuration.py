@@ -17,8 +17,8 @@ from airflow_connect.errors import ConfigError, ConnectError, TaskFailedError
 from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, EXACTLY_ONCE, Guarantee
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.driver.checks.plugins import refuse_incomplete, refuse_wrong_values
-from airflow_connect.runtime.exception_text import describe_exception
 from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.settings import KnownState, SourceTaskSettings, TaskSettings
 
 if TYPE_CHECKING:

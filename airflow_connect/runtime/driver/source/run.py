@@ -29,7 +29,7 @@ from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
-from airflow_connect.runtime.notes import Notes
+from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.journal import Journal

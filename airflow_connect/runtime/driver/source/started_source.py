@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
     from airflow_connect.kafka.state.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.started import ConnectorRun
-    from airflow_connect.runtime.notes import Notes
+    from airflow_connect.runtime.reporting.notes import Notes
 
 
 class StartedSource(Started):

@@ -17,11 +17,11 @@ from airflow_connect.api.sink import ColumnarSinkTask, Delivery, SinkConnector, 
 from airflow_connect.config.definition import plugins
 from airflow_connect.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
 from airflow_connect.kafka.clients.settings import MAX_POLL_RECORDS
-from airflow_connect.runtime.exception_text import describe_exception
 from airflow_connect.runtime.executor.error_policy import put_failed
 from airflow_connect.runtime.executor.sink.ledger import PartitionLedger, Unsettled
 from airflow_connect.runtime.executor.sink.task_context import TaskContext
-from airflow_connect.runtime.internal_errors import is_own_defect
+from airflow_connect.runtime.reporting.exception_text import describe_exception
+from airflow_connect.runtime.reporting.internal_errors import is_own_defect
 
 if TYPE_CHECKING:
     import numpy as np

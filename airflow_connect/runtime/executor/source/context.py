@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from airflow_connect.runtime.notes import Notes
+from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord

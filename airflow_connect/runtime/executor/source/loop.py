@@ -19,10 +19,10 @@ from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime import crash_points
-from airflow_connect.runtime.exception_text import describe_exception
 from airflow_connect.runtime.executor.converting import ConversionError
 from airflow_connect.runtime.executor.error_policy import Failure
 from airflow_connect.runtime.executor.source.columns import SourceColumnConverter, records_of
+from airflow_connect.runtime.reporting.exception_text import describe_exception
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord

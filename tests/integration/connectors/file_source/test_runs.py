@@ -22,7 +22,7 @@ from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import ignore_events
 from airflow_connect.testing.runs import run_here
 from tests.integration.connectors.file_source.conftest import MakeLines
-from tests.support.searching import KILL_ROUNDS
+from tests.support.session.searching import KILL_ROUNDS
 
 pytestmark = pytest.mark.integration
 

@@ -15,8 +15,8 @@ import pytest
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.integration.connectors.s3.objects import STRING_CONVERTER, WITH_SCHEMAS, envelope, struct
-from tests.support.hdfs_runs import HdfsSink, hdfs_sink
-from tests.support.runs import numbered
+from tests.support.copies.hdfs import HdfsSink, hdfs_sink
+from tests.support.copies.s3 import numbered
 
 pytestmark = pytest.mark.integration
 

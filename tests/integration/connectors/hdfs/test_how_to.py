@@ -14,8 +14,8 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.driver.entry import plan_connector
 from tests.docs.pages import ROOT, text_of
 from tests.support import hdfs_files
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.runs import numbered
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.s3 import numbered
 from tests.unit.connectors.hdfs.wal_bytes import block, entry, log
 
 pytestmark = pytest.mark.integration

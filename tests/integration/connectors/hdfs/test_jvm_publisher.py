@@ -10,8 +10,8 @@ from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
 from tests.crash.rounds import Victim
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.runs import numbered
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.s3 import numbered
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]

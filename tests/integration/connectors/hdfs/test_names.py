@@ -11,7 +11,7 @@ from airflow_connect.api.record import SinkRecord
 from airflow_connect.connectors.hdfs.config import config_def
 from airflow_connect.errors import ConfigError
 from airflow_connect.layout.partitioners import DefaultPartitioner
-from tests.support.hdfs_runs import hdfs_sink
+from tests.support.copies.hdfs import hdfs_sink
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
 from tests.integration.connectors.s3.objects import WITH_SCHEMAS, avro_header, avro_rows, envelope, struct
 from tests.support import hdfs_files
-from tests.support.hdfs_runs import HdfsSink, hdfs_sink
+from tests.support.copies.hdfs import HdfsSink, hdfs_sink
 from tests.support.steps import Crashed, Steps
 
 pytestmark = pytest.mark.integration

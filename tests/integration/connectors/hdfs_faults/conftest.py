@@ -11,7 +11,7 @@ from airflow_connect.connectors.hdfs import config as hdfs_config
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.stores.hdfs.settings import HdfsSettings
-from tests.support.hdfs_runs import HdfsSink, hdfs_sink
+from tests.support.copies.hdfs import HdfsSink, hdfs_sink
 
 MakeHdfsSink = Callable[..., HdfsSink]
 

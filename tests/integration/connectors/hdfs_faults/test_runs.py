@@ -23,8 +23,8 @@ from airflow_connect.stores.hdfs.publish import HdfsPublisher
 from airflow_connect.stores.hdfs.settings import HdfsSettings
 from tests.integration.connectors.hdfs_faults.conftest import MakeHdfsSink
 from tests.support import hdfs_files
-from tests.support.hdfs_runs import HdfsSink
-from tests.support.runs import InProcessEngine, numbered
+from tests.support.copies.hdfs import HdfsSink
+from tests.support.copies.s3 import InProcessEngine, numbered
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from tests.support.databases import Database
+from tests.support.servers.databases import Database
 
 
 @pytest.fixture(scope="session")

@@ -20,9 +20,9 @@ from airflow_connect.connectors.jdbc_sink.statements.dialects import statements_
 from airflow_connect.connectors.jdbc_sink.values import Binding
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
-from tests.support.columns import records_of, to_columns, values_of
-from tests.support.databases import Database as EmptyDatabase
-from tests.support.searching import examples
+from tests.support.servers.databases import Database as EmptyDatabase
+from tests.support.session.searching import examples
+from tests.support.values.columns import records_of, to_columns, values_of
 
 pytestmark = pytest.mark.integration
 

@@ -12,9 +12,9 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink import task as jdbc_task
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.errors import DataError, FencedError
-from tests.support.databases import Database
-from tests.support.jdbc_columns import ColumnRun
-from tests.support.jdbc_sinks import SinkRun, records
+from tests.support.copies.jdbc_sink_tasks import SinkRun, records
+from tests.support.servers.databases import Database
+from tests.support.values.jdbc_columns import ColumnRun
 
 pytestmark = pytest.mark.integration
 

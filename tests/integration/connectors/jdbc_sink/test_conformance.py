@@ -9,7 +9,7 @@ import pytest
 
 from airflow_connect.testing import SinkConformance
 from airflow_connect.testing.sink_case import SinkCase
-from tests.support.databases import Database
+from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
 

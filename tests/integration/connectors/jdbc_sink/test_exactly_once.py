@@ -15,9 +15,9 @@ from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
-from tests.support.columns import to_columns
-from tests.support.databases import Database, database_on
-from tests.support.jdbc_sinks import TOPIC, SinkRun, give, put, record, records
+from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, put, record, records
+from tests.support.servers.databases import Database, database_on
+from tests.support.values.columns import to_columns
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

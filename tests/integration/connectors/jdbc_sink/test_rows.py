@@ -10,7 +10,7 @@ import pytest
 
 from airflow_connect.api import schema as s
 from airflow_connect.errors import DatabaseError, DataError
-from tests.support.jdbc_sinks import SinkRun, give, records
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
 
 pytestmark = pytest.mark.integration
 

@@ -18,10 +18,10 @@ from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import DatabaseError, DataError
-from tests.support.databases import Database, database_on
-from tests.support.jdbc_copies import Copies, Run
-from tests.support.jdbc_types import POSTGRESQL_TYPES
-from tests.support.searching import examples
+from tests.support.copies.jdbc_source import Copies, Run
+from tests.support.servers.databases import Database, database_on
+from tests.support.session.searching import examples
+from tests.support.values.jdbc_types import POSTGRESQL_TYPES
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

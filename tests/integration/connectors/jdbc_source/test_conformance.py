@@ -13,8 +13,8 @@ from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.testing import SourceConformance
 from airflow_connect.testing.source_case import SourceCase
 from airflow_connect.testing.source_suite import KILL_POINTS
-from tests.support.databases import Database, database_on
-from tests.support.searching import KILL_ROUNDS, today
+from tests.support.servers.databases import Database, database_on
+from tests.support.session.searching import KILL_ROUNDS, today
 
 pytestmark = pytest.mark.integration
 

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import UnavailableError
-from tests.support.databases import Database
-from tests.support.jdbc_copies import Copies
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
 

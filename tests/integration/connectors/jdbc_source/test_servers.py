@@ -8,8 +8,8 @@ import pytest
 
 from airflow_connect.connectors.jdbc_source import changed
 from airflow_connect.errors import AccessError, ConfigError
-from tests.support.databases import Database
-from tests.support.jdbc_copies import Copies
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration
 

@@ -10,9 +10,9 @@ import pytest
 
 from airflow_connect.api.schema import DECIMAL_SCALE, Schema
 from airflow_connect.errors import DataError
-from tests.support.databases import Database
-from tests.support.jdbc_copies import Copies
-from tests.support.jdbc_types import MARIADB, POSTGRESQL, POSTGRESQL_TYPES, SQLITE, ColumnType
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+from tests.support.values.jdbc_types import MARIADB, POSTGRESQL, POSTGRESQL_TYPES, SQLITE, ColumnType
 
 pytestmark = pytest.mark.integration
 

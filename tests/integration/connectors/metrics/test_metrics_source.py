@@ -21,7 +21,7 @@ from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
-from tests.support.searching import KILL_ROUNDS
+from tests.support.session.searching import KILL_ROUNDS
 
 pytestmark = pytest.mark.integration
 

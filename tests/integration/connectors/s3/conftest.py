@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.support.runs import Sink
+from tests.support.copies.s3 import Sink
 
 MakeSink = Callable[..., Sink]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import _read_py
 
-from tests.support.runs import Sink
+from tests.support.copies.s3 import Sink
 
 JSON_FORMAT = "io.confluent.connect.s3.format.json.JsonFormat"
 AVRO_FORMAT = "io.confluent.connect.s3.format.avro.AvroFormat"

@@ -12,8 +12,8 @@ import pytest
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.connectors.s3.objects import contents
-from tests.support.runs import Sink
-from tests.support.s3_interceptor import Answer, S3Interceptor, Seen, error, times
+from tests.support.copies.s3 import Sink
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, Seen, error, times
 
 pytestmark = pytest.mark.integration
 

@@ -16,8 +16,8 @@ import pytest
 
 from airflow_connect.connectors.storage.writing import sink_task
 from tests.integration.connectors.s3.objects import BYTES_CONVERTER, BYTES_FORMAT, Server, contents, raw
-from tests.support.runs import Sink
-from tests.support.s3_interceptor import S3Interceptor, error
+from tests.support.copies.s3 import Sink
+from tests.support.servers.s3_interceptor import S3Interceptor, error
 
 pytestmark = pytest.mark.integration
 
@@ -55,7 +55,7 @@ def test_objects_larger_than_a_part_are_put_together_in_order(make_topic, produc
 
 def test_memory_of_5000_open_directories_stays_in_its_budget_and_files_are_the_same() -> None:
     def run(budget_mb: int) -> dict[str, Any]:
-        module = "tests.integration.connectors.s3.many_directories"
+        module = "tests.integration.connectors.s3.files.many_directories"
         arguments = [sys.executable, "-m", module, str(budget_mb), "5000", "100000"]
         found: dict[str, Any] = json.loads(subprocess.run(arguments, check=True, capture_output=True, cwd=ROOT).stdout)
         return found

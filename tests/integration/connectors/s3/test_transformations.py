@@ -10,8 +10,8 @@ import pytest
 from airflow_connect.runtime import crash_points
 from tests.integration.connectors.s3.objects import contents
 from tests.integration.connectors.s3.transformations import Doubling
-from tests.integration.runtime.sink.test_errors import read_all
-from tests.support.runs import InProcessEngine, numbered
+from tests.integration.runtime.sink.failures.test_errors import read_all
+from tests.support.copies.s3 import InProcessEngine, numbered
 from tests.support.steps import Crashed, Steps
 
 pytestmark = pytest.mark.integration

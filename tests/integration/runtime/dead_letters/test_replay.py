@@ -15,7 +15,7 @@ from airflow_connect.cli.main import build_parser
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
 from airflow_connect.kafka.clients.short_lived import admin_client
-from tests.integration.runtime.sink.test_errors import TOLERANT, is_settled, read_all
+from tests.integration.runtime.sink.failures.test_errors import TOLERANT, is_settled, read_all
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

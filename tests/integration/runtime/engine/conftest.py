@@ -16,9 +16,9 @@ import pytest
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.engine.spark import SparkEngine
-from tests.support.drivers import PROJECT
+from tests.support.copies.s3 import Sink
 from tests.support.faulty_converter import Faults
-from tests.support.runs import Sink
+from tests.support.processes.drivers import PROJECT
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 90.0

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.integration.runtime.engine.conftest import progress_of
-from tests.support.processes import command_lines, descendants_of
-from tests.support.spark_servers import ConnectServer
+from tests.support.processes.proc import command_lines, descendants_of
+from tests.support.servers.spark import ConnectServer
 
 TOKEN = "hunter2-of-the-server"
 FAULTY = "tests.support.faulty_converter:FaultyConverter"

@@ -14,9 +14,9 @@ import pytest
 
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import processes_of
-from tests.support.drivers import PROJECT, is_alive
-from tests.support.processes import command_lines
-from tests.support.runs import InProcessEngine
+from tests.support.copies.s3 import InProcessEngine
+from tests.support.processes.drivers import PROJECT, is_alive
+from tests.support.processes.proc import command_lines
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.crash

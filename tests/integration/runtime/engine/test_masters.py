@@ -10,9 +10,9 @@ from airflow_connect.errors import ConfigError, TaskFailedError
 from airflow_connect.runtime.engine import java
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.spark import SparkEngine
-from tests.support.cluster_managers import ApiServer, resource_manager
-from tests.support.processes import command_lines, descendants_of, environment_of
-from tests.support.recorded_spark import RecordedSpark
+from tests.support.processes.proc import command_lines, descendants_of, environment_of
+from tests.support.processes.recorded_spark import RecordedSpark
+from tests.support.servers.cluster_managers import ApiServer, resource_manager
 from tests.support.waiting import wait_until
 
 SECRET = "hunter2 = 'of\\spark'"  # With all that a properties file or a shell might stumble over.

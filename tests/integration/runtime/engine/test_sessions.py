@@ -9,7 +9,7 @@ import pytest
 
 from airflow_connect.runtime.engine import spark
 from airflow_connect.runtime.engine.spark import SparkEngine
-from tests.support.processes import children_of
+from tests.support.processes.proc import children_of
 
 
 @pytest.fixture

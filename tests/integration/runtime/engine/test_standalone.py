@@ -8,8 +8,8 @@ import pytest
 
 from airflow_connect.runtime.driver.process_tree import processes_of
 from tests.integration.runtime.engine.conftest import progress_of
-from tests.support.processes import command_lines
-from tests.support.spark_servers import WORKERS, StandaloneCluster
+from tests.support.processes.proc import command_lines
+from tests.support.servers.spark import WORKERS, StandaloneCluster
 from tests.support.waiting import wait_until
 
 SECRET = "hunter2-of-the-cluster"

@@ -24,8 +24,8 @@ from airflow_connect.runtime.peeking.observation import Observation
 from airflow_connect.runtime.peeking.poller import Poller, shared_poller
 from airflow_connect.runtime.peeking.reader import Answer, ClusterReader, Watch
 from airflow_connect.runtime.peeking.target import target_of
+from tests.support.copies.local import LocalSink, local_sink
 from tests.support.kafka_data import TopicProducer
-from tests.support.local_runs import LocalSink, local_sink
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

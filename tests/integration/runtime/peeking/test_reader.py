@@ -23,8 +23,8 @@ from airflow_connect.runtime.peeking.reader import Answer, ClusterReader, Watch
 from airflow_connect.runtime.peeking.runs import RunFailedError
 from airflow_connect.runtime.peeking.target import Target, target_of
 from airflow_connect.runtime.spec import LAST_TRY, RunSpec, new_run_id
+from tests.support.copies.local import LocalSink, local_sink
 from tests.support.kafka_data import TopicProducer, delete_records, delete_topic
-from tests.support.local_runs import LocalSink, local_sink
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.hdfs_runs import hdfs_sink
-from tests.support.local_runs import local_sink
-from tests.support.runs import numbered
+from tests.support.copies.hdfs import hdfs_sink
+from tests.support.copies.local import local_sink
+from tests.support.copies.s3 import numbered
 from tests.support.steps import Steps
 
 

@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import plan_connector, run_connector, validate_connector
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from tests.support.copies.s3 import InProcessEngine, numbered
 from tests.support.kafka_data import wait_until
-from tests.support.runs import InProcessEngine, numbered
 from tests.support.steps import Crashed
 
 KAFKAS = "org.apache.kafka.common.config.provider"

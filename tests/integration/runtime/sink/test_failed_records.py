@@ -8,9 +8,9 @@ from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.transform import Transformation
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.layout.partitioners import DefaultPartitioner
-from tests.integration.runtime.sink.test_errors import TOLERANT, queue_of
+from tests.integration.runtime.sink.failures.test_errors import TOLERANT, queue_of
+from tests.support.copies.s3 import numbered
 from tests.support.faulty_converter import Faults
-from tests.support.runs import numbered
 
 
 @pytest.fixture

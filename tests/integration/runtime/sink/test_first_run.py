@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.runs import numbered
+from tests.support.copies.s3 import numbered
 
 
 def test_run_copies_everything_and_a_second_run_nothing(make_topic, produce, make_sink):

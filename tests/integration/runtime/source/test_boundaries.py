@@ -217,7 +217,7 @@ def test_wrong_configurations_are_refused_with_connects_sentences(
 
 def test_plan_shows_offsets_and_writes_nothing(numbers: Numbers):
     from airflow_connect.runtime.driver.entry import plan_connector
-    from airflow_connect.runtime.presentation import plan_table, report_line
+    from airflow_connect.runtime.reporting.presentation import plan_table, report_line
 
     numbers.feed(3, 2)
     before = plan_connector(numbers.spec())

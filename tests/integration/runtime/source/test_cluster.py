@@ -18,9 +18,9 @@ from airflow_connect.kafka.writing import task_producer
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from tests.integration.runtime.source.conftest import Numbers
+from tests.support.copies.refused_units import answer_to_a_record, problems
+from tests.support.copies.s3 import Sink, numbered
 from tests.support.kafka_data import create_topic, produce
-from tests.support.refused_units import answer_to_a_record, problems
-from tests.support.runs import Sink, numbered
 from tests.support.steps import HookedEngine, Steps
 from tests.support.waiting import wait_until
 

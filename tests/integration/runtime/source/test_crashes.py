@@ -19,7 +19,7 @@ from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.testing.runs import InProcessEngine
 from tests.integration.runtime.source.conftest import Numbers
 from tests.integration.runtime.source.numbers import held_by
-from tests.support.searching import KILL_ROUNDS
+from tests.support.session.searching import KILL_ROUNDS
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration]

@@ -17,7 +17,7 @@ from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.integration.runtime.source.conftest import Numbers
 from tests.integration.runtime.source.numbers import held_by
 from tests.support.kafka_data import create_topic
-from tests.support.spark_servers import StandaloneCluster
+from tests.support.servers.spark import StandaloneCluster
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from airflow_connect.config.definition.json_schema import json_schema
 from airflow_connect.config.definition.values import Type
-from tests.support.broken_configs import DATA, broken_configs, definitions, valid
+from tests.support.values.broken_configs import DATA, broken_configs, definitions, valid
 
 ROOT = Path(__file__).parents[4]
 DEFINITIONS = definitions()

@@ -19,8 +19,8 @@ from airflow_connect.connectors.file import task
 from airflow_connect.connectors.file.config import FileSinkConfig, is_line_output
 from airflow_connect.connectors.file.sink import FileStreamSinkConnector
 from airflow_connect.errors import ConfigError
-from tests.support.sink_tasks import open_runner_of
-from tests.support.started_sinks import sink_of
+from tests.support.copies.sink_tasks import open_runner_of
+from tests.support.copies.started_sinks import sink_of
 
 SMALLEST = {"name": "c", "topics": "t", "connector.class": "FileStreamSink"}
 TP = TopicPartition("t", 0)

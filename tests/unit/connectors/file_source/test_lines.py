@@ -15,7 +15,7 @@ from airflow_connect.connectors.file_source.read.line_reader import LineReader, 
 from airflow_connect.connectors.file_source.read.lines import LineFormat, find_line_ends, line_texts
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.stores.local.file_system import LocalFileSystem
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.file_source.source_runs import file_source
 
 PIECES = st.sampled_from([b"\n", b"\r", b"\r\n", b"a", b"bc", "é".encode(), "😀".encode(), b"\xff", b"\xe2\x82", b" "])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
 from airflow_connect.runtime.executor.sink import loop as sink_loop
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import HDFS, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_column_configurations import (

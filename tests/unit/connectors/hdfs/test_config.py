@@ -12,7 +12,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.local.store import LocalStore
-from tests.support.started_sinks import sink_of
+from tests.support.copies.started_sinks import sink_of
 
 MINIMAL: dict[str, Any] = {
     "name": "meetups", "connector.class": "io.confluent.connect.hdfs.HdfsSinkConnector", "topics": "meetups",

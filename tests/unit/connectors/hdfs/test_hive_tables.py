@@ -14,7 +14,7 @@ from airflow_connect.connectors.hdfs.sink import HdfsSinkConnector
 from airflow_connect.connectors.storage.writing.opening import open_task_plan
 from airflow_connect.documents.run import PublishedRun
 from airflow_connect.errors import ConfigError, DataError
-from tests.support.started_sinks import sink_of
+from tests.support.copies.started_sinks import sink_of
 
 CONFIG = {
     "name": "c",

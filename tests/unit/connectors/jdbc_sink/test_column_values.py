@@ -25,7 +25,7 @@ from airflow_connect.connectors.jdbc_sink.fields import fields_of
 from airflow_connect.connectors.jdbc_sink.values import Binding
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError
-from tests.support.columns import records_of, struct_records, struct_schemas, to_columns
+from tests.support.values.columns import records_of, struct_records, struct_schemas, to_columns
 
 ZONES = [UTC, ZoneInfo("America/New_York"), ZoneInfo("Asia/Kathmandu"), ZoneInfo("UTC")]
 

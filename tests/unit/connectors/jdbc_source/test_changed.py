@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from airflow_connect.connectors.jdbc_source import changed
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
 from airflow_connect.errors import ConfigError, DataError, OffsetError
-from tests.support.databases import Database, sqlite_in
-from tests.support.jdbc_copies import Copies
-from tests.support.searching import examples
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database, sqlite_in
+from tests.support.session.searching import examples
 
 RANGES = {"protocol": "1", "table": "orders", "ranges": "hashes"}
 

@@ -14,8 +14,8 @@ from airflow_connect.connectors.jdbc_source.work import Item, grouped
 from airflow_connect.databases.connecting import Database as Connected
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError
-from tests.support.databases import Database, sqlite_in
-from tests.support.jdbc_copies import Copies
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database, sqlite_in
 
 NAMES = ["a", "b", "b c", "größe", 'quo"te', "select", "100%:x", "x; DROP TABLE a; --"]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc_source.local_times import LocalTimes, micros_of
-from tests.support.searching import examples, settings
+from tests.support.session.searching import examples, settings
 
 BERLIN = LocalTimes(ZoneInfo("Europe/Berlin"))
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/St_Johns"]

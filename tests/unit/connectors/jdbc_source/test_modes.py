@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.errors import ConfigError
-from tests.support.databases import Database, sqlite_in
-from tests.support.jdbc_copies import Copies
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database, sqlite_in
 
 ORDERS = {"protocol": "1", "table": "orders"}
 

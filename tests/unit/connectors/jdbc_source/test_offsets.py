@@ -13,8 +13,8 @@ from airflow_connect.connectors.jdbc_source.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets import Position, committed_position, known_partitions
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError, OffsetError
-from tests.support.jdbc_copies import Copies
-from tests.support.searching import examples, settings
+from tests.support.copies.jdbc_source import Copies
+from tests.support.session.searching import examples, settings
 
 
 @settings(max_examples=examples(200))

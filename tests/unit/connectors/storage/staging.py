@@ -34,7 +34,7 @@ from airflow_connect.runtime.executor.sink.loop import SinkLoop
 from airflow_connect.runtime.executor.sink.put_errors import PutErrors
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
 from airflow_connect.stores.store import FileIdentity
-from tests.support.sink_tasks import StagedInMemory
+from tests.support.copies.sink_tasks import StagedInMemory
 
 HDFS = "io.confluent.connect.hdfs.HdfsSinkConnector"
 NOW_MS = 1_700_000_000_000

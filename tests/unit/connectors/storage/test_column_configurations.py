@@ -18,7 +18,7 @@ from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.record import ConnectRecord, KafkaRecord, SinkRecord
 from airflow_connect.api.transform import Predicate
 from airflow_connect.runtime.executor.sink import loop as sink_loop
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import HDFS, JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_columns import CONFIGS, ERRORS, HOURLY, ODD, SCHEMA, TEXTS

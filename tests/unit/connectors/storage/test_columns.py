@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.runtime.executor.sink import loop as sink_loop
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, copy
 
 SCHEMA = json.dumps(

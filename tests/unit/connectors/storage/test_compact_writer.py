@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.errors import ConfigError
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.storage import avro_messages
 from tests.unit.connectors.storage.staging import JSON, NOW_MS, STRING, copy
 from tests.unit.connectors.storage.test_columns import HOURLY, JSON_LINES

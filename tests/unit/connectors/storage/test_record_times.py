@@ -14,7 +14,7 @@ from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.s3.config import S3SinkConfig
 from airflow_connect.connectors.storage.writing.opening import open_layout
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.connectors.storage.staging import NOW_MS, copy
 from tests.unit.connectors.storage.test_columns import HOURLY, JSON_LINES, ODD
 

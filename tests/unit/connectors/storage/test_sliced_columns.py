@@ -31,7 +31,7 @@ from airflow_connect.formats.orc import OrcFormat
 from airflow_connect.formats.parquet import ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
 from airflow_connect.formats.string_lines import StringFormat
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import Sink, schema_and_values, struct_schemas
 

@@ -11,7 +11,7 @@ from airflow_connect.api.transform import Transformation
 from airflow_connect.config.resolved.sink import SinkConnectorConfig
 from airflow_connect.connectors.s3.sink import S3SinkConnector
 from airflow_connect.connectors.storage.publishing.topic_names import final_topics
-from tests.support.started_sinks import sink_of
+from tests.support.copies.started_sinks import sink_of
 
 CONNECTOR = {
     "name": "n", "connector.class": "S3SinkConnector", "topics": "a,b,c", "s3.bucket.name": "bucket",

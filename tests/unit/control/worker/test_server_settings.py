@@ -8,7 +8,7 @@ import pytest
 
 from airflow_connect.control.worker.settings import ServerSettings
 from airflow_connect.errors import ConfigError
-from tests.support.certificates import self_signed
+from tests.support.servers.certificates import self_signed
 
 BASIC = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
 

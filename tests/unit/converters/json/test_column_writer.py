@@ -14,7 +14,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.java.numbers import unscaled_bytes
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(['"', "\\", "\x7f", "\n", "😀"])
 KINDS: dict[Type, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

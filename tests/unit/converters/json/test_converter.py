@@ -13,8 +13,8 @@ from airflow_connect.api import schema as s
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.plain import plain_json
 from airflow_connect.errors import ConfigError, DataError
-from tests.support.ids import shown
-from tests.support.searching import examples
+from tests.support.session.ids import shown
+from tests.support.session.searching import examples
 
 RSVP = s.struct(
     ("id", s.INT64),

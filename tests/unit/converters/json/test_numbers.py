@@ -22,8 +22,8 @@ from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.text import MAX_DEPTH, MAX_NUMBER_DIGITS
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import narrowed
-from tests.support.connect_values import same
-from tests.support.searching import examples
+from tests.support.session.searching import examples
+from tests.support.values.connect_values import same
 
 BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 EDGES = [0, 1, 2**7, 2**31, 2**32, 10**15, 2**53, 2**63, 2**64, 10**19, 10**25]

@@ -14,7 +14,7 @@ from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.formats.columnar.arrow_columns import file_columns
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
 from airflow_connect.formats.parquet import ValueColumns
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_columns import column, has_map
 from tests.unit.formats.connect_values import schema_and_values, struct_schemas
 

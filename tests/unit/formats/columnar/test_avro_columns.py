@@ -19,7 +19,7 @@ from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.formats.avro import BLOCK_BYTES, AvroFormat, RecordWriter
 from airflow_connect.formats.columnar.avro_columns import record_writer, varints
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_columns import column
 from tests.unit.formats.connect_values import Sink, schema_and_values
 

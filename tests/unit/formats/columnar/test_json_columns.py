@@ -14,7 +14,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
 from airflow_connect.formats.columnar.json_columns import JsonColumnWriter
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 from tests.unit.formats.connect_columns import column, has_map
 from tests.unit.formats.connect_values import schema_and_values
 

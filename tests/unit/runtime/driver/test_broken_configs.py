@@ -19,7 +19,7 @@ from airflow_connect.config.definition.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
-from tests.support.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
+from tests.support.values.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
 
 ROOT = Path(__file__).parents[4]
 CONNECTORS = [name for name in DATA if name != WORKER]

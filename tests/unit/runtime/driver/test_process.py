@@ -19,7 +19,7 @@ from airflow_connect.runtime.driver import process, process_tree
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver.process_tree import TOKEN_ENV, processes_of
 from airflow_connect.runtime.spec import RunSpec
-from tests.support.drivers import PROJECT, fake_driver_env, is_alive
+from tests.support.processes.drivers import PROJECT, fake_driver_env, is_alive
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 20.0

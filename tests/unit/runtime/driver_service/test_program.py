@@ -22,10 +22,10 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.driver_service.contract import RunView
 from airflow_connect.runtime.driver_service.serving import TOKEN_ENV
 from airflow_connect.runtime.spec import RunSpec, new_run_id
-from tests.support.certificates import self_signed
-from tests.support.driver_service import TOKEN, DriverServiceProcess, pids_in
-from tests.support.drivers import fake_driver_env, is_alive
-from tests.support.processes import command_lines
+from tests.support.processes.drivers import fake_driver_env, is_alive
+from tests.support.processes.proc import command_lines
+from tests.support.servers.certificates import self_signed
+from tests.support.servers.driver_service import TOKEN, DriverServiceProcess, pids_in
 from tests.support.waiting import wait_until
 
 CHILDREN_OF_HANG = 4

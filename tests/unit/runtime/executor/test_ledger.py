@@ -12,7 +12,7 @@ from airflow_connect.api.sink_roles import RoleContext
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.executor.sink import task_runner
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
-from tests.support.sink_tasks import Tolerant
+from tests.support.copies.sink_tasks import Tolerant
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -38,7 +38,7 @@ from airflow_connect.transforms.predicates import TopicNameMatches
 from airflow_connect.transforms.regex_router import RegexRouter
 from airflow_connect.transforms.replace_field import ReplaceField
 from airflow_connect.transforms.timestamp_converter import TimestampConverter
-from tests.support.searching import examples
+from tests.support.session.searching import examples
 
 STRING = Schema(Type.STRING)
 

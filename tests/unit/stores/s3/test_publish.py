@@ -13,7 +13,7 @@ from airflow_connect.stores.s3.etag import multipart_etag
 from airflow_connect.stores.s3.http.errors import HttpResponse
 from airflow_connect.stores.s3.publish import S3Publisher
 from airflow_connect.stores.store import LeftOver, Outcome
-from tests.support.s3_interceptor import Answer, Dropped, Rule, S3Interceptor, error, times
+from tests.support.servers.s3_interceptor import Answer, Dropped, Rule, S3Interceptor, error, times
 from tests.unit.stores.s3.s3_clients import settings, staged, transport
 
 DONE = Answer(200, b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>")

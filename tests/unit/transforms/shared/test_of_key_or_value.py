@@ -14,8 +14,8 @@ from airflow_connect.api.schema import struct
 from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.config.definition.plugins import PluginKind, built_in, load_class
 from airflow_connect.transforms.shared.of_key_or_value import REPLACE_NULL_WITH_DEFAULT
-from tests.support.columns import to_columns, to_records
-from tests.support.connect_values import same
+from tests.support.values.columns import to_columns, to_records
+from tests.support.values.connect_values import same
 
 SCHEMA = struct(("id", schemas.INT64), ("at", schemas.timestamp()), ("in", struct(("x", schemas.OPTIONAL_STRING))))
 STRUCT = {"id": 7, "at": 1_700_000_000_123, "in": {"x": "X"}}

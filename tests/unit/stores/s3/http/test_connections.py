@@ -14,8 +14,8 @@ import pytest
 from airflow_connect.errors import AccessError
 from airflow_connect.stores.s3.http.connections import DirectConnections, Target
 from airflow_connect.stores.s3.requests import S3Requests
-from tests.support.certificates import self_signed, server_context
-from tests.support.s3_interceptor import Answer, S3Interceptor, error, times
+from tests.support.servers.certificates import self_signed, server_context
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, error, times
 from tests.unit.stores.s3.s3_clients import requests, transport
 
 PART = Answer(200, headers={"etag": '"e1"'})

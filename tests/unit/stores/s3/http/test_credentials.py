@@ -10,7 +10,7 @@ from airflow_connect.errors import AccessError, UnavailableError
 from airflow_connect.stores.s3.http.credentials import key_source
 from airflow_connect.stores.s3.http.signing import Keys
 from airflow_connect.stores.s3.settings import S3Credentials, S3Settings
-from tests.support.s3_interceptor import Answer, S3Interceptor, error, times
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, error, times
 
 EXPIRES = "2099-01-01T00:00:00Z"
 

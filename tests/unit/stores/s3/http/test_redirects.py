@@ -9,7 +9,7 @@ import pytest
 from airflow_connect.errors import ConfigError
 from airflow_connect.stores.s3.file_system import S3FileSystem
 from airflow_connect.stores.s3.http.redirects import Address, redirected
-from tests.support.s3_interceptor import Answer, S3Interceptor, times
+from tests.support.servers.s3_interceptor import Answer, S3Interceptor, times
 from tests.unit.stores.s3.s3_clients import SECRETS, requests, settings
 
 CREATED = Answer(200, b"<R><UploadId>u1</UploadId></R>")

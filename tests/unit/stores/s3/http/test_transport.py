@@ -11,7 +11,7 @@ import pytest
 
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.stores.s3.requests import S3Requests
-from tests.support.s3_interceptor import Answer, Dropped, S3Interceptor, error, times
+from tests.support.servers.s3_interceptor import Answer, Dropped, S3Interceptor, error, times
 from tests.unit.stores.s3.s3_clients import SECRETS, requests, transport
 
 CREATED = Answer(200, b"<R><UploadId>u1</UploadId></R>")

@@ -1,0 +1,1 @@
+"""An existing Kafka Connect cluster, through its REST API."""

@@ -1,0 +1,1 @@
+"""Airflow connections, variables and object storage as the configuration of a run."""

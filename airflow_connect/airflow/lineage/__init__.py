@@ -1,0 +1,1 @@
+"""What a run tells Airflow besides its result: assets, OpenLineage, links, metrics."""

@@ -1,0 +1,138 @@
+"""Operators that move offsets and replay, in a real Airflow, on a real broker, and the page about them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.devstack.kafka import KafkaBroker
+from tests.airflow.conftest import DAGS, LoadDag
+from tests.support.copies.local import LocalSink, local_sink
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
+
+PROJECT = Path(__file__).parents[3]
+PAGE = (PROJECT / "docs/how-to/reset-and-replay.md").read_text()
+PYTHON = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+ALTERING = """
+from airflow.sdk import DAG
+from airflow_connect.operators.offsets import ResetOffsetsOperator, SetOffsetsOperator
+
+CONNECTOR = {{"config": {config!r}, "worker": {worker!r}, "kafka_conn_id": None}}
+with DAG({dag_id!r}, schedule=None):
+    back = SetOffsetsOperator(task_id="back", offsets={offsets!r}, **CONNECTOR)
+    back >> ResetOffsetsOperator(task_id="forget", **CONNECTOR)
+"""
+
+
+@pytest.fixture
+def copied(kafka: KafkaBroker, make_topic: Callable[..., str], produce: Any, tmp_path: Path) -> LocalSink:
+    """A connector that has copied the records 0 to 9, whose times are 1 to 10 seconds."""
+    topic = make_topic()
+    produce(topic, [(0, None, json.dumps({"n": n}), n * 1000 + 1000) for n in range(10)])
+    sink = local_sink(kafka, tmp_path / "files", topic)
+    sink.run()
+    return sink
+
+
+def altering(sink: LocalSink, unique_name: str, offsets: Any) -> str:
+    return ALTERING.format(dag_id=unique_name, config=sink.connector(), worker=sink.worker(), offsets=offsets)
+
+
+def test_offsets_are_set_and_reset_by_tasks_that_return_both(
+    copied: LocalSink, load_dag: LoadDag, unique_name: str, xcom: Callable[..., Any]
+) -> None:
+    where = f"{copied.topic}-0"
+    run = load_dag(altering(copied, unique_name, {where: "{{ 3 + 1 }}"})).test(logical_date=None)
+
+    assert run.state == "success"
+    both = {"connector": copied.name, "altered": 1}
+    assert xcom(run, "back") == {**both, "before": {where: 10}, "after": {where: 4}}
+    assert xcom(run, "forget") == {**both, "before": {where: 4}, "after": {where: None}}
+    assert copied.offsets() == {}
+
+
+def test_wrong_position_fails_without_a_retry_and_names_the_partition(
+    copied: LocalSink, load_dag: LoadDag, unique_name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dag = load_dag(altering(copied, unique_name, {f"{copied.topic}-0": 11}))
+    dag.get_task("back").retries = 2
+    run = dag.test(logical_date=None)
+
+    instance = run.get_task_instance("back")
+    assert (instance.state, instance.try_number) == ("failed", 1)
+    assert f"Offset 11 of {copied.topic}-0 is outside the log, which holds [0, 10)" in "".join(capfd.readouterr())
+
+
+@pytest.fixture
+def page_connector(copied: LocalSink, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalSink]:
+    """The connector of the page's DAGs."""
+    path = DAGS / "meetups-to-files.json"
+    path.write_text(json.dumps(copied.connector()))
+    settings = {**copied.worker(), "spark.master": "local[1]"}
+    kafka = {"conn_type": "kafka", "extra": settings}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    yield copied
+    path.unlink()
+
+
+def test_page_has_the_dag_of_the_dags_folder() -> None:
+    source = (PROJECT / "dags/replay.py").read_text()
+    assert source.partition("# [START howto]\n")[2].partition("# [END howto]")[0] in PYTHON
+
+
+@pytest.mark.budget(40)  # two drivers, one of them with Spark
+def test_replay_dag_copies_a_range_once_beside_the_connector(
+    page_connector: LocalSink, load_dag: LoadDag, xcom: Callable[..., Any]
+) -> None:
+    dag = load_dag((PROJECT / "dags/replay.py").read_text())
+    task = dag.get_task("replay_meetups")
+    task.retries, task.replay_id = 0, "nov"
+    conf = {"start": "1970-01-01T00:00:05Z"}
+
+    states = []
+    for _ in range(2):
+        run = dag.test(logical_date=None, run_conf=conf)
+        states.append((run.state, xcom(run, "replay_meetups")["records"]))
+
+    assert states == [("success", 6), ("success", 0)]
+    assert xcom(run, "replay_meetups")["connector"] == f"{page_connector.name}-replay-nov"
+    replayed = sorted((Path(page_connector.bucket) / "replayed").rglob("*.json"))
+    assert [json.loads(line)["n"] for path in replayed for line in path.read_text().splitlines()] == [*range(4, 10)]
+    assert page_connector.offsets() == {0: 10}
+
+
+def test_dead_letters_are_replayed_once_by_the_dag_of_the_page(
+    page_connector: LocalSink, load_dag: LoadDag, produce: Any, make_topic: Callable[..., str], xcom: Callable[..., Any]
+) -> None:
+    page_connector.config.update(
+        {
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": make_topic(),
+            "errors.deadletterqueue.context.headers.enable": "true",
+        }
+    )
+    produce(page_connector.topic, [(0, None, "{broken"), (0, None, json.dumps({"n": 11}))])
+    assert page_connector.run().dead_lettered == 1
+    (DAGS / "meetups-to-files.json").write_text(json.dumps(page_connector.connector()))
+    dag = load_dag(next(block for block in PYTHON if "ReplayDeadLetters" in block))
+
+    told = [xcom(dag.test(logical_date=None), "replay") for _ in range(2)]
+
+    assert [answer["replayed"] for answer in told] == [1, 0]
+    assert told[0]["topics"] == {page_connector.topic: 1}
+    assert told[0]["reasons"][0]["stage"] == "VALUE_CONVERTER"
+
+
+def test_dag_of_the_page_that_sets_offsets_serializes(page_connector: LocalSink, load_dag: LoadDag) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = load_dag(PYTHON[0])
+    assert [task.task_id for task in dag.topological_sort()] == ["go_back", "copy"]
+    assert DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).dag_id == "copy_from_november"
