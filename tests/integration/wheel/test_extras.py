@@ -24,7 +24,7 @@ for name in wanted:
 print(len(wanted))
 """
 OF_AIRFLOW = ("airflow", "operators", "sensors", "triggers", "hooks", "decorators", "notifications", "plugin")
-NOT_ON_EXECUTORS = (*OF_AIRFLOW, "testing", "devstack")
+NOT_ON_EXECUTORS = (*OF_AIRFLOW, "control", "testing", "devstack")
 
 HDFS_ROUND_TRIP = """
 import sys

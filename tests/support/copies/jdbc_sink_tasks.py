@@ -44,6 +44,17 @@ class Errors:
         put()
 
 
+def written(database: Database) -> list[int]:
+    """Column `n` of the table `orders`."""
+    return [n for (n,) in database.rows("SELECT n FROM orders ORDER BY n")]
+
+
+def stored(database: Database) -> tuple[Any, ...]:
+    """The one row of the offsets table: next offset, and offsets of errant records."""
+    (row,) = database.rows("SELECT next_offset, errant FROM airflow_connect_offsets WHERE topic IS NOT NULL")
+    return tuple(row)
+
+
 def records(*values: Any, first: int = 0, keys: Sequence[Any] | None = None, **more: Any) -> list[SinkRecord]:
     """Records of partition 0 with consecutive offsets."""
     return [record(first + n, value, key=None if keys is None else keys[n], **more) for n, value in enumerate(values)]

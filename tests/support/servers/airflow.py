@@ -23,7 +23,7 @@ from tests.support.processes.drivers import is_alive
 from tests.support.processes.proc import command_lines, environment_of
 from tests.support.waiting import wait_until
 
-SUPPORT = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1]
 PROJECT = SUPPORT.parents[1]
 COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 # Two cores that others use too: a run with Spark takes ten seconds, and three may run at once.
@@ -64,7 +64,7 @@ class AirflowServer:
 
     def _start(self, component: str, is_ready: Callable[[], bool]) -> ServerProcess:
         airflow = str(Path(sys.executable).with_name("airflow"))
-        program = [sys.executable, str(SUPPORT / "process_session.py"), airflow, component]
+        program = [sys.executable, str(SUPPORT / "processes" / "process_session.py"), airflow, component]
         cleanup = [self.home] if component == "standalone" else []
         command = Command(
             f"Airflow ({component})", program, self.log_path, cleanup=cleanup, start_s=PATIENCE_S, env=self._env

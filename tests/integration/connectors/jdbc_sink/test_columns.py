@@ -12,7 +12,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink import task as jdbc_task
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.errors import DataError, FencedError
-from tests.support.copies.jdbc_sink_tasks import SinkRun, records
+from tests.support.copies.jdbc_sink_tasks import SinkRun, records, stored, written
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -35,15 +35,6 @@ def numbers(first: int, end: int) -> list[dict[str, Any]]:
     return [{"n": 1000 + n, "note": None if n % 3 else f"n{n % 7}"} for n in range(first, end)]
 
 
-def written(database: Database) -> list[int]:
-    return [n for (n,) in database.rows("SELECT n FROM orders ORDER BY n")]
-
-
-def stored(database: Database) -> tuple:
-    (row,) = database.rows("SELECT next_offset, errant FROM airflow_connect_offsets WHERE topic IS NOT NULL")
-    return row
-
-
 def test_insert_in_columns_writes_what_rows_would(database):
     database.execute(CREATE)
     copied = ColumnRun(database, ORDER).copy(numbers(0, 2000))
@@ -53,7 +44,7 @@ def test_insert_in_columns_writes_what_rows_would(database):
     assert found == [(value["n"], value["note"]) for value in numbers(0, 2000)]
 
 
-def test_next_run_starts_behind_columns(database):
+def test_next_run_starts_after_columns(database):
     database.execute(CREATE)
     ColumnRun(database, ORDER).copy(numbers(0, 1000))
     again = ColumnRun(database, ORDER).copy(numbers(0, 2000))

@@ -15,7 +15,7 @@ from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
-from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, put, record, records
+from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, put, record, records, stored, written
 from tests.support.servers.databases import Database, database_on
 from tests.support.values.columns import to_columns
 from tests.support.waiting import wait_until
@@ -40,19 +40,10 @@ def numbers(first: int, end: int) -> list:
     return records(*({"n": 1000 + n} for n in range(first, end)), first=first)
 
 
-def written(database: Database) -> list[int]:
-    return [n for (n,) in database.rows("SELECT n FROM orders ORDER BY n")]
-
-
-def stored(database: Database) -> tuple:
-    (row,) = database.rows("SELECT next_offset, errant FROM airflow_connect_offsets WHERE topic IS NOT NULL")
-    return row
-
-
 # --- resuming ---------------------------------------------------------------------------------------------------------
 
 
-def test_next_run_starts_behind_what_is_written_although_nothing_was_committed_to_kafka(database):
+def test_next_run_starts_after_what_is_written_although_nothing_was_committed_to_kafka(database):
     database.execute(CREATE)
     SinkRun(database).write(numbers(0, 5))
     again = SinkRun(database).write(numbers(0, 8))

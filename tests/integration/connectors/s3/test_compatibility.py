@@ -190,9 +190,9 @@ def test_configuration_runs_unchanged_and_gives_confluents_objects(
 
 
 def test_every_key_of_the_sink_is_used_by_a_test_that_runs_it() -> None:
-    taking_over = INTEGRATION / "runtime" / "sink" / "test_taking_over.py"
+    taking_over = INTEGRATION / "runtime" / "sink" / "recovery" / "test_taking_over.py"
     elsewhere = [*(INTEGRATION / "complete_directories").glob("*.py"), taking_over]
-    files = [*HERE.glob("*.py"), *elsewhere, *CONFIGS.glob("*.json")]
+    files = [*HERE.rglob("*.py"), *elsewhere, *CONFIGS.glob("*.json")]
     text = "\n".join(file.read_text() for file in files)
     names = {*s3_keys().keys, *storage_keys().keys}
 
