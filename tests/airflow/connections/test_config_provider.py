@@ -153,6 +153,7 @@ class Watcher:
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("spark_classes")
 def test_run_with_references_copies_and_shows_no_value_anywhere(
     copy: Callable[..., Any],
     s3: S3Server,

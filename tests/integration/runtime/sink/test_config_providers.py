@@ -53,16 +53,16 @@ def everything_in(bootstrap, topic):
     })  # fmt: skip
     places = [TopicPartition(topic, partition, 0) for partition in consumer.list_topics(topic).topics[topic].partitions]
     consumer.assign(places)
-    held, ended = b"", set()
+    held, ended = [], set()
     while len(ended) < len(places):
-        for message in consumer.consume(100, 0.2):
+        for message in consumer.consume(1_000, 0.2):
             # Other tests write to the topic meanwhile: a partition may end more than once.
             if message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
             if message.error() is None:
-                held += (message.key() or b"") + (message.value() or b"") + repr(message.headers()).encode()
+                held += [message.key() or b"", message.value() or b"", repr(message.headers()).encode()]
     consumer.close()
-    return held
+    return b"".join(held)
 
 
 def run_at_crash(sink, steps, point):
