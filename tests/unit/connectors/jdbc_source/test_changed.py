@@ -232,12 +232,12 @@ def test_no_change_is_missed(tmp_path_factory: pytest.TempPathFactory, rounds: l
                     value += 1
                     for number in range(first, first + count):
                         if what == "insert":
-                            sql = "INSERT OR IGNORE INTO orders VALUES (?1, ?2)"
+                            sql = "INSERT OR IGNORE INTO orders VALUES (:id, :name)"
                         elif what == "update":
-                            sql = "UPDATE orders SET name = ?2 WHERE id = ?1"
+                            sql = "UPDATE orders SET name = :name WHERE id = :id"
                         else:
-                            sql = "DELETE FROM orders WHERE id = ?1 AND ?2 <> ''"
-                        connection.exec_driver_sql(sql, (number, str(value)))
+                            sql = "DELETE FROM orders WHERE id = :id AND :name <> ''"
+                        connection.exec_driver_sql(sql, {"id": number, "name": str(value)})
             seen |= {row["id"]: row["name"] for row in runs.run().values}
             rows = dict(database.rows("SELECT id, name FROM orders"))
             assert {number: seen.get(number) for number in rows} == rows
