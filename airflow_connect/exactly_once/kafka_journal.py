@@ -57,13 +57,13 @@ class KafkaJournal:
         self._clients = clients
         self._records: dict[str, bytes] = {}
         self._history: set[str] = set()
-        self._is_fenced = self._is_far = False
+        self._may_tell = self._is_far = False
         self.position = 0
 
     def fence(self) -> None:
         """Take the transactional id away from earlier runs (invariant 2)."""
         self._clients.writer.fence()
-        self._is_fenced = True
+        self._may_tell = True
 
     def read(self) -> JournalView:
         """Read the connector's partition of the runs topic. Call it after `fence`: nothing is written later."""
@@ -99,13 +99,16 @@ class KafkaJournal:
         self._write(documents, commit)
 
     def tell_end(self, end: Mapping[str, Any]) -> None:
-        """Write how this run has ended, for sensors; nothing if it was not fenced. It is no part of the protocol.
+        """Write how this run has ended, for sensors. It is not part of the protocol.
+
+        Writes nothing if this run has fenced no other, or if an earlier write failed: its outcome may be unknown, and
+        the state that this object knows may be older than the one in the topic.
 
         Raises:
             FencedError: a newer run has taken over.
             UnavailableError: it was not written, or the outcome is unknown.
         """
-        if not self._is_fenced:
+        if not self._may_tell:
             return
         documents: list[tuple[str, str, Mapping[str, Any] | None]] = [(END, "", {"v": 1, **end})]
         state = view_of(self._connector, self._records).state if self._is_far else None
@@ -131,12 +134,14 @@ class KafkaJournal:
         outgoing = [(topic.name, partition, key, value) for key, value in encoded]
         letters = list(commit.dead_letters) if commit else []
         offsets = dict(commit.offsets) if commit and commit.offsets else None
+        self._may_tell = False
         self._clients.writer.commit(outgoing, offsets, self._clients.group if offsets else None, letters)
         for key, value in encoded:
             if value is None:
                 self._records.pop(key.decode(), None)
             else:
                 self._records[key.decode()] = value
+        self._may_tell = True
 
     def _old_runs(self) -> list[str]:
         """Names of history entries beyond the newest `HISTORY - 1`; run ids sort by time."""

@@ -5,7 +5,7 @@ password, and every other value that may hold a secret, becomes a reference to t
 `${airflow:shop_db:password}`. Its value travels as that of a reference which a person wrote: see `RunSpec.references`.
 
 Types: `postgres`, `mysql`, `sqlite` and `jdbc` as the forms of Airflow's providers fill them, `mariadb`, `mssql` and
-`oracle`, and any type with a URL in its host. For every other type the provider's hook is asked for its URL.
+`oracle`, and any type with a URL in its host. For other types, the URL comes from the provider's hook.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Config = Mapping[str, str | None]
 
 
 class Herder:
-    """Reads the state anew for every request, and changes it in transactions: see `control/state/topics.py`."""
+    """Reads the current state for every request, and changes it in transactions: see `control/state/topics.py`."""
 
     def __init__(self, topics: StateTopics, settings: ControlSettings, worker_id: str) -> None:
         """`topics`: open; `worker_id`: host:port of this process."""

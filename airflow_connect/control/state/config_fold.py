@@ -85,7 +85,7 @@ class ConfigState:
         self.next_offset = max(self.next_offset, offset + 1)
         name = None if key is None else _decoded(key)
         if name is None:
-            _LOG.warning("The config topic has a record at offset %d whose key is no text; it is ignored.", offset)
+            _LOG.warning("The config topic has a record at offset %d whose key is not UTF-8; it is ignored.", offset)
             return
         for prefix, apply in _KINDS:
             if name.startswith(prefix):

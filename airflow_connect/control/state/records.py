@@ -68,7 +68,7 @@ def restart(name: str, *, include_tasks: bool, only_failed: bool) -> Record:
 
 
 def logger_level(namespace: str, level: str) -> Record:
-    """A log level for every worker; like a restart, only for workers that are running."""
+    """A log level for every running worker; workers that start later ignore it, as they ignore restarts."""
     return _record(f"{LOGGER}{namespace}", {"level": level})
 
 

@@ -110,7 +110,7 @@ class StateTopics:
         """What `use` makes of the state up to the ends of both topics now; about 5 ms if nothing is new.
 
         Args:
-            use: gets the state, which it must neither keep nor change: the next call of any thread goes on with it.
+            use: gets the state, and must not keep or change it: all threads share it.
 
         Raises:
             UnavailableError, AccessError: Kafka.

@@ -37,7 +37,7 @@ class Schedule:
     """Remembers runs and says what is due.
 
     A connector is due when it is new, when its configuration is, when a restart was requested since its last run
-    began, and when its interval is over. After an error that a repetition cannot mend, only the first three count.
+    began, and when its interval is over. After a permanent error, the interval does not count.
     """
 
     def __init__(self, interval_s: float, first_offset: int) -> None:

@@ -69,7 +69,7 @@ class Rounds:
 
     @staticmethod
     def _next(schedule: Schedule, state: State) -> Due | None:
-        """Looked up anew before each run, because a run may take long enough for everything to change."""
+        """The connector to run next. Decided before each run, because states may change during a long run."""
         due = next(iter(schedule.due(state.config, time.monotonic())), None)
         if due is not None:
             schedule.begin(state.config, due)

@@ -55,6 +55,32 @@ def stored(database: Database) -> tuple[Any, ...]:
     return tuple(row)
 
 
+def losing_commit(database: Database, lost: list[str], *, takes_effect: bool) -> Callable[[Any], None]:
+    """A listener for SQLAlchemy's event `commit`: the first one that has written rows loses its connection.
+
+    Args:
+        lost: gets an entry when that happens.
+        takes_effect: whether the transaction is committed nevertheless.
+    """
+    identify = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"}[database.dialect]
+    end = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[database.dialect]
+
+    def before_commit(connection: Any) -> None:
+        cursor = connection.connection.driver_connection.cursor()
+        cursor.execute("SELECT COUNT(*) FROM orders")
+        if lost or cursor.fetchone()[0] == 0:
+            return
+        lost.append("yes")
+        cursor.execute(identify)
+        number = cursor.fetchone()[0]
+        if takes_effect:
+            connection.connection.driver_connection.commit()
+            cursor.execute("SELECT 1")  # the driver then has a transaction to commit
+        database.rows(end.format(number))
+
+    return before_commit
+
+
 def records(*values: Any, first: int = 0, keys: Sequence[Any] | None = None, **more: Any) -> list[SinkRecord]:
     """Records of partition 0 with consecutive offsets."""
     return [record(first + n, value, key=None if keys is None else keys[n], **more) for n, value in enumerate(values)]

@@ -12,7 +12,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink import task as jdbc_task
 from airflow_connect.databases.dialects.mysql import MySqlDialect
 from airflow_connect.errors import DataError, FencedError
-from tests.support.copies.jdbc_sink_tasks import SinkRun, records, stored, written
+from tests.support.copies.jdbc_sink_tasks import SinkRun, losing_commit, records, stored, written
 from tests.support.servers.databases import Database
 from tests.support.values.jdbc_columns import ColumnRun
 
@@ -205,22 +205,7 @@ def test_texts_are_escaped_in_the_mode_of_the_session(mariadb_database):
 def lose_commit(database: Database, *, takes_effect: bool) -> list[str]:
     """The next COMMIT of this process that has written rows loses its connection, before or after it took effect."""
     lost: list[str] = []
-    identify = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"}[database.dialect]
-    end = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[database.dialect]
-
-    def before_commit(connection: Any) -> None:
-        cursor = connection.connection.driver_connection.cursor()
-        cursor.execute("SELECT COUNT(*) FROM orders")
-        if lost or cursor.fetchone()[0] == 0:
-            return
-        lost.append("yes")
-        cursor.execute(identify)
-        number = cursor.fetchone()[0]
-        if takes_effect:
-            connection.connection.driver_connection.commit()
-            cursor.execute("SELECT 1")  # the driver then has a transaction to commit
-        database.rows(end.format(number))
-
+    before_commit = losing_commit(database, lost, takes_effect=takes_effect)
     start = jdbc_task.JdbcSinkTask.start
 
     def started(task: Any, config: Any) -> None:

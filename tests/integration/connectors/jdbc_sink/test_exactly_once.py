@@ -15,7 +15,17 @@ from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
-from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, put, record, records, stored, written
+from tests.support.copies.jdbc_sink_tasks import (
+    TOPIC,
+    SinkRun,
+    give,
+    losing_commit,
+    put,
+    record,
+    records,
+    stored,
+    written,
+)
 from tests.support.servers.databases import Database, database_on
 from tests.support.values.columns import to_columns
 from tests.support.waiting import wait_until
@@ -135,22 +145,7 @@ def test_two_attempts_of_a_task_write_each_record_once(database):
 def lose_commit(runner, database: Database, *, takes_effect: bool) -> list[str]:
     """The next COMMIT that writes rows loses its connection, before or after it took effect."""
     engine, lost = runner._task._database.engine, []
-    identify = {"postgresql": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"}[database.dialect]
-    end = {"postgresql": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}[database.dialect]
-
-    def before_commit(connection):
-        cursor = connection.connection.driver_connection.cursor()
-        cursor.execute("SELECT COUNT(*) FROM orders")
-        if lost or cursor.fetchone()[0] == 0:
-            return
-        lost.append("yes")
-        cursor.execute(identify)
-        number = cursor.fetchone()[0]
-        if takes_effect:
-            connection.connection.driver_connection.commit()
-            cursor.execute("SELECT 1")  # the driver then has a transaction to commit
-        database.rows(end.format(number))
-
+    before_commit = losing_commit(database, lost, takes_effect=takes_effect)
     event.listen(engine, "commit", before_commit)
     return lost
 
