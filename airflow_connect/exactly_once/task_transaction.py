@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from airflow_connect.exactly_once.guarantee import Guarantee
-    from airflow_connect.kafka.state.offsets_topic import OffsetRecord
+    from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
     from airflow_connect.kafka.writing.refused_records import Delivered, Refused
     from airflow_connect.kafka.writing.task_producer import TaskProducer
 

@@ -9,12 +9,12 @@ from airflow_connect.config.definition.plugins import PluginKind
 
 TABLES = {
     PluginKind.CONVERTER: {
-        "io.confluent.connect.avro.AvroConverter": "airflow_connect.registry.avro_converter:AvroConverter",
+        "io.confluent.connect.avro.AvroConverter": "airflow_connect.registry.converters.avro_converter:AvroConverter",
         "io.confluent.connect.json.JsonSchemaConverter": (
-            "airflow_connect.registry.json_schema_converter:JsonSchemaConverter"
+            "airflow_connect.registry.converters.json_schema_converter:JsonSchemaConverter"
         ),
         "io.confluent.connect.protobuf.ProtobufConverter": (
-            "airflow_connect.registry.protobuf_converter:ProtobufConverter"
+            "airflow_connect.registry.converters.protobuf_converter:ProtobufConverter"
         ),
     },
 }

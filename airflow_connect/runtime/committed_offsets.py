@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
-    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+    from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 
 
 class CommittedOffsets:

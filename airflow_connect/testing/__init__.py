@@ -13,19 +13,19 @@ import pytest
 
 # Before the suites are imported, so that their failed assertions show values.
 pytest.register_assert_rewrite(
-    "airflow_connect.testing.connector_suite",
-    "airflow_connect.testing.sink_suite",
-    "airflow_connect.testing.source_suite",
-    "airflow_connect.testing.store_suite",
-    "airflow_connect.testing.converter_suite",
-    "airflow_connect.testing.transformation_suite",
+    "airflow_connect.testing.suites.connector_suite",
+    "airflow_connect.testing.suites.sink_suite",
+    "airflow_connect.testing.suites.source_suite",
+    "airflow_connect.testing.suites.store_suite",
+    "airflow_connect.testing.suites.converter_suite",
+    "airflow_connect.testing.suites.transformation_suite",
 )
 
-from airflow_connect.testing.converter_suite import ConverterConformance  # noqa: E402
-from airflow_connect.testing.sink_suite import SinkConformance  # noqa: E402
-from airflow_connect.testing.source_suite import SourceConformance  # noqa: E402
-from airflow_connect.testing.store_suite import StoreConformance  # noqa: E402
-from airflow_connect.testing.transformation_suite import TransformationConformance  # noqa: E402
+from airflow_connect.testing.suites.converter_suite import ConverterConformance  # noqa: E402
+from airflow_connect.testing.suites.sink_suite import SinkConformance  # noqa: E402
+from airflow_connect.testing.suites.source_suite import SourceConformance  # noqa: E402
+from airflow_connect.testing.suites.store_suite import StoreConformance  # noqa: E402
+from airflow_connect.testing.suites.transformation_suite import TransformationConformance  # noqa: E402
 
 __all__ = [
     "ConverterConformance",

@@ -11,25 +11,25 @@ _JAVA = "org.apache.kafka.connect.transforms"
 _PYTHON = "airflow_connect.transforms"
 
 _OF_KEY_OR_VALUE = {
-    "Cast": "cast",
-    "ExtractField": "extract_field",
-    "Flatten": "flatten",
-    "HeaderFrom": "header_from",
-    "HoistField": "hoist_field",
-    "InsertField": "insert_field",
-    "MaskField": "mask_field",
-    "ReplaceField": "replace_field",
+    "Cast": "fields.cast",
+    "ExtractField": "fields.extract_field",
+    "Flatten": "fields.flatten",
+    "HeaderFrom": "headers.header_from",
+    "HoistField": "fields.hoist_field",
+    "InsertField": "fields.insert_field",
+    "MaskField": "fields.mask_field",
+    "ReplaceField": "fields.replace_field",
     "SetSchemaMetadata": "set_schema_metadata",
-    "TimestampConverter": "timestamp_converter",
+    "TimestampConverter": "fields.timestamp_converter",
 }
 """Module by class. Configurations name the nested classes, `Cast$Key` and `Cast$Value`."""
 _OF_RECORD = {
-    "DropHeaders": "drop_headers",
+    "DropHeaders": "headers.drop_headers",
     "Filter": "filter",
-    "InsertHeader": "insert_header",
-    "RegexRouter": "regex_router",
-    "TimestampRouter": "timestamp_router",
-    "ValueToKey": "value_to_key",
+    "InsertHeader": "headers.insert_header",
+    "RegexRouter": "topics.regex_router",
+    "TimestampRouter": "topics.timestamp_router",
+    "ValueToKey": "fields.value_to_key",
 }
 _PREDICATES = ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 

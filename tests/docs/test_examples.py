@@ -19,9 +19,9 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.java.properties_file import parse_properties
-from airflow_connect.registry.avro_converter import AvroConverter
-from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
+from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.transforms.shared.reference import predicates, transformations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_connect.documents.run import Plan, RunReport
-from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.kafka.state.offsets.offsets_topic import identity
 from airflow_connect.runtime.reporting.texts import (
     MAX_PLAN_ROWS,
     Table,

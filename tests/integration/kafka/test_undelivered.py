@@ -16,7 +16,7 @@ from airflow_connect.errors import ConfigError, ConnectError, DataError, FencedE
 from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
 from airflow_connect.kafka.clients.short_lived import admin_client
-from airflow_connect.kafka.state.offsets_topic import OffsetRecord
+from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
 from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter

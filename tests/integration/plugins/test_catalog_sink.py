@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import plan_connector
 from airflow_connect.testing import SinkConformance
-from airflow_connect.testing.sink_case import PARTITIONS, SinkCase
+from airflow_connect.testing.cases.sink_case import PARTITIONS, SinkCase
 from airflow_connect.testing.topics import Row
 from tests.integration.plugins.catalog_sink import FOUND, WRITTEN, CatalogConnector
 

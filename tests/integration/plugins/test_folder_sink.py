@@ -11,7 +11,7 @@ import pytest
 
 from airflow_connect.runtime import crash_points
 from airflow_connect.testing import SinkConformance
-from airflow_connect.testing.sink_case import SinkCase
+from airflow_connect.testing.cases.sink_case import SinkCase
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.api import RecordColumns, SinkRecord, UnavailableError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
-from airflow_connect.testing.sink_case import SinkCase
+from airflow_connect.testing.cases.sink_case import SinkCase
 from tests.integration.plugins.folder_sink import FolderSinkConnector, FolderSinkTask
 from tests.integration.plugins.test_folder_sink import TestFolderSink as FolderSuite
 from tests.integration.plugins.test_sqlite_sink import TestSqliteSink as SqliteSuite

@@ -14,8 +14,8 @@ import pytest
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.entry import plan_connector
 from airflow_connect.testing import SinkConformance
+from airflow_connect.testing.cases.sink_case import SinkCase
 from airflow_connect.testing.runs import run_here
-from airflow_connect.testing.sink_case import SinkCase
 from tests.integration.plugins.other_sinks import AppendConnector
 
 pytestmark = pytest.mark.integration

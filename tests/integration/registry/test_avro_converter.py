@@ -12,7 +12,7 @@ import pytest
 from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.errors import DataError, SchemaError
-from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
 from tests.integration.registry.avro_messages import message
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.errors import DataError
-from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
 from tests.support.session.searching import examples
 
 if TYPE_CHECKING:

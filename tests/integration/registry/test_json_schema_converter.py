@@ -13,7 +13,7 @@ import pytest
 from airflow_connect.api import schema as s
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.errors import DataError, SchemaError
-from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry

@@ -15,7 +15,7 @@ from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.converters.protobuf import names
 from airflow_connect.converters.protobuf.files import open_schema
 from airflow_connect.errors import DataError, SchemaError
-from airflow_connect.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
 
 if TYPE_CHECKING:
     from tests.integration.registry.conftest import Registry

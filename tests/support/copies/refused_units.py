@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
-from airflow_connect.kafka.state.offsets_topic import OffsetRecord
+from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
 from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic

@@ -25,13 +25,13 @@ from airflow_connect.converters.simple_header_converter import SimpleHeaderConve
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import ConnectError
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.layout.partitioners import FieldPartitioner
 from airflow_connect.layout.timestamp_extractors import extractor
-from airflow_connect.registry.avro_converter import AvroConverter
 from airflow_connect.registry.client import SchemaRegistryClient, SchemaText
-from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.registry.protobuf_converter import ProtobufConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
+from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
 from tests.unit.limits import hostile
 
 Case = tuple[str, Callable[[], Any]]

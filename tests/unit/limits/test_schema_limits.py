@@ -16,11 +16,11 @@ from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptio
 from airflow_connect.converters.json_schema_mapping.references import References
 from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
 from airflow_connect.errors import ConfigError, DataError, SchemaError
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
-from airflow_connect.transforms.flatten import Flatten
-from airflow_connect.transforms.insert_header import InsertHeader
-from airflow_connect.transforms.mask_field import MaskField
-from airflow_connect.transforms.timestamp_converter import TimestampConverter
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
+from airflow_connect.transforms.fields.flatten import Flatten
+from airflow_connect.transforms.fields.mask_field import MaskField
+from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
+from airflow_connect.transforms.headers.insert_header import InsertHeader
 from tests.unit.limits import cases
 
 

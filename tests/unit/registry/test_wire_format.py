@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.errors import ConfigError, DataError
-from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
 from airflow_connect.registry.settings import shared_keys, writing_settings
 from airflow_connect.registry.subject_names import subject_names
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix, read_schema_id

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type, struct
-from airflow_connect.transforms.cast import Cast
+from airflow_connect.transforms.fields.cast import Cast
 from tests.support.values.columns import assert_same_both_ways, records_of, struct_records, to_columns, to_records
 
 TYPES = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string")

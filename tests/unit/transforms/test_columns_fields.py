@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
-from airflow_connect.transforms.extract_field import ExtractField
-from airflow_connect.transforms.hoist_field import HoistField
-from airflow_connect.transforms.replace_field import ReplaceField
+from airflow_connect.transforms.fields.extract_field import ExtractField
+from airflow_connect.transforms.fields.hoist_field import HoistField
+from airflow_connect.transforms.fields.replace_field import ReplaceField
 from tests.support.values.columns import assert_same_both_ways, records_of, struct_records, struct_schemas, to_columns
 
 WITH_DEFAULT = Schema(schemas.Type.STRING, optional=True, default="d")

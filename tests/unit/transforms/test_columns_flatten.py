@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, Type, map_of, struct
-from airflow_connect.transforms.flatten import Flatten
+from airflow_connect.transforms.fields.flatten import Flatten
 from tests.support.values.columns import (
     assert_same_both_ways,
     records_of,

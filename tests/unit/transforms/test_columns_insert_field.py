@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, SinkRecord
 from airflow_connect.api.schema import struct
-from airflow_connect.transforms.insert_field import InsertField
+from airflow_connect.transforms.fields.insert_field import InsertField
 from tests.support.values.columns import assert_same_both_ways, struct_records, to_columns, to_records
 
 EVERY_FIELD = {

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
-from airflow_connect.transforms.mask_field import MaskField
+from airflow_connect.transforms.fields.mask_field import MaskField
 from tests.support.values.columns import assert_same_both_ways, records_of, struct_records, to_columns, to_records
 
 

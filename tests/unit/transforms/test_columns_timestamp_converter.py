@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
+from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
-from airflow_connect.transforms.timestamp_converter import TimestampConverter
 from tests.support.values.columns import assert_same_both_ways, records_of, struct_records, to_columns, to_records
 
 TIMES = (

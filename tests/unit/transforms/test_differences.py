@@ -11,10 +11,10 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.errors import ConfigError, DataError
-from airflow_connect.transforms.cast import Cast
-from airflow_connect.transforms.insert_field import InsertField
-from airflow_connect.transforms.mask_field import MaskField
-from airflow_connect.transforms.timestamp_converter import TimestampConverter
+from airflow_connect.transforms.fields.cast import Cast
+from airflow_connect.transforms.fields.insert_field import InsertField
+from airflow_connect.transforms.fields.mask_field import MaskField
+from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
 
 
 def record(schema: Schema | None, value: object) -> SinkRecord:

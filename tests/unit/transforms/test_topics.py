@@ -16,8 +16,8 @@ from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.patterns.compiled import Replacement, compile_java_pattern
 from airflow_connect.transforms.filter import Filter
 from airflow_connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
-from airflow_connect.transforms.regex_router import RegexRouter
-from airflow_connect.transforms.timestamp_router import TimestampRouter
+from airflow_connect.transforms.topics.regex_router import RegexRouter
+from airflow_connect.transforms.topics.timestamp_router import TimestampRouter
 from tests.support.values.columns import assert_same_both_ways, records_of, to_columns
 
 

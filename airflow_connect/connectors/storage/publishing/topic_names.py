@@ -13,8 +13,8 @@ from airflow_connect.config.definition import plugins
 from airflow_connect.config.resolved.transforms import PredicateConfig, TransformConfig
 from airflow_connect.layout.names.object_names import TOPIC_CHARACTER
 from airflow_connect.transforms.predicates import TopicNameMatches
-from airflow_connect.transforms.regex_router import RegexRouter
-from airflow_connect.transforms.timestamp_router import TimestampRouter
+from airflow_connect.transforms.topics.regex_router import RegexRouter
+from airflow_connect.transforms.topics.timestamp_router import TimestampRouter
 
 
 class TopicName(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.runtime.driver.offsets.altered import MOST_SHOWN, AlteredOffsets
 from airflow_connect.runtime.driver.reporting import now_ms
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession

@@ -10,12 +10,13 @@ from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJour
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.clients.short_lived import names
-from airflow_connect.kafka.state import compacted_topics, config_topic, offsets_topic, offsets_view, runs_topic
+from airflow_connect.kafka.state import compacted_topics, config_topic, runs_topic
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.murmur2 import partition_for
-from airflow_connect.kafka.state.offsets_file import OffsetsFile
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets import offsets_topic, offsets_view
+from airflow_connect.kafka.state.offsets.offsets_file import OffsetsFile
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.cluster_session import ClusterSession

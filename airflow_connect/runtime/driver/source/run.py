@@ -33,7 +33,7 @@ from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.journal import Journal
-    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+    from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.run_in_progress import Engine
     from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
     from airflow_connect.runtime.spec import Observer

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import SourceConnector
 from airflow_connect.errors import TaskFailedError
-from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.kafka.state.offsets.offsets_topic import identity
 from airflow_connect.runtime.committed_offsets import CommittedOffsets
 from airflow_connect.runtime.driver.started import Started
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
-    from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+    from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.started import ConnectorRun
     from airflow_connect.runtime.reporting.notes import Notes
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove
-from airflow_connect.kafka.state.offsets_topic import identity
+from airflow_connect.kafka.state.offsets.offsets_topic import identity
 from airflow_connect.runtime.committed_offsets import CommittedOffsets
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition
     from airflow_connect.kafka.clients.short_lived import Admin
-    from airflow_connect.kafka.state.offsets_topic import OffsetRecord, SourceOffsets
-    from airflow_connect.kafka.state.offsets_view import OffsetsView
+    from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord, SourceOffsets
+    from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 
 
 @dataclass(frozen=True, slots=True)

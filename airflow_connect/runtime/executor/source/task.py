@@ -23,7 +23,7 @@ from airflow_connect.exactly_once.task_transaction import delivery_of
 from airflow_connect.kafka.admin.topic_creation import TopicCreation
 from airflow_connect.kafka.clients import settings as client_config
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.kafka.writing.task_producer import TaskProducer, transaction_timeout_ms
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.testing import SinkConformance
-from airflow_connect.testing.sink_case import SinkCase
+from airflow_connect.testing.cases.sink_case import SinkCase
 from tests.support.servers.databases import Database
 
 pytestmark = pytest.mark.integration

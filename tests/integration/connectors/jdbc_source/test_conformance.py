@@ -11,8 +11,8 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.testing import SourceConformance
-from airflow_connect.testing.source_case import SourceCase
-from airflow_connect.testing.source_suite import KILL_POINTS
+from airflow_connect.testing.cases.source_case import SourceCase
+from airflow_connect.testing.suites.source_suite import KILL_POINTS
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import KILL_ROUNDS, today
 

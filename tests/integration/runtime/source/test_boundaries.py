@@ -235,7 +235,7 @@ def test_plan_shows_offsets_and_writes_nothing(numbers: Numbers):
 
 
 def test_offsets_file_of_a_standalone_worker_is_taken_over_and_kept(numbers: Numbers):
-    from airflow_connect.kafka.state import java_offsets_file
+    from airflow_connect.kafka.state.offsets import java_offsets_file
     from airflow_connect.runtime.driver.entry import plan_connector
 
     file = str(numbers.file.with_name("standalone.offsets"))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.state import java_offsets_file
+from airflow_connect.kafka.state.offsets import java_offsets_file
 
 pytestmark = pytest.mark.integration
 

@@ -133,7 +133,7 @@ def test_chain_typed_form_has_plugins_settings_predicates_in_order() -> None:
     first, second = config.transforms
     assert (first.alias, first.plugin.path, first.predicate) == ("b", "airflow_connect.transforms.filter:Filter", None)
     assert (second.alias, dict(second.settings), second.negate) == ("a", {"field": "f"}, True)
-    assert second.plugin.path == "airflow_connect.transforms.hoist_field:HoistField.Value"
+    assert second.plugin.path == "airflow_connect.transforms.fields.hoist_field:HoistField.Value"
     assert second.predicate is not None
     assert (second.predicate.alias, dict(second.predicate.settings)) == ("p", {"pattern": "x.*"})
     assert [name for name, _ in config.ignored] == ["transforms.a.plugin.version"]
@@ -149,7 +149,7 @@ def test_class_with_variants_error_names_both(name: str) -> None:
 
 
 def test_class_with_variants_by_dotted_path_error_names_both() -> None:
-    error = error_of(chain(transforms="a", transforms_a_type="airflow_connect.transforms.cast:Cast"))
+    error = error_of(chain(transforms="a", transforms_a_type="airflow_connect.transforms.fields.cast:Cast"))
     assert "Cast$Key" in error.message and "Cast$Value" in error.message
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.java.numbers import unscaled_bytes
-from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
 from tests.support.session.searching import examples
 from tests.support.values.columns import arrow_type, struct_records, to_columns, values_of
 from tests.unit.registry.registry_double import RegistryDouble

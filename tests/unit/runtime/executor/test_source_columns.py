@@ -28,16 +28,16 @@ from airflow_connect.runtime.executor.source.columns import (
     records_of,
 )
 from airflow_connect.runtime.executor.transforming import Stage
-from airflow_connect.transforms.cast import Cast
-from airflow_connect.transforms.extract_field import ExtractField
+from airflow_connect.transforms.fields.cast import Cast
+from airflow_connect.transforms.fields.extract_field import ExtractField
+from airflow_connect.transforms.fields.insert_field import InsertField
+from airflow_connect.transforms.fields.mask_field import MaskField
+from airflow_connect.transforms.fields.replace_field import ReplaceField
+from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
 from airflow_connect.transforms.filter import Filter
-from airflow_connect.transforms.header_from import HeaderFrom
-from airflow_connect.transforms.insert_field import InsertField
-from airflow_connect.transforms.mask_field import MaskField
+from airflow_connect.transforms.headers.header_from import HeaderFrom
 from airflow_connect.transforms.predicates import TopicNameMatches
-from airflow_connect.transforms.regex_router import RegexRouter
-from airflow_connect.transforms.replace_field import ReplaceField
-from airflow_connect.transforms.timestamp_converter import TimestampConverter
+from airflow_connect.transforms.topics.regex_router import RegexRouter
 from tests.support.session.searching import examples
 
 STRING = Schema(Type.STRING)

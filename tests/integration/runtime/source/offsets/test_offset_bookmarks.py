@@ -13,12 +13,13 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.admin import new_topics
 from airflow_connect.kafka.admin.watermarks import log_ends
 from airflow_connect.kafka.clients.short_lived import admin_client
-from airflow_connect.kafka.state import bookmarks, offsets_view, own_records
+from airflow_connect.kafka.state import bookmarks, own_records
 from airflow_connect.kafka.state.bookmarks import LogMark
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets import offsets_view
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.testing.topics import Topics
 from tests.integration.runtime.source.conftest import Numbers
-from tests.integration.runtime.source.test_known_state import Written, write
+from tests.integration.runtime.source.offsets.test_known_state import Written, write
 from tests.support.kafka_data import create_topic, delete_topic
 
 pytestmark = pytest.mark.integration

@@ -19,7 +19,7 @@ from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
 
 if TYPE_CHECKING:
-    from airflow_connect.testing.connector_suite import ConnectorConformance
+    from airflow_connect.testing.suites.connector_suite import ConnectorConformance
 
 _WORKER = {
     "group.id": "conformance-workers",

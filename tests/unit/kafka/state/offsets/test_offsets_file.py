@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.kafka.state import java_offsets_file
-from airflow_connect.kafka.state.offsets_file import OffsetsFile
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets import java_offsets_file
+from airflow_connect.kafka.state.offsets.offsets_file import OffsetsFile
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 
 KEY = b'["c",{"p":0}]'
 OTHER = (b'["other",{"p":0}]', b'{"n":9}')

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import Producer
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.state import offsets_view
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets import offsets_view
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.testing.topics import Topics
 from tests.integration.runtime.source.conftest import Numbers
 

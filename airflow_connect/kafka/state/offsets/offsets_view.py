@@ -18,7 +18,7 @@ from airflow_connect.kafka.admin import new_topics
 from airflow_connect.kafka.admin.watermarks import LogEnd, earliest_offsets, log_ends
 from airflow_connect.kafka.state import bookmarks, compacted_topics
 from airflow_connect.kafka.state.bookmarks import LogMark
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.own_records import OwnRecords
 
 if TYPE_CHECKING:

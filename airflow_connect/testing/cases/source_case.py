@@ -10,11 +10,11 @@ from airflow_connect.api.source import ColumnarSourceTask, ExactlyOnceSupport, S
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
-from airflow_connect.testing.connector_case import ConnectorCase
+from airflow_connect.testing.cases.connector_case import ConnectorCase
 from airflow_connect.testing.runs import RunProcess
 
 if TYPE_CHECKING:
-    from airflow_connect.testing.source_suite import SourceConformance
+    from airflow_connect.testing.suites.source_suite import SourceConformance
 
 
 class SourceCase(ConnectorCase):

@@ -21,9 +21,9 @@ import pytest
 from airflow_connect.api.sink import Delivery, SinkConnector
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.runtime import crash_points
-from airflow_connect.testing.connector_suite import ConnectorConformance
+from airflow_connect.testing.cases.sink_case import PARTITIONS, SinkCase
 from airflow_connect.testing.lifecycle import check_order_of_calls
-from airflow_connect.testing.sink_case import PARTITIONS, SinkCase
+from airflow_connect.testing.suites.connector_suite import ConnectorConformance
 from airflow_connect.testing.topics import Row
 
 ALWAYS_PASSED = {

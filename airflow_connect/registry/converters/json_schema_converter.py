@@ -21,7 +21,7 @@ from airflow_connect.converters.json_schema_mapping.values import value_reader, 
 from airflow_connect.errors import DataError, missing_package
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import JSON, SchemaText
-from airflow_connect.registry.registry_converter import (
+from airflow_connect.registry.converters.registry_converter import (
     MessageReader,
     MessageWriter,
     RegistryConverter,

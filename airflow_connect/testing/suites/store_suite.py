@@ -31,7 +31,7 @@ from airflow_connect.api.staging import StagedFile
 from airflow_connect.errors import ConnectError, PublishConflictError
 from airflow_connect.exactly_once.recovery import sweep
 from airflow_connect.stores.store import FilePublisher, LeftOver, Outcome, Stager, Store
-from airflow_connect.testing.store_case import (
+from airflow_connect.testing.cases.store_case import (
     DIRECTORY,
     ROOT,
     VISIBLE,
@@ -45,7 +45,7 @@ from airflow_connect.testing.store_case import (
 
 CHILD = """
 import base64, pickle, sys
-from airflow_connect.testing.store_case import identity
+from airflow_connect.testing.cases.store_case import identity
 store = pickle.loads(base64.b64decode(sys.stdin.readline()))
 stager = store.stager("killed")
 staged = []

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_connect.errors import DataError
-from airflow_connect.registry.avro_converter import AvroConverter
+from airflow_connect.registry.converters.avro_converter import AvroConverter
 from tests.support.session.searching import examples
 from tests.unit.converters.avro.avro_schemas import Made, encoded, records
 from tests.unit.registry.registry_double import RegistryDouble

@@ -20,7 +20,7 @@ from airflow_connect.converters.avro.parsing import AvroType, parsed_for_reading
 from airflow_connect.converters.avro.reading import ReadSchema, read_schema
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.registry.client import AVRO, SchemaText
-from airflow_connect.registry.registry_converter import MessageReader, MessageWriter, RegistryConverter
+from airflow_connect.registry.converters.registry_converter import MessageReader, MessageWriter, RegistryConverter
 from airflow_connect.registry.settings import shared_keys
 from airflow_connect.registry.wire_format import PREFIX_BYTES, prefix
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.converters.avro.column_writing import ColumnWriter
     from airflow_connect.converters.value_transform import Transform
-    from airflow_connect.registry.avro_columns import ColumnPlan
+    from airflow_connect.registry.converters.avro_columns import ColumnPlan
 
 _NOT_DECODABLE = (
     EOFError,
@@ -98,7 +98,7 @@ class AvroConverter(RegistryConverter):
         Raises:
             UnavailableError, AccessError: the registry.
         """
-        from airflow_connect.registry.avro_columns import to_columns
+        from airflow_connect.registry.converters.avro_columns import to_columns
 
         return to_columns(data, lambda schema_id: self._plan(topic, schema_id))
 
@@ -217,7 +217,7 @@ class AvroConverter(RegistryConverter):
 
 def _column_plan(avro_type: AvroType, named: list[AvroType], schema: Schema | None) -> ColumnPlan | None:
     from airflow_connect.converters.avro.columns import column_reader
-    from airflow_connect.registry.avro_columns import ColumnPlan
+    from airflow_connect.registry.converters.avro_columns import ColumnPlan
 
     reader = None if schema is None else column_reader(avro_type, named, schema)
     return None if schema is None or reader is None else ColumnPlan(schema, reader)

@@ -21,7 +21,7 @@ from airflow_connect.converters.protobuf.writing import fill_message
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import PROTOBUF, SchemaText
-from airflow_connect.registry.registry_converter import (
+from airflow_connect.registry.converters.registry_converter import (
     MessageReader,
     MessageWriter,
     RegistryConverter,

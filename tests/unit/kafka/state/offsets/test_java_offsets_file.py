@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.errors import ConfigError, UnavailableError
-from airflow_connect.kafka.state import java_offsets_file
+from airflow_connect.kafka.state.offsets import java_offsets_file
 
-RECORDED = Path(__file__).parents[3] / "data" / "connect_topics" / "standalone.offsets"
+RECORDED = Path(__file__).parents[4] / "data" / "connect_topics" / "standalone.offsets"
 """Written by java.io.ObjectOutputStream of Java 17: 20 entries and one whose value is null."""
 
 

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.clients.short_lived import admin_client
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.kafka_data import create_topic, delete_topic
 

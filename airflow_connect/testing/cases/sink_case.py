@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
-from airflow_connect.testing.connector_case import ConnectorCase
+from airflow_connect.testing.cases.connector_case import ConnectorCase
 from airflow_connect.testing.topics import Row
 
 if TYPE_CHECKING:
-    from airflow_connect.testing.sink_suite import SinkConformance
+    from airflow_connect.testing.suites.sink_suite import SinkConformance
 
 PARTITIONS = 3
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.kafka.state.murmur2 import partition_for
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets, identity, offset_changes
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets, identity, offset_changes
 
-TOPICS = Path(__file__).parents[3] / "data" / "connect_topics"
+TOPICS = Path(__file__).parents[4] / "data" / "connect_topics"
 FILES = sorted(TOPICS.glob("*-offsets.jsonl"))
 
 

@@ -15,8 +15,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from airflow_connect.kafka.state import java_offsets_file
-from airflow_connect.kafka.state.offsets_topic import SourceOffsets
+from airflow_connect.kafka.state.offsets import java_offsets_file
+from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceOffset, SourcePartition

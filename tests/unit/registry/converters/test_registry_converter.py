@@ -11,9 +11,9 @@ import pytest
 from airflow_connect.api.schema import INT32, INT64, OPTIONAL_STRING, STRING, Schema, array, map_of, struct
 from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, DataError, UnavailableError
-from airflow_connect.registry.json_schema_converter import JsonSchemaConverter
-from airflow_connect.registry.protobuf_converter import ProtobufConverter
-from airflow_connect.registry.registry_converter import find_connect_mismatch
+from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
+from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
+from airflow_connect.registry.converters.registry_converter import find_connect_mismatch
 from tests.unit.registry.registry_double import RegistryDouble
 
 CONVERTERS = (JsonSchemaConverter, ProtobufConverter)
@@ -114,7 +114,7 @@ def test_mismatch_names_the_field(target: Schema, value: Schema, said: str) -> N
 @pytest.mark.parametrize("module", ["json_schema_converter", "protobuf_converter"])
 def test_converter_loads_nothing_that_it_does_not_need(module: str) -> None:
     program = (
-        f"import sys, airflow_connect.registry.{module}; "
+        f"import sys, airflow_connect.registry.converters.{module}; "
         "print([m for m in ('pyarrow', 'numpy', 'jsonschema', 'fastavro', 'airflow', 'pyspark') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from airflow_connect.testing.connector_case import ConnectorCase
+from airflow_connect.testing.cases.connector_case import ConnectorCase
 
 GARBAGE = ("", " ", "-1", "no such thing", "9" * 30, "\u0000")
 

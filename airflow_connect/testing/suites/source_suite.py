@@ -23,11 +23,11 @@ import pytest
 
 from airflow_connect.api.source import ExactlyOnceSupport
 from airflow_connect.config.keys import connector as keys
-from airflow_connect.kafka.state.offsets_topic import identity
-from airflow_connect.kafka.state.offsets_view import OffsetsView
+from airflow_connect.kafka.state.offsets.offsets_topic import identity
+from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
 from airflow_connect.runtime import crash_points
-from airflow_connect.testing.connector_suite import ConnectorConformance
-from airflow_connect.testing.source_case import SourceCase
+from airflow_connect.testing.cases.source_case import SourceCase
+from airflow_connect.testing.suites.connector_suite import ConnectorConformance
 
 BOTH_STYLES = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
 """A source without columns returns records in both cases."""

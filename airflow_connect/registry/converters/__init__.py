@@ -1,0 +1,1 @@
+"""Converters that use a Schema Registry."""
