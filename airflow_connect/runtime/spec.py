@@ -13,9 +13,13 @@ LAST_TRY = "last_try"
 
 
 def new_run_id(now_ms: int | None = None) -> str:
-    """A run id: sortable by time, unique forever, safe in file names: `20261121T021530-3f9a1c`."""
-    seconds = (time.time_ns() // 1_000_000 if now_ms is None else now_ms) / 1000
-    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds)) + "-" + secrets.token_hex(3)
+    """A run id: sortable by time, unique forever, safe in file names: `20261121T021530-3f9a1c`.
+
+    Of the six hexadecimal digits, the first three are the fraction of the second, the others random.
+    """
+    seconds, millis = divmod(time.time_ns() // 1_000_000 if now_ms is None else now_ms, 1000)
+    digits = (millis * 4096 // 1000) << 12 | secrets.randbelow(4096)
+    return time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds)) + f"-{digits:06x}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,10 +346,11 @@ with DAG({name!r}, schedule=None):
     ConnectorOperator(task_id="marked", config={marked!r}, **where)
     ConnectorOperator(task_id="timed", config={timed!r}, execution_timeout=timedelta(seconds={limit_s}), **where)
 """
-LIMIT_S, PROCESSES_OF_HANG = 8, 4
+LIMIT_S, PROCESSES_OF_HANG, LEASE_S = 8, 4, 240
 
 
 @pytest.mark.budget(40)  # a service, two tries of two deferred tasks, and a time limit that is waited for
+@pytest.mark.timeout(600)
 def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_time(
     airflow: AirflowServer, tmp_path: Path, unique_name: str
 ) -> None:
@@ -359,7 +360,7 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
                "committed": f"{pids}-committed"}
         for task, pids in files.items()
     }  # fmt: skip
-    with DriverServiceProcess("--lease", "240", env=fake_driver_env()) as service:
+    with DriverServiceProcess("--lease", str(LEASE_S), env=fake_driver_env()) as service:
         found = service.connection()
         airflow.connect("hanging_driver", found.pop("conn_type"), found.pop("extra"), **found)
         airflow.deploy(unique_name, HANGING_DAG.format(name=unique_name, limit_s=LIMIT_S, **configs), unique_name)
@@ -381,10 +382,11 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
         wait_until(lambda: len(working("marked")) == PROCESSES_OF_HANG, "one driver to work", 60)
 
         run.set_task_state("marked", "success")
-        wait_until(lambda: working("marked") == [], "the driver of the marked task to be gone", 60)
+        # Usually at once. If the triggerer had not taken the second try's trigger yet, the lease ends the run.
+        wait_until(lambda: working("marked") == [], "the driver of the marked task to be gone", LEASE_S + 60)
         assert run.wait() == "failed"
         assert {task: run.task(task)["state"] for task in files} == {"marked": "success", "timed": "failed"}
-        wait_until(lambda: working("timed") == [], "the driver without time to be gone", 60)
+        wait_until(lambda: working("timed") == [], "the driver without time to be gone", LEASE_S + 60)
         assert "was ended" in run.log("timed", run.task("timed")["try_number"])
         assert [config["committed"] for config in configs.values() if Path(config["committed"]).exists()] == []
 

@@ -185,7 +185,7 @@ def _report(nodeid: str, phase: str, seconds: float, **more: float) -> pytest.Te
 
 def test_budget_counts_a_tests_own_time_on_a_machine_as_busy_as_this(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Durations()
-    monkeypatch.setattr(durations, "_slowness", lambda: 1.0)
+    monkeypatch.setattr(durations, "slowness", lambda: 1.0)
     for phase, seconds, shared_s in (("setup", 30.0, 29.0), ("call", 8.0, 0.0), ("teardown", 2.0, 0.0)):
         kept.pytest_runtest_logreport(_report("a", phase, seconds, shared_s=shared_s))
     kept.pytest_runtest_logreport(_report("b", "call", 50.0, budget_s=20.0))
@@ -193,7 +193,7 @@ def test_budget_counts_a_tests_own_time_on_a_machine_as_busy_as_this(monkeypatch
     assert kept.own_s == {"a": 11.0, "b": 50.0, "c": 50.0}
     assert kept.over_budget() == ["50.0 s of 20 s: b", "11.0 s of 10 s: a"]
     assert kept.over_budget(2.0) == ["50.0 s of 20 s: b"]
-    monkeypatch.setattr(durations, "_slowness", lambda: 3.0)
+    monkeypatch.setattr(durations, "slowness", lambda: 3.0)
     kept.pytest_runtest_logreport(_report("b", "teardown", 0.0, budget_s=20.0))
     assert kept.over_budget() == ["11.0 s of 10 s: a"]
 

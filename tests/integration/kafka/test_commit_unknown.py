@@ -83,12 +83,14 @@ def test_commit_that_is_not_answered_is_unknown_until_the_state_is_read(
 
     successor = fenced_writer(broker, unique_name)
     successor.commit([(unique_name, 0, b"k", b"after")])
+    successor.close()
+    # A commit is confirmed before its markers are written; the next writer is fenced in after that.
+    fenced_writer(broker, unique_name).close()
     admin = admin_client(settings)
     end = latest_offsets(admin, [tp], READ_COMMITTED)[tp]
     batches = RangeReader(settings, [OffsetRange(*tp, 0, end)]).columns()
     values = [value for batch in batches for value in batch.values.to_pylist()]
     offsets = read_committed_offsets(admin, unique_name, [tp])
-    successor.close()
     group.close()
 
     assert raised.value.retriable

@@ -127,7 +127,7 @@ class Durations:
         self.own_s[report.nodeid] = self.own_s.get(report.nodeid, 0.0) + own_s
         self.cpu_s[report.nodeid] = self.cpu_s.get(report.nodeid, 0.0) + float(getattr(report, "cpu_s", 0.0))
         self.budgets[report.nodeid] = float(getattr(report, "budget_s", BUDGET_S))
-        self.slowness[report.nodeid] = max(self.slowness.get(report.nodeid, 1.0), _slowness())
+        self.slowness[report.nodeid] = max(self.slowness.get(report.nodeid, 1.0), slowness())
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Keep the times, beside those of tests that did not run this time."""
@@ -190,6 +190,6 @@ def load(path: Path = KEPT) -> dict[str, float]:
         return {}
 
 
-def _slowness() -> float:
+def slowness() -> float:
     """How much longer a test takes now than on a common machine that does nothing else."""
     return max(1.0, os.getloadavg()[0] / _CORES) * float(os.environ.get(SLOWNESS) or "1")

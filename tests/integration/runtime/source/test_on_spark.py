@@ -18,6 +18,7 @@ from tests.integration.runtime.source.conftest import Numbers
 from tests.integration.runtime.source.numbers import held_by
 from tests.support.kafka_data import create_topic
 from tests.support.servers.spark import StandaloneCluster
+from tests.support.session.durations import slowness
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]
@@ -71,7 +72,7 @@ def test_speculative_copy_of_a_slow_task_goes_on_where_the_first_one_was_and_not
         "spark.speculation.multiplier": "1.1",
         "spark.speculation.efficiency.enabled": "false",
         # Long enough for the first attempt to commit its first batch, also on a busy machine.
-        "spark.speculation.minTaskRuntime": "5s",
+        "spark.speculation.minTaskRuntime": f"{5 * slowness():.0f}s",
     }
     spec = numbers.spec(tasks_max="2", numbers_batch="1", numbers_notes=str(notes), numbers_hold=str(hold))
 
