@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import Action, ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,34 @@ def add_files(parser: ArgumentParser) -> None:
             "connectors", nargs="+", metavar="connector", help="connector configuration, .properties or JSON"
         )
     )
+    add_settings(parser)
+
+
+def common_flags() -> ArgumentParser:
+    """The flags of every command, for its actions; their defaults are those of the command itself."""
+    common = ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", default=SUPPRESS, help="print the result as one JSON object")
+    common.add_argument(
+        "-v", "--verbose", action="store_true", default=SUPPRESS, help="show the logs of Spark, Kafka and Airflow"
+    )
+    return common
+
+
+def sentence(text: str) -> str:
+    """A help text as a sentence; capitals inside stay."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def add_settings(parser: ArgumentParser, what: str = "every connector", dest: str = "settings") -> None:
+    """`--set KEY=VALUE`, as pairs in `dest`."""
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         type=_setting,
         metavar="KEY=VALUE",
-        dest="settings",
-        help="set a key of every connector this time only, such as run.max.records=1000; can be repeated",
+        dest=dest,
+        help=f"set a key of {what} this time only, such as run.max.records=1000; can be repeated",
     )
 
 

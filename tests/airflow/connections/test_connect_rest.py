@@ -10,7 +10,7 @@ import httpx
 import pytest
 from airflow.sdk import Connection
 
-from airflow_connect.airflow.connect_cluster.rest import ConnectRest
+from airflow_connect.control.client.rest import ConnectRest
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.hooks.kafka_connect import rest_of
 from airflow_connect.retrying import Timing
