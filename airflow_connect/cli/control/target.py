@@ -67,8 +67,9 @@ def connectors_of(arguments: Namespace, terminal: Terminal) -> Connectors:
     if worker is not None:
         return _over_kafka(worker, terminal)
     url = arguments.url or os.environ.get(URL_ENV) or DEFAULT_URL
-    _refuse_silence(url, rest_client(url, arguments, terminal, retry_s=0.0))
-    return rest_client(url, arguments, terminal)
+    client = rest_client(url, arguments, terminal)
+    _refuse_silence(url, client)
+    return client
 
 
 def kafka_of(arguments: Namespace, terminal: Terminal, purpose: str) -> KafkaConnectors:
@@ -110,7 +111,7 @@ def worker_file_of(arguments: Namespace) -> Mapping[str, Any] | None:
 def _refuse_silence(url: str, client: ConnectRest) -> None:
     """Requests are repeated while a cluster rebalances; an address where nothing listens is told at once."""
     try:
-        client.version()
+        client.at_once().version()
     except UnavailableError as error:
         raise UnavailableError(
             f"No worker answers at {url}. {error.message}",

@@ -80,6 +80,10 @@ class ConnectRest:
         self._redact = redact or Redactor(())
         self._retry_s, self._timing = retry_s, timing
 
+    def at_once(self) -> ConnectRest:
+        """The same client without repetitions, for a person who waits."""
+        return ConnectRest(self._urls, self._client, self._redact, 0.0, self._timing)
+
     def names(self) -> list[str]:
         """Names of the registered connectors."""
         return sorted(self.request("GET", "/connectors"))
