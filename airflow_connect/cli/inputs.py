@@ -54,6 +54,18 @@ def add_settings(parser: ArgumentParser, what: str = "every connector", dest: st
     )
 
 
+def positive(text: str) -> int:
+    """A positive integer.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
+    return number
+
+
 def complete_files(action: Action) -> None:
     """Let shells complete the argument with the names of configuration files and directories."""
     action.completer = _configuration_files  # type: ignore[attr-defined] # as argcomplete wants it

@@ -15,7 +15,7 @@ from airflow_connect.cli.commands import dlq, driver_service, plan, standalone, 
 from airflow_connect.cli.control import connectors, loggers, offsets, plugins, tasks, topics
 from airflow_connect.cli.demo import command as demo
 from airflow_connect.cli.inputs import sentence
-from airflow_connect.cli.looking import replay
+from airflow_connect.cli.looking import doctor, files, inspect, lint, replay, runs, status
 from airflow_connect.cli.outcome import CommandOutcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.showing import show
@@ -26,6 +26,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS: tuple[ModuleType, ...] = (
     *(standalone, worker, plan, validate),
     *(connectors, offsets, tasks, topics, plugins, loggers),
+    *(status, runs, files, inspect, lint, doctor),
     *(replay, dlq),
     *(driver_service, demo),
 )

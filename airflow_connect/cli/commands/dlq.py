@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.cli.blocks import Block, line
-from airflow_connect.cli.inputs import add_files, common_flags, label_of, sentence, spec_of
+from airflow_connect.cli.inputs import add_files, common_flags, label_of, positive, sentence, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
@@ -33,9 +33,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="action", required=True)
     show = actions.add_parser("show", parents=[common], help=_SHOW, description=sentence(_SHOW))
     add_files(show)
-    show.add_argument(
-        "--limit", type=_positive, default=20, metavar="N", help="maximum number of letters (default: 20)"
-    )
+    show.add_argument("--limit", type=positive, default=20, metavar="N", help="maximum number of letters (default: 20)")
     show.add_argument("--from-beginning", action="store_true", help="the oldest letters instead of the newest")
     show.add_argument("--connector", default="", metavar="NAME", help="only letters of this connector")
     _add_filters(show)
@@ -60,13 +58,6 @@ def _add_filters(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", type=_time, default=None, metavar="TIME", help="only records of this time (ISO 8601) and later"
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a positive integer")
-    return number
 
 
 def _time(text: str) -> int:
