@@ -41,8 +41,11 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def add_settings(parser: ArgumentParser, what: str = "every connector", dest: str = "settings") -> None:
-    """`--set KEY=VALUE`, as pairs in `dest`."""
+_THIS_TIME = "set a key of {} this time only, such as run.max.records=1000; can be repeated"
+
+
+def add_settings(parser: ArgumentParser, dest: str = "settings", what: str = "every connector", text: str = "") -> None:
+    """`--set KEY=VALUE`, as pairs in `dest`; `text`: help, if it is not about `what` this time only."""
     parser.add_argument(
         "--set",
         action="append",
@@ -50,7 +53,7 @@ def add_settings(parser: ArgumentParser, what: str = "every connector", dest: st
         type=_setting,
         metavar="KEY=VALUE",
         dest=dest,
-        help=f"set a key of {what} this time only, such as run.max.records=1000; can be repeated",
+        help=text or _THIS_TIME.format(what),
     )
 
 

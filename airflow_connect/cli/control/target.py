@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import Action, ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,13 +44,18 @@ def add_target(parser: ArgumentParser) -> None:
             help=f"worker configuration: straight to its topics in Kafka, without a server (default: ${WORKER_ENV})",
         )
     )
-    group.add_argument(
+    add_login(group)
+
+
+def add_login(parser: ArgumentParser | _ArgumentGroup) -> None:
+    """The arguments about a login and certificates."""
+    parser.add_argument(
         "--login-file",
         default="",
         metavar="FILE",
         help=f"file with user:password for the REST API (default: ${LOGIN_ENV})",
     )
-    group.add_argument(
+    parser.add_argument(
         "--ca", default="", metavar="FILE", help="certificates of authorities for https, PEM (default: the system's)"
     )
 

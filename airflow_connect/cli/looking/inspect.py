@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_name(topic, or_file=True)
     _add_limit(topic)
     topic.add_argument("--from-beginning", action="store_true", help="the oldest records instead of the newest")
-    add_settings(topic, "the connector")
+    add_settings(topic, what="the connector")
     stored = actions.add("object", _object, "records of a published file: Avro, Parquet, ORC, JSON lines, text")
     add_name(stored, or_file=True)
     stored.add_argument("file", help="the file, as `files` lists it")

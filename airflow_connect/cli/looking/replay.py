@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         dest="until",
         help="exclusive, in the same forms (default: what the connector has committed)",
     )
-    add_settings(parser, "the replay, such as topics.dir=replayed,", dest="into")
+    add_settings(parser, "into", text="change a key for the replay, such as topics.dir=replayed; can be repeated")
     parser.add_argument(
         "--same-place",
         action="store_true",

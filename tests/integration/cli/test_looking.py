@@ -188,7 +188,8 @@ def test_doctor_reads_the_rule_that_aborts_uploads(
         rules = {"Rules": [{**rule, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days}}]}
         client.put_bucket_lifecycle_configuration(Bucket=unique_name, LifecycleConfiguration=rules)
     config = {**make_sink(make_topic()).connector(), "store.url": moto_url, "s3.bucket.name": unique_name}
-    done = over_kafka("doctor", "--deep", connector_file(unique_name, **{**config, "name": unique_name}))
+    del config["name"]
+    done = over_kafka("doctor", "--deep", connector_file(unique_name, **config))
     assert (done.exit_code, says in done.out) == (1 if days == 1 else 0, True), done.out
 
 
