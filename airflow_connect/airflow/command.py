@@ -10,10 +10,9 @@ from argparse import REMAINDER, Namespace
 
 from airflow.cli.cli_config import ActionCommand, Arg, CLICommand, lazy_load_command
 
-_WORDS = Arg(
+_WORDS = Arg(  # type: ignore[no-untyped-call] # Airflow's
     ("words",), nargs=REMAINDER, metavar="...", help="command and arguments of airflow-connect; `help` lists them"
 )
-_HELP = (["help"], ["--help"], ["-h"], [])
 
 
 def get_cli_commands() -> list[CLICommand]:
@@ -33,4 +32,4 @@ def run(arguments: Namespace) -> None:
     from airflow_connect.cli.main import main
 
     words = list(arguments.words)
-    sys.exit(main(["--help"] if words in _HELP else words))
+    sys.exit(main(words if words and words != ["help"] else ["--help"]))

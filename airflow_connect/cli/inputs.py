@@ -71,10 +71,11 @@ def positive(text: str) -> int:
 
 def complete_files(action: Action) -> None:
     """Let shells complete the argument with the names of configuration files and directories."""
-    action.completer = _configuration_files  # type: ignore[attr-defined] # as argcomplete wants it
+    action.completer = configuration_files  # type: ignore[attr-defined] # as argcomplete wants it
 
 
-def _configuration_files(prefix: str, **_: object) -> list[str]:
+def configuration_files(prefix: str, **_: object) -> list[str]:
+    """Names of configuration files and directories that begin with `prefix`, for shells."""
     from argcomplete.completers import FilesCompleter
 
     return list(FilesCompleter(("properties", "json"))(prefix))

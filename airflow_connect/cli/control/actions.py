@@ -48,7 +48,7 @@ def add_name(parser: ArgumentParser, *, several: bool = False, or_file: bool = F
         action = parser.add_argument("names", nargs="+", metavar="name", help=what)
     else:
         action = parser.add_argument("name", help=what)
-    complete_names(action)
+    complete_names(action, or_file=or_file)
 
 
 def add_yes(parser: ArgumentParser) -> None:

@@ -25,7 +25,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.texts import Table, plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.driver.offsets.previewing import OffsetChange
+    from airflow_connect.runtime.inspecting.previewing import OffsetChange
 
 NAME = "offsets"
 HELP = "show, compare, set, reset the offsets of a connector"
@@ -157,7 +157,7 @@ def _wanted(arguments: Namespace) -> Any:
 
 
 def _changes(chosen: Chosen, wanted: Any) -> list[OffsetChange]:
-    from airflow_connect.runtime.driver.offsets.previewing import changes_between, preview_offsets
+    from airflow_connect.runtime.inspecting.previewing import changes_between, preview_offsets
 
     if chosen.spec is not None:
         return preview_offsets(chosen.spec, wanted)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from airflow_connect.cli.inputs import complete_files
+from airflow_connect.cli.inputs import complete_files, configuration_files
 from airflow_connect.cli.terminal import Terminal
 from airflow_connect.errors import ConfigError, UnavailableError, missing_package
 from airflow_connect.runtime.config_files import read_worker_file
@@ -164,9 +164,13 @@ def rest_client(url: str, arguments: Namespace, terminal: Terminal, retry_s: flo
     return ConnectRest([url.rstrip("/")], client, Redactor(secrets), retry_s)
 
 
-def complete_names(action: Action) -> None:
-    """Let shells complete the argument with the names of registered connectors, and with configuration files."""
-    action.completer = _names  # type: ignore[attr-defined] # as argcomplete wants it
+def complete_names(action: Action, *, or_file: bool = False) -> None:
+    """Let shells complete the argument with the names of registered connectors; `or_file`: also configuration files."""
+    action.completer = _names_and_files if or_file else _names  # type: ignore[attr-defined] # as argcomplete wants it
+
+
+def _names_and_files(prefix: str, parsed_args: Namespace, **_: object) -> list[str]:
+    return [*configuration_files(prefix), *_names(prefix, parsed_args)]
 
 
 def _names(prefix: str, parsed_args: Namespace, **_: object) -> list[str]:

@@ -27,7 +27,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     complete_names(
         parser.add_argument(
             "names", nargs="*", metavar="name", help="connectors that --deep checks, or their configuration files"
-        )
+        ),
+        or_file=True,
     )
     parser.add_argument("--deep", action="store_true", help="also what every connector needs; nothing becomes visible")
     add_target(parser)

@@ -344,7 +344,7 @@ def moving(worker: ConnectWorker, kafka: KafkaBroker, unique_name: str, tmp_path
     for config in made.configs.values():
         worker.rest.create(config["name"], config)
     properties = (
-        made.block("properties").replace("broker:9092", kafka.bootstrap).replace("batch", f"{unique_name}-batch")
+        made.block("properties worker").replace("broker:9092", kafka.bootstrap).replace("batch", f"{unique_name}-batch")
     )
     made.worker_file.write_text(f"{properties}runs.storage.topic={unique_name}-runs\n")
     wait_until(lambda: made.written() == ["one", "two"], "the worker's lines", HANDOVER_S, every_s=0.1)

@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_commands_are_completed(folder: Path) -> None:
     assert set(completions("", folder)) >= {"standalone", "plan", "validate", "dlq", "demo"}
-    assert completions("st", folder) == ["standalone"]
+    assert completions("stan", folder) == ["standalone"]
     assert completions("dlq ", folder)[-2:] == ["replay", "show"]
     assert completions("plan --v", folder) == ["--verbose"]
 
