@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import boto3
@@ -15,6 +19,7 @@ from airflow_connect.runtime.inspecting.lint import small_files
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.cli.conftest import SECRET
 from tests.support.command_line import run_command
+from tests.support.processes.drivers import PROJECT
 from tests.support.session.impatience import give_kafka
 
 pytestmark = pytest.mark.integration
@@ -70,6 +75,17 @@ def test_what_has_run_is_shown(copied, over_kafka, over_rest, worker_file):
     records = over_kafka("inspect", "object", name, path, "--json").result["records"]
     assert [set(record) for record in records] == [{"n"}, {"n"}]
     assert over_kafka("inspect", "object", name, f"{path}x").exit_code == 2
+
+
+def test_status_is_watched_until_it_is_interrupted(worker_file):
+    words = [sys.executable, "-m", "airflow_connect.cli", "status", "--json", "--watch", "1", "--worker", worker_file]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert program.stdout is not None
+    looks = [json.loads(program.stdout.readline()) for _ in range(2)]
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=20)
+    assert (program.returncode, [look["command"] for look in looks]) == (130, ["status", "status"])
 
 
 def test_records_are_shown_as_a_run_would_write_them(copied, over_kafka):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from airflow_connect.runtime.engine.in_process import InProcessEngine
 pytestmark = pytest.mark.integration
 
 PLACE = {"kafka_topic": "t", "kafka_partition": 0}
+
+
+class Person(io.StringIO):
+    """Somebody at a terminal, who answers."""
+
+    def isatty(self):
+        return True
 
 
 class EngineHere(InProcessEngine):
@@ -55,7 +63,9 @@ def at(offset):
     return None if offset is None else {"kafka_offset": offset}
 
 
-def test_offsets_of_a_registered_sink_are_compared_set_and_reset(over_kafka, connector_file, sink, unique_name, topic):
+def test_offsets_of_a_registered_sink_are_compared_set_and_reset(
+    over_kafka, connector_file, sink, unique_name, topic, monkeypatch
+):
     name = unique_name
     over_kafka("connectors", "create", connector_file(name, **sink))
     assert over_kafka("offsets", "get", name).out == "No offsets.\n"
@@ -70,7 +80,15 @@ def test_offsets_of_a_registered_sink_are_compared_set_and_reset(over_kafka, con
     assert over_kafka("offsets", "set", name, "--to", "latest", "--yes").exit_code == 0
     assert over_kafka("offsets", "get", name).out.split() == ["PARTITION", "OFFSET", f"{topic}-0", "10"]
 
-    back = over_kafka("offsets", "set", name, "--to", "1970-01-01T00:00:04Z", "--yes")
+    monkeypatch.setattr("sys.stdin", Person("no\n"))
+    declined = over_kafka("offsets", "set", name, "--to", "earliest")
+    assert (declined.out, declined.err.splitlines()[-1]) == (
+        "Nothing was changed.\n",
+        f"Change the offsets of {name}? [y/N] ",
+    )
+    assert "copies 10 offsets again" in declined.err
+    monkeypatch.setattr("sys.stdin", Person("y\n"))
+    back = over_kafka("offsets", "set", name, "--to", "1970-01-01T00:00:04Z")
     assert back.out.splitlines() == [
         f"PARTITION{' ' * (len(topic) + 2 - 9)}  OLD  NEW  EFFECT",
         f"{topic}-0   10    3  copies 7 offsets again",
