@@ -87,7 +87,7 @@ def _moved(
         try:
             moved = move(cluster, ours, judged, lambda text: terminal.note(line(text)))
         except ConnectError as error:
-            failure = {**error.to_json(), "message": f"{judged.name} was not moved: {error.message}"}
+            failure = {**error.to_json(), "message": f"{judged.name}: {error.message}"}
             errors.append(failure)
             continue
         result["moved"].append(moved)

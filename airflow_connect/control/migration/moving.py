@@ -33,6 +33,7 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
 
     Raises:
         ConnectError: it could not be moved. It goes on in the cluster as before, and is not registered here.
+        UnavailableError: it was moved, but is still stopped on both sides; the message says so.
     """
     name = judged.name
     cluster.stop(name)
@@ -50,10 +51,16 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
         _go_on(cluster, judged)
         raise
     tell(f"{name}: registered here, {count} offset(s) set")
-    if judged.state not in (STOPPED, PAUSED):
-        ours.resume(name)
-    elif judged.state != STOPPED:
-        ours.pause(name)
+    try:
+        if judged.state == PAUSED:
+            ours.pause(name)
+        elif judged.state != STOPPED:
+            ours.resume(name)
+    except ConnectError as error:
+        raise UnavailableError(
+            f"It is registered here with its offsets, but it does not run yet: {error.message}",
+            suggestion=f"Let it run with: airflow-connect connectors resume {name}",
+        ) from error
     return {"name": name, "offsets": len(offsets), "state": ours.states(name)["connector"]["state"]}
 
 

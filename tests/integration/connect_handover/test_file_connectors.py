@@ -28,14 +28,14 @@ from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.documents.run import RunReport
-from airflow_connect.errors import ConnectError, NotStoppedError
+from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
-from tests.support.command_line import run_command
+from tests.support.command_line import Done, run_command
 from tests.support.kafka_data import create_topic
 from tests.support.servers.rest import send
 from tests.support.waiting import wait_until
@@ -375,7 +375,7 @@ def test_connectors_of_the_how_to_page_move_with_their_offsets(moving: Moving):
     assert (again.exit_code, again.out.count("is registered here already")) == (2, 2)
 
 
-def test_connector_that_cannot_be_moved_goes_on_in_the_cluster(moving: Moving):
+def test_connector_that_cannot_be_moved_goes_on_in_the_cluster(moving: Moving, monkeypatch: pytest.MonkeyPatch):
     sink, source = moving.names
     ours = KafkaConnectors(read_worker_file(moving.worker_file))
     with httpx.Client() as client:
@@ -388,8 +388,39 @@ def test_connector_that_cannot_be_moved_goes_on_in_the_cluster(moving: Moving):
         with pytest.raises(ConnectError, match="has no connector called nope"):
             judge(cluster, ours, ["nope"], {})
         (wrong,) = judge(cluster, ours, [source], {"connector.class": "NoSuchSource"})
-    assert not wrong.can_move
-    moving.worker.rest.wait_for(sink, "RUNNING")
-    with (moving.folder / "in.txt").open("a") as lines:
-        lines.write("three\n")
-    wait_until(lambda: moving.written() == ["one", "two", "three"], "the worker's lines", HANDOVER_S, every_s=0.1)
+        assert not wrong.can_move
+        moving.worker.rest.wait_for(sink, "RUNNING")
+        with (moving.folder / "in.txt").open("a") as lines:
+            lines.write("three\n")
+        wait_until(lambda: moving.written() == ["one", "two", "three"], "the worker's lines", HANDOVER_S, every_s=0.1)
+
+        def resume(name: str) -> None:
+            raise UnavailableError(f"Kafka did not answer about {name}.")
+
+        ours.delete(sink)
+        monkeypatch.setattr(ours, "resume", resume)
+        with pytest.raises(UnavailableError, match="registered here with its offsets, but it does not run yet"):
+            move(cluster, ours, judged, str)
+    assert ours.states(sink)["connector"]["state"] == "STOPPED"
+    assert moving.worker.rest.status(sink)["connector"]["state"] == "STOPPED"
+
+
+def test_commands_work_with_the_rest_api_of_a_kafka_connect_worker(moving: Moving):
+    sink, _ = moving.names
+
+    def command(*words: str | Path) -> Done:
+        return run_command(*words, "--url", moving.worker.url)
+
+    row = next(line for line in command("connectors", "list").out.splitlines() if line.startswith(sink))
+    assert row.split() == [sink, "sink", "RUNNING", "1", "RUNNING", "FileStreamSink"]
+    assert "FileStreamSinkConnector" in command("plugins", "list").out
+    assert command("loggers", "list").exit_code == 0
+    assert command("topics", "list", sink).out == f"{moving.topic}\n"
+    refused = command("offsets", "set", sink, "--to", "1", "--yes")
+    assert (refused.exit_code, f"connectors stop {sink}" in refused.err) == (2, True)
+    assert command("connectors", "stop", sink).exit_code == 0
+    moving.worker.rest.wait_for(sink, "STOPPED")
+    assert command("offsets", "set", sink, "--to", "1", "--yes").out.splitlines()[-1] == f"✓ {sink}: 1 offset changed."
+    assert command("connectors", "resume", sink).exit_code == 0
+    wait_until(lambda: moving.written() == ["one", "two", "two"], "the line again", HANDOVER_S, every_s=0.1)
+    assert f"Did you mean {sink}" in command("connectors", "get", f"{sink}s").err
