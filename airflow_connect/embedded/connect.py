@@ -44,6 +44,11 @@ class ConnectorRunError(ConnectError):
             config_path=str(report.error["configPath"]),
         )
         self.report = report
+        self.retriable = bool(report.error["retriable"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the report."""
+        return type(self), (self.report,)
 
 
 class Connect:

@@ -124,14 +124,20 @@ def _clock(transport: S3Transport, did: str) -> Iterator[Result]:
     from airflow_connect.stores.s3.http.transport import S3Request
 
     reply, _ = transport.send(S3Request("HeadBucket", "HEAD", ("s3:ListBucket",)))
-    told = reply.headers.get("date", "")
+    yield did, *compared_clocks(reply.headers.get("date", ""), time.time())
+
+
+def compared_clocks(date: str, now_s: float) -> tuple[str, str, bool]:
+    """What the header `Date` of an answer says about this clock: found, to do, whether it is in order.
+
+    Args:
+        date: as in RFC 9110, or "".
+        now_s: this clock, seconds since the epoch.
+    """
     try:
-        there = parsedate_to_datetime(told).timestamp()
+        skew_s = abs(now_s - parsedate_to_datetime(date).timestamp())
     except ValueError:
-        yield did, "The store does not tell its time.", "", True
-        return
-    skew_s = abs(time.time() - there)
+        return "The store does not tell its time.", "", True
     if skew_s > MOST_SKEW_S:
-        yield did, f"This clock and the store's differ by {skew_s:.0f} s.", "Synchronise the clock (NTP).", False
-    else:
-        yield did, "This clock and the store's agree.", "", True
+        return f"This clock and the store's differ by {skew_s:.0f} s.", "Synchronise the clock (NTP).", False
+    return "This clock and the store's agree.", "", True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from airflow_connect import Connect
@@ -94,6 +96,8 @@ def test_a_run_that_fails_raises_and_is_recorded_and_starts_again_with_a_new_con
         with pytest.raises(ConnectorRunError, match="The run of connector files failed") as failed:
             connect.run("files")
         assert failed.value.report.status == "failed"
+        copied = pickle.loads(pickle.dumps(failed.value))
+        assert (str(copied), copied.report) == (str(failed.value), failed.value.report)
         assert connect.run("files", check=False).error == failed.value.report.error
         assert "FAILED" in str(connect.status("files"))
         with pytest.raises(ConnectorRunError):
