@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 
 import pytest
 
@@ -63,6 +64,30 @@ def test_a_connector_fills_a_topic_until_it_is_paused_and_another_process_contin
         assert later.wait_until_caught_up("lines").records == 1
         assert values(later, lines["topic"]) == ["one", "two", "three", "four"]
         assert (later.remove("lines"), later.remove("lines")) == (True, False)
+
+
+def test_two_processes_of_an_application_copy_each_line_once(app, lines):
+    """Two objects stand for two processes: they share nothing but Kafka."""
+    wanted, codes = ["one", "two"], []
+
+    def run(connect):
+        for _ in range(2):
+            error = connect.run("lines", check=False).error
+            codes.append(error and error["code"])
+
+    with app() as one, app() as other:
+        one.add("lines", lines)
+        threads = [threading.Thread(target=run, args=(connect,)) for connect in (one, other)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            wanted.append(str(len(wanted)))
+            lines.write(wanted[-1])
+            threads[0].join(0.1)
+            threads[1].join(0.1)
+        one.run("lines")
+        assert values(one, lines["topic"]) == wanted
+    assert len(codes) == 4 and set(codes) <= {None, "run.fenced"}
 
 
 def test_one_bounded_run_returns_its_report(app, lines, tmp_path):
