@@ -136,6 +136,7 @@ def get_provider_info() -> dict[str, Any]:
                 ],
             },
         ],
+        "cli": ["airflow_connect.airflow.command.get_cli_commands"],
         "connection-types": [_CONNECT_WORKER, _CONNECT_DRIVER, _KAFKA_CONNECT],
         "task-decorators": [
             {"name": "connector", "class-name": "airflow_connect.decorators.connector.connector_task"},

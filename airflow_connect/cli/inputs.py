@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from argparse import Action, ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,23 +23,59 @@ def add_files(parser: ArgumentParser) -> None:
             "connectors", nargs="+", metavar="connector", help="connector configuration, .properties or JSON"
         )
     )
+    add_settings(parser)
+
+
+def common_flags() -> ArgumentParser:
+    """The flags of every command, for its actions; their defaults are those of the command itself."""
+    common = ArgumentParser(add_help=False)
+    common.add_argument("--json", action="store_true", default=SUPPRESS, help="print the result as one JSON object")
+    common.add_argument(
+        "-v", "--verbose", action="store_true", default=SUPPRESS, help="show the logs of Spark, Kafka and Airflow"
+    )
+    return common
+
+
+def sentence(text: str) -> str:
+    """A help text as a sentence; capitals inside stay."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+_THIS_TIME = "set a key of {} this time only, such as run.max.records=1000; can be repeated"
+
+
+def add_settings(parser: ArgumentParser, dest: str = "settings", what: str = "every connector", text: str = "") -> None:
+    """`--set KEY=VALUE`, as pairs in `dest`; `text`: help, if it is not about `what` this time only."""
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         type=_setting,
         metavar="KEY=VALUE",
-        dest="settings",
-        help="set a key of every connector this time only, such as run.max.records=1000; can be repeated",
+        dest=dest,
+        help=text or _THIS_TIME.format(what),
     )
+
+
+def positive(text: str) -> int:
+    """A positive integer.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise ArgumentTypeError(f"{text!r} is not a positive integer")
+    return number
 
 
 def complete_files(action: Action) -> None:
     """Let shells complete the argument with the names of configuration files and directories."""
-    action.completer = _configuration_files  # type: ignore[attr-defined] # as argcomplete wants it
+    action.completer = configuration_files  # type: ignore[attr-defined] # as argcomplete wants it
 
 
-def _configuration_files(prefix: str, **_: object) -> list[str]:
+def configuration_files(prefix: str, **_: object) -> list[str]:
+    """Names of configuration files and directories that begin with `prefix`, for shells."""
     from argcomplete.completers import FilesCompleter
 
     return list(FilesCompleter(("properties", "json"))(prefix))

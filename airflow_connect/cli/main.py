@@ -12,7 +12,10 @@ from types import ModuleType
 from airflow_connect import __version__
 from airflow_connect.cli.blocks import line
 from airflow_connect.cli.commands import dlq, driver_service, plan, standalone, validate, worker
+from airflow_connect.cli.control import connectors, loggers, migrate, offsets, plugins, tasks, topics
 from airflow_connect.cli.demo import command as demo
+from airflow_connect.cli.inputs import sentence
+from airflow_connect.cli.looking import doctor, files, inspect, lint, replay, runs, status
 from airflow_connect.cli.outcome import CommandOutcome, failed
 from airflow_connect.cli.private_streams import NoiseFilter, take_streams
 from airflow_connect.cli.showing import show
@@ -20,7 +23,13 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.errors import ConnectError
 
 EXIT_INTERRUPTED = 130
-COMMANDS: tuple[ModuleType, ...] = (standalone, worker, plan, validate, dlq, driver_service, demo)
+COMMANDS: tuple[ModuleType, ...] = (
+    *(standalone, worker, plan, validate),
+    *(connectors, offsets, tasks, topics, plugins, loggers),
+    *(status, runs, files, inspect, lint, doctor),
+    *(replay, dlq, migrate),
+    *(driver_service, demo),
+)
 DESCRIPTION = "Kafka Connect's connectors as bounded, exactly-once runs."
 EPILOG = "Exit code: 0 done, 1 a run failed, 2 the configuration is wrong; of several connectors the worst."
 
@@ -66,7 +75,7 @@ def build_parser() -> ArgumentParser:
     commands = parser.add_subparsers(metavar="command", required=True)
     for module in COMMANDS:
         sub = commands.add_parser(
-            module.NAME, parents=[common], help=module.HELP, description=module.HELP.capitalize() + ".", epilog=EPILOG
+            module.NAME, parents=[common], help=module.HELP, description=sentence(module.HELP), epilog=EPILOG
         )
         module.add_arguments(sub)
         sub.set_defaults(command=module)

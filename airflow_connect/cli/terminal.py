@@ -26,6 +26,8 @@ _SPELLED_OUT = {
     for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 FALLBACK_COLUMNS = 80
+_CLEAR = "\x1b[H\x1b[2J"
+"""Cursor to the upper left corner, then clear the screen (ECMA-48)."""
 
 
 class Terminal:
@@ -106,6 +108,13 @@ class Terminal:
                     done += os.write(out.fileno(), rest[done:])
 
         return write
+
+    def clear(self) -> None:
+        """Begin a new page of the result, if a person watches it."""
+        if is_terminal(self.out):
+            self.out.write(_CLEAR)
+        else:
+            self.print()
 
     def print(self, block: Block = "") -> None:
         """Print a part of the result."""

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
-from airflow_connect.airflow.connect_cluster.rest import RETRY_S, ConnectorStatus, ConnectRest
 from airflow_connect.airflow.connections.masking import mask_in_airflow
 from airflow_connect.airflow.connections.official import extra_of, get_connection
 from airflow_connect.airflow.connections.tls import client_tls
+from airflow_connect.control.client.rest import RETRY_S, ConnectorStatus, ConnectRest
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 

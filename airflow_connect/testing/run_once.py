@@ -7,8 +7,9 @@ import json
 import sys
 
 from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.engine.in_process import InProcessEngine
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.testing.runs import RECORDS, InProcessEngine
+from airflow_connect.testing.runs import RECORDS
 
 if __name__ == "__main__":
     spec = RunSpec.from_json(json.loads(sys.stdin.readline()))

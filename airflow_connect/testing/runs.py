@@ -11,38 +11,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from airflow_connect.documents.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import VARIABLE
 from airflow_connect.runtime.driver.entry import run_connector
-from airflow_connect.runtime.executor.task import run_task
-from airflow_connect.runtime.settings import TaskSettings
+from airflow_connect.runtime.engine.in_process import InProcessEngine
 from airflow_connect.runtime.spec import RunSpec
 
 RUN_TIMEOUT_S = 180.0
 RECORDS = "--records"
 """Argument of run_once: no columns."""
-
-
-class InProcessEngine:
-    """Runs tasks one after the other in this process."""
-
-    may_leave_duplicates = False
-
-    def __init__(self, *, columnar: bool = True) -> None:
-        """`columnar`: whether the columnar path may be used."""
-        self._columnar = columnar
-
-    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
-        """Run every task."""
-        settings = replace(settings, columnar=settings.columnar and self._columnar)
-        return [run_task(settings, task, attempt=0) for task in tasks]
-
-    def progress_host(self) -> str:
-        """Where tasks reach this process."""
-        return "127.0.0.1"
 
 
 class RunProcess:

@@ -167,3 +167,14 @@ import airflow_connect.plugin
 print(set(sys.modules) - before <= {"airflow_connect", "airflow_connect.plugin"})
 """
     assert python(code) == "True"
+
+
+def test_airflows_command_line_has_the_command_connect(installed: Path, tmp_path: Path) -> None:
+    connector = tmp_path / "orders.json"
+    connector.write_text(json.dumps({"name": "orders", "connector.class": "FileStreamSink", "file": "x"}))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [installed, PROJECT]))}
+    words = [sys.executable, "-m", "airflow", "connect", "validate", "--json", str(connector)]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    envelope = json.loads(done.stdout)
+    assert (envelope["command"], envelope["summary"]) == ("validate", "0 connectors valid, 1 wrong.")

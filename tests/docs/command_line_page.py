@@ -1,4 +1,4 @@
-"""The help texts inside docs/cli.md: `python -m tests.docs.command_line_page` writes them anew."""
+"""The help texts inside the pages of the command line: `python -m tests.docs.command_line_page` writes them anew."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ import pytest
 
 from airflow_connect.cli.main import build_parser
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = (DOCS / "cli.md", DOCS / "cli-connectors.md")
+TARGET = re.compile(r"\nwhere the connectors are registered:\n(?:  .*\n)+")
+"""Options that many commands have; the page shows them once, under this name."""
 BLOCK = re.compile(r"<!-- help: (?P<name>[a-z -]*?)-->\n```text\n(?P<text>.*?)```", re.DOTALL)
 WIDTH = "100"
 
 
 def help_texts() -> dict[str, str]:
-    """What `--help` of the program (name ""), of each command and each action prints on a terminal of 100 columns."""
+    """What `--help` of the program (name ""), of each command and each action prints on a terminal of 100 columns.
+
+    `where`: the options that say where connectors are registered; they are left out of the others.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", WIDTH)
         patch.setenv("NO_COLOR", "1")
@@ -27,7 +33,9 @@ def help_texts() -> dict[str, str]:
             found |= {f"{name} {action}": sub.format_help() for action, sub in actions.items()}
             if not actions:
                 found[name] = command.format_help()
-        return found
+        where = TARGET.search(found["connectors list"])
+        assert where is not None
+        return {name: TARGET.sub("", text) for name, text in found.items()} | {"where": where[0].lstrip()}
 
 
 def commands(parser: ArgumentParser) -> dict[str, ArgumentParser]:
@@ -37,19 +45,20 @@ def commands(parser: ArgumentParser) -> dict[str, ArgumentParser]:
 
 
 def shown_texts() -> dict[str, str]:
-    """The help texts that the page shows."""
-    return {found["name"].strip(): found["text"] for found in BLOCK.finditer(PAGE.read_text("utf-8"))}
+    """The help texts that the pages show."""
+    return {found["name"].strip(): found["text"] for page in PAGES for found in BLOCK.finditer(page.read_text("utf-8"))}
 
 
-def updated_page() -> str:
-    """The page with true help texts."""
+def updated(page: Path) -> str:
+    """A page with true help texts."""
     texts = help_texts()
 
     def block(found: re.Match[str]) -> str:
         return f"<!-- help: {found['name']}-->\n```text\n{texts[found['name'].strip()]}```"
 
-    return BLOCK.sub(block, PAGE.read_text("utf-8"))
+    return BLOCK.sub(block, page.read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(updated_page(), "utf-8")
+    for path in PAGES:
+        path.write_text(updated(path), "utf-8")

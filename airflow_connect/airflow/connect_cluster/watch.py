@@ -10,7 +10,7 @@ from airflow_connect.airflow.connections.official import extra_of, get_connectio
 from airflow_connect.errors import ConfigError, TaskFailedError
 
 if TYPE_CHECKING:
-    from airflow_connect.airflow.connect_cluster.rest import ConnectorStatus, ConnectRest
+    from airflow_connect.control.client.rest import ConnectorStatus, ConnectRest
     from airflow_connect.runtime.status.cluster_lag import ClusterSink, Ends
 
 FAILED_LOOKS = 2

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.cli.blocks import Block, line
-from airflow_connect.cli.inputs import add_files, label_of, spec_of
+from airflow_connect.cli.inputs import add_files, common_flags, label_of, positive, sentence, spec_of
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome, exit_code_of
 from airflow_connect.cli.terminal import Terminal
@@ -29,22 +29,16 @@ Answer = tuple[dict[str, Any], list[Block]]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """The arguments of both actions."""
-    common = ArgumentParser(add_help=False)  # Their defaults are those of the command itself.
-    common.add_argument("--json", action="store_true", default=SUPPRESS, help="print the result as one JSON object")
-    common.add_argument(
-        "-v", "--verbose", action="store_true", default=SUPPRESS, help="show the logs of Spark, Kafka and Airflow"
-    )
+    common = common_flags()
     actions = parser.add_subparsers(metavar="action", required=True)
-    show = actions.add_parser("show", parents=[common], help=_SHOW, description=f"{_SHOW.capitalize()}.")
+    show = actions.add_parser("show", parents=[common], help=_SHOW, description=sentence(_SHOW))
     add_files(show)
-    show.add_argument(
-        "--limit", type=_positive, default=20, metavar="N", help="maximum number of letters (default: 20)"
-    )
+    show.add_argument("--limit", type=positive, default=20, metavar="N", help="maximum number of letters (default: 20)")
     show.add_argument("--from-beginning", action="store_true", help="the oldest letters instead of the newest")
     show.add_argument("--connector", default="", metavar="NAME", help="only letters of this connector")
     _add_filters(show)
     show.set_defaults(action=_show, counted=_shown)
-    replay = actions.add_parser("replay", parents=[common], help=_REPLAY, description=f"{_REPLAY.capitalize()}.")
+    replay = actions.add_parser("replay", parents=[common], help=_REPLAY, description=sentence(_REPLAY))
     add_files(replay)
     replay.add_argument("--dry-run", action="store_true", help="show what would be replayed, but write nothing")
     replay.add_argument("--to", default="", metavar="TOPIC", help="write all of them to this topic")
@@ -64,13 +58,6 @@ def _add_filters(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", type=_time, default=None, metavar="TIME", help="only records of this time (ISO 8601) and later"
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise ArgumentTypeError(f"{text!r} is not a positive integer")
-    return number
 
 
 def _time(text: str) -> int:

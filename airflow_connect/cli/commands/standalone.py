@@ -95,7 +95,7 @@ def _run_one(
         spec = spec_of(path, worker, NAME, settings)
         connector = spec.connector
         terminal.hide(spec.references, secret_values(spec.connector, spec.worker))
-        _redirect_own_output(connector, terminal)
+        redirect_own_output(connector, terminal)
         with progress_of(terminal) as progress:
             report = run_connector(spec, progress, engine)
         error = report.error
@@ -108,7 +108,7 @@ def _run_one(
     return report, error
 
 
-def _redirect_own_output(connector: Mapping[str, Any], terminal: Terminal) -> None:
+def redirect_own_output(connector: Mapping[str, Any], terminal: Terminal) -> None:
     """If a connector writes lines to standard output (`... | grep`), nothing else may be written there."""
     if not is_line_output(connector) or terminal.out is terminal.err:
         return

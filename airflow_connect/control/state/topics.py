@@ -18,6 +18,7 @@ from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import Record
 from airflow_connect.control.state.status_fold import StatusState
 from airflow_connect.errors import AccessError, ConfigError, FencedError, NotStoppedError, RetriableError
+from airflow_connect.kafka.admin.new_topics import partition_count
 from airflow_connect.kafka.admin.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
@@ -78,6 +79,19 @@ class StateTopics:
                 )
             self._status_partitions = compacted_topics.ensure(self._admin, self._settings.status_topic)
             self._await_new_topics()
+
+    def find(self) -> bool:
+        """As `open`, but create nothing; False: a topic is missing, so no connector was ever registered.
+
+        Raises:
+            UnavailableError, AccessError: Kafka.
+        """
+        with self._lock:
+            self._admin = admin_client(self._settings.admin)
+            if partition_count(self._admin, self._settings.config_topic.name) is None:
+                return False
+            self._status_partitions = partition_count(self._admin, self._settings.status_topic.name) or 0
+            return self._status_partitions > 0
 
     def _await_new_topics(self) -> None:
         """The leader of a new topic may be known before it knows the topic itself."""

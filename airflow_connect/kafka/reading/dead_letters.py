@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from confluent_kafka import KafkaException
-
-from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.kafka.admin import watermarks
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, translate
-from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 
 PREFIX = "__connect.errors."
 
@@ -105,16 +102,7 @@ def find_ranges(admin: Admin, topic: str) -> list[OffsetRange]:
     Raises:
         AccessError: it may not be read.
     """
-    try:
-        found = admin.list_topics(topic, timeout=API_TIMEOUT_S).topics.get(topic)
-    except KafkaException as error:
-        raise translate(error, f"looking for the dead letter queue {topic}") from error
-    if found is None or found.error is not None:
-        return []
-    tps = [TopicPartition(topic, partition) for partition in sorted(found.partitions)]
-    earliest = watermarks.earliest_offsets(admin, tps)
-    latest = watermarks.latest_offsets(admin, tps, watermarks.READ_COMMITTED)
-    return [OffsetRange(tp.topic, tp.partition, earliest[tp], max(earliest[tp], latest[tp])) for tp in tps]
+    return ranges_of(admin, topic, "dead letter queue")
 
 
 def read_letters(settings: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> Iterator[DeadLetter]:
@@ -127,10 +115,5 @@ def read_letters(settings: Mapping[str, Any], ranges: Sequence[OffsetRange]) -> 
     Raises:
         UnavailableError: the queue cannot be read.
     """
-    reader = RangeReader({**settings, "isolation.level": watermarks.READ_COMMITTED}, ranges)
-    try:
-        for _, records in reader.records():
-            for record in records:
-                yield DeadLetter(record)
-    finally:
-        reader.close()
+    for record in committed_records(settings, ranges):
+        yield DeadLetter(record)

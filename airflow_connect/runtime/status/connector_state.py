@@ -93,21 +93,13 @@ def recent_runs(spec: RunSpec, limit: int) -> list[dict[str, Any]]:
     Raises:
         ConnectError: the configuration is wrong, or Kafka cannot be read.
     """
-    from airflow_connect.exactly_once.kafka_journal import RUN
     from airflow_connect.kafka.clients.short_lived import admin_client
-    from airflow_connect.kafka.state import runs_topic
+    from airflow_connect.runtime.status.history import documents_of
 
     configuration = SourceConfiguration.from_spec(spec) if is_source(spec) else _sink(spec)
-    name = configuration.name
     with configuration.references.hiding_errors():
-        admin = admin_client(configuration.admin.settings)
-        topic = runs_topic.find(admin, configuration.resolved.worker.runs_topic)
-        if topic is None:
-            return []
-        records = runs_topic.read(admin, configuration.consumer.settings, topic, name)
-    run_ids = sorted(runs_topic.document_names(records, RUN), reverse=True)[:limit]
-    found = (runs_topic.decode_document(RUN, name, records, run_id) for run_id in run_ids)
-    return [document for document in found if document is not None]
+        admin, reader = admin_client(configuration.admin.settings), configuration.consumer.settings
+        return documents_of(admin, reader, configuration.resolved.worker.runs_topic, configuration.name, limit)
 
 
 def _offsets_of_source(spec: RunSpec) -> list[dict[str, Any]]:

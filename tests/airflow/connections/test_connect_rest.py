@@ -10,7 +10,7 @@ import httpx
 import pytest
 from airflow.sdk import Connection
 
-from airflow_connect.airflow.connect_cluster.rest import ConnectRest
+from airflow_connect.control.client.rest import ConnectRest
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.hooks.kafka_connect import rest_of
 from airflow_connect.retrying import Timing
@@ -109,7 +109,7 @@ def test_missing_connector_is_told_apart_from_an_old_cluster() -> None:
         found = known.get(request.url.path)
         return httpx.Response(404, json={"message": "HTTP 404"}) if found is None else httpx.Response(200, json=found)
 
-    with pytest.raises(ConfigError, match=r"no connector called 'order'. It has orders\."):
+    with pytest.raises(ConfigError, match=r"no connector called order. Did you mean orders"):
         rest(answer).pause("order")
     with pytest.raises(ConfigError, match=r"Kafka Connect 3.4.0 does not know /offsets of connector 'orders'"):
         rest(answer).offsets("orders")

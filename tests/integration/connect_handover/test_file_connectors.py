@@ -5,29 +5,44 @@ One file, so that one worker does for all.
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from airflow_connect.control.client.over_kafka import KafkaConnectors
+from airflow_connect.control.client.rest import ConnectRest
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.migration.judging import judge
+from airflow_connect.control.migration.moving import move
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.errors import NotStoppedError
+from airflow_connect.documents.run import RunReport
+from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.runtime import crash_points
+from airflow_connect.runtime.config_files import read_worker_file
+from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
+from tests.support.command_line import Done, run_command
+from tests.support.kafka_data import create_topic
 from tests.support.servers.rest import send
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
+ROOT = Path(__file__).parents[3]
 SOAK = bool(os.environ.get("AIRFLOW_CONNECT_SOAK"))
 ROUNDS = 20 if SOAK else 1
 KILLED_AT = (
@@ -35,6 +50,54 @@ KILLED_AT = (
     crash_points.SOURCE_TASK_STORED,
 )
 MIXED = "aé日😀 1"
+
+
+@dataclass
+class Moving:
+    """What the how-to page moves.
+
+    Attributes:
+        page: its text, with names and paths of this test.
+    """
+
+    worker: ConnectWorker
+    topic: str
+    folder: Path
+    page: str
+
+    def block(self, info: str, name: str = "") -> str:
+        """A fenced block of the page, behind a comment with its name."""
+        before = f"<!-- {name} -->\n" if name else ""
+        found = re.search(rf"{before}```{info}\n(.*?)```", self.page, re.DOTALL)
+        assert found is not None
+        return found[1]
+
+    @property
+    def configs(self) -> dict[str, dict[str, str]]:
+        """The page's connectors, on a topic of this test."""
+        found = [json.loads(text) for text in re.findall(r"```json\n(.*?)```", self.page, re.DOTALL)]
+        topic = {"topic": self.topic, "topics": self.topic}
+        return {c["name"]: {key: topic.get(key, value) for key, value in c.items()} for c in found}
+
+    @property
+    def names(self) -> list[str]:
+        """Sink, source."""
+        return sorted(self.configs)
+
+    @property
+    def worker_file(self) -> Path:
+        """Of our installation."""
+        return self.folder / "worker.properties"
+
+    def written(self) -> list[str]:
+        """Lines of the sink's file."""
+        file = self.folder / "out.txt"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def run_ours(self, name: str) -> RunReport:
+        """One run of a connector that is registered in our installation."""
+        connectors = KafkaConnectors(read_worker_file(self.worker_file))
+        return run_here(connectors.spec(name))[0]
 
 
 def grow(source: Shared, wanted: list[str], chance: random.Random, alphabet: str = MIXED) -> None:
@@ -265,3 +328,99 @@ def test_a_worker_runs_what_ours_has_registered_and_leaves_what_ours_has_stopped
         assert get(worker, "/connectors/started")["config"] == {**config, "name": "started"}
         stopped = get(worker, "/connectors/stopped/status")
         assert (stopped["connector"]["state"], stopped["tasks"]) == ("STOPPED", [])
+
+
+HOW_TO = ROOT / "docs" / "how-to" / "migrate-from-a-connect-cluster.md"
+
+
+@pytest.fixture
+def moving(worker: ConnectWorker, kafka: KafkaBroker, unique_name: str, tmp_path: Path) -> Iterator[Moving]:
+    """The connectors of the how-to page on the worker, and an installation of ours with the page's configuration."""
+    page = HOW_TO.read_text("utf-8")
+    text = page.replace("/data/", f"{tmp_path}/").replace("lines-", f"{unique_name}-")
+    made = Moving(worker, unique_name, tmp_path, text)
+    create_topic(kafka.bootstrap, unique_name)
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    for config in made.configs.values():
+        worker.rest.create(config["name"], config)
+    properties = (
+        made.block("properties worker").replace("broker:9092", kafka.bootstrap).replace("batch", f"{unique_name}-batch")
+    )
+    made.worker_file.write_text(f"{properties}runs.storage.topic={unique_name}-runs\n")
+    wait_until(lambda: made.written() == ["one", "two"], "the worker's lines", HANDOVER_S, every_s=0.1)
+    yield made
+    for config in made.configs.values():
+        worker.rest.delete(config["name"])
+
+
+@pytest.mark.budget(30)  # Kafka Connect needs seconds to start and to stop connectors.
+def test_connectors_of_the_how_to_page_move_with_their_offsets(moving: Moving):
+    command = ("migrate", moving.worker.url, *moving.names, "--worker", moving.worker_file)
+    wait_until(
+        lambda: all(moving.worker.rest.offsets(name) for name in moving.names), "its offsets", HANDOVER_S, every_s=0.1
+    )
+    planned = run_command(*command, "--plan")
+    assert planned.out == moving.block("text", "plan")
+    assert moving.worker.rest.status(moving.names[0])["connector"]["state"] == "RUNNING"
+    assert "add --yes" in run_command(*command).err
+
+    moved = run_command(*command, "--yes")
+    assert (moved.exit_code, moved.out) == (0, moving.block("text", "moved")), moved.err
+    assert [moving.worker.rest.status(name)["connector"]["state"] for name in moving.names] == ["STOPPED"] * 2
+    with (moving.folder / "in.txt").open("a") as lines:
+        lines.write("three\n")
+    assert [moving.run_ours(name).records for name in reversed(moving.names)] == [1, 1]
+    assert moving.written() == ["one", "two", "three"]
+    again = run_command(*command, "--plan")
+    assert (again.exit_code, again.out.count("is registered here already")) == (2, 2)
+
+
+def test_connector_that_cannot_be_moved_goes_on_in_the_cluster(moving: Moving, monkeypatch: pytest.MonkeyPatch):
+    sink, source = moving.names
+    ours = KafkaConnectors(read_worker_file(moving.worker_file))
+    with httpx.Client() as client:
+        cluster = ConnectRest([moving.worker.url], client)
+        (judged,) = judge(cluster, ours, [sink], {})
+        ours.open()
+        ours.create(sink, judged.config, "STOPPED")  # Somebody else was faster.
+        with pytest.raises(ConnectError, match="already exists"):
+            move(cluster, ours, judged, str)
+        with pytest.raises(ConnectError, match="has no connector called nope"):
+            judge(cluster, ours, ["nope"], {})
+        (wrong,) = judge(cluster, ours, [source], {"connector.class": "NoSuchSource"})
+        assert not wrong.can_move
+        moving.worker.rest.wait_for(sink, "RUNNING")
+        with (moving.folder / "in.txt").open("a") as lines:
+            lines.write("three\n")
+        wait_until(lambda: moving.written() == ["one", "two", "three"], "the worker's lines", HANDOVER_S, every_s=0.1)
+
+        def resume(name: str) -> None:
+            raise UnavailableError(f"Kafka did not answer about {name}.")
+
+        ours.delete(sink)
+        monkeypatch.setattr(ours, "resume", resume)
+        with pytest.raises(UnavailableError, match="registered here with its offsets, but it does not run yet"):
+            move(cluster, ours, judged, str)
+    assert ours.states(sink)["connector"]["state"] == "STOPPED"
+    assert moving.worker.rest.status(sink)["connector"]["state"] == "STOPPED"
+
+
+def test_commands_work_with_the_rest_api_of_a_kafka_connect_worker(moving: Moving):
+    sink, _ = moving.names
+
+    def command(*words: str | Path) -> Done:
+        return run_command(*words, "--url", moving.worker.url)
+
+    row = next(line for line in command("connectors", "list").out.splitlines() if line.startswith(sink))
+    assert row.split() == [sink, "sink", "RUNNING", "1", "RUNNING", "FileStreamSink"]
+    assert "FileStreamSinkConnector" in command("plugins", "list").out
+    assert command("loggers", "list").exit_code == 0
+    assert command("topics", "list", sink).out == f"{moving.topic}\n"
+    refused = command("offsets", "set", sink, "--to", "1", "--yes")
+    assert (refused.exit_code, f"connectors stop {sink}" in refused.err) == (2, True)
+    assert command("connectors", "stop", sink).exit_code == 0
+    moving.worker.rest.wait_for(sink, "STOPPED")
+    assert command("offsets", "set", sink, "--to", "1", "--yes").out.splitlines()[-1] == f"✓ {sink}: 1 offset changed."
+    assert command("connectors", "resume", sink).exit_code == 0
+    wait_until(lambda: moving.written() == ["one", "two", "two"], "the line again", HANDOVER_S, every_s=0.1)
+    assert f"Did you mean {sink}" in command("connectors", "get", f"{sink}s").err

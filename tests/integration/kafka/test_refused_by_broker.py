@@ -13,7 +13,9 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError
+from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.runtime.inspecting.doctor import examine
 from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
@@ -50,3 +52,13 @@ def rule(operation: AclOperation, permission: AclPermissionType) -> AclBinding:
 
 def test_topic_that_may_not_be_written_stores_no_offset(guarded: KafkaBroker) -> None:
     assert problems(guarded.bootstrap, CLOSED, AccessError) == []
+
+
+def test_what_is_not_permitted_is_named_before_a_run_needs_it(guarded: KafkaBroker) -> None:
+    admin = admin_client({"bootstrap.servers": guarded.bootstrap})
+    assert missing_on_topics(admin, [CLOSED], ("READ", "WRITE")) == {CLOSED: ["WRITE"]}
+    assert missing_on_group(admin, "connect-any", ("READ", "DESCRIBE")) == []
+    worker = {"bootstrap.servers": guarded.bootstrap, "runs.storage.topic": CLOSED}
+    found = {check.did: check for check in examine(worker, [], deep=True)}["permissions on state topics"]
+    assert (found.is_ok, found.found) == (False, f"WRITE on {CLOSED} is not permitted.")
+    assert "--operation WRITE" in found.to_do

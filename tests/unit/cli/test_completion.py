@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_commands_are_completed(folder: Path) -> None:
     assert set(completions("", folder)) >= {"standalone", "plan", "validate", "dlq", "demo"}
-    assert completions("st", folder) == ["standalone"]
+    assert completions("stan", folder) == ["standalone"]
     assert completions("dlq ", folder)[-2:] == ["replay", "show"]
     assert completions("plan --v", folder) == ["--verbose"]
 
@@ -53,3 +53,12 @@ def test_configuration_files_and_directories_are_completed_and_nothing_else(comm
     files = [word for word in completions(f"{command} ", folder) if not word.startswith("-")]
     assert files == ["more/", "orders.json", "worker.properties"]
     assert completions(f"{command} more/", folder) == ["more/other.json"]
+
+
+def test_names_of_a_worker_that_does_not_answer_are_not_offered_but_files_are(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONNECT_URL", "http://127.0.0.1:9")
+    assert {word for word in completions("connectors pause ", folder) if not word.startswith("-")} <= {""}
+    words = {word for word in completions("offsets get ", folder) if not word.startswith("-")}
+    assert words == {"more/", "orders.json", "worker.properties"}

@@ -248,3 +248,13 @@ def test_signal_takes_the_drawn_line_away(worker: Path, connector: Callable[...,
         text = shown()
     assert text.endswith("\nInterrupted. What was committed stays; the next run resumes after it.\n")
     assert HIDE_CURSOR not in text
+
+
+def test_a_watched_page_begins_at_the_top_of_a_terminal_and_after_a_blank_line_of_a_pipe() -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for out, expected in ((Screen(), "\033[H\033[2J"), (io.StringIO(), "\n")):
+        Terminal(out, io.StringIO()).clear()
+        assert out.getvalue() == expected

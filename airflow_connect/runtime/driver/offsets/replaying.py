@@ -73,8 +73,8 @@ def replay_spec(spec: RunSpec, wanted: Replay) -> RunSpec:
         raise ConfigError(
             f"Replay {wanted.name} would write where connector {spec.connector.get(keys.NAME)} writes.",
             code="replay.same_place",
-            suggestion=f"Set one of {', '.join(PLACE)} in `into`. If the objects of the range were removed, or the sink"
-            " replaces records that it writes again, set allow_same_place=True.",
+            suggestion=f"Change one of {', '.join(PLACE)} with `into` or --set. If the objects of the range are gone,"
+            " or the sink replaces records that it writes again, set allow_same_place=True or --same-place.",
             config_path="into",
         )
     bounds = ReplayRange(wanted.start, wanted.until, original, keeps_within_copied=is_same_place)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from airflow_connect.control.client.connectors import no_connector
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.retrying import REAL_TIME, AtDeadline, Backoff, Retry, Timing
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
@@ -58,7 +59,11 @@ class ConnectorStatus:
 
 
 class ConnectRest:
-    """Requests to the workers of one cluster; the next worker is tried when one does not answer."""
+    """Requests to the workers of one cluster; the next worker is tried when one does not answer.
+
+    Attributes:
+        place: the address of the first worker.
+    """
 
     def __init__(
         self,
@@ -70,9 +75,14 @@ class ConnectRest:
     ) -> None:
         """Use `client` for requests below each of `urls`; `redact` hides the login of the connection."""
         self._urls = list(urls)
+        self.place = self._urls[0]
         self._client = client
         self._redact = redact or Redactor(())
         self._retry_s, self._timing = retry_s, timing
+
+    def at_once(self) -> ConnectRest:
+        """The same client without repetitions, for a person who waits."""
+        return ConnectRest(self._urls, self._client, self._redact, 0.0, self._timing)
 
     def names(self) -> list[str]:
         """Names of the registered connectors."""
@@ -113,6 +123,66 @@ class ConnectRest:
         failure = "\n".join(traces[0].splitlines()[:_MOST_TRACE_LINES]) if traces else ""
         states = [str(part["state"]) for part in parts]
         return ConnectorStatus(states[0], tuple(states[1:]), self._redact(failure))
+
+    def expanded(self) -> dict[str, dict[str, Any]]:
+        """`status` and `info` of every connector, by name (KIP-465)."""
+        return dict(self.request("GET", "/connectors?expand=status&expand=info"))
+
+    def info(self, name: str) -> dict[str, Any]:
+        """ConnectorInfo: `config`, `tasks`, `type`."""
+        return dict(self._of(name, "GET", ""))
+
+    def states(self, name: str) -> dict[str, Any]:
+        """ConnectorStateInfo, with workers and traces."""
+        return dict(self._of(name, "GET", "/status"))
+
+    def tasks(self, name: str) -> list[dict[str, Any]]:
+        """TaskInfo of every task."""
+        return list(self._of(name, "GET", "/tasks"))
+
+    def topics(self, name: str) -> list[str]:
+        """Topics that the connector has used since the last reset (KIP-558)."""
+        if self.config(name) is None:
+            raise self._missing(name, "/topics")
+        return list(self._of(name, "GET", "/topics")[name]["topics"])
+
+    def reset_topics(self, name: str) -> None:
+        """Forget the topics that it has used."""
+        if self.config(name) is None:
+            raise self._missing(name, "/topics")
+        self._of(name, "PUT", "/topics/reset")
+
+    def create(self, name: str, config: Mapping[str, Any], initial_state: str | None = None) -> None:
+        """Register a connector, in a state of its own if one is given (KIP-980).
+
+        Raises:
+            ConfigError: the name is taken, or the cluster refuses the configuration.
+        """
+        wanted = {key: _text(value) for key, value in {**config, "name": name}.items() if value is not None}
+        state = {} if initial_state is None else {"initial_state": initial_state}
+        body = {"name": name, "config": wanted, **state}
+        self.request("POST", "/connectors", body, secrets=secret_values(wanted))
+
+    def restart_task(self, name: str, task: int) -> None:
+        """Restart one task."""
+        self._of(name, "POST", f"/tasks/{task}/restart")
+
+    def plugins(self, *, connectors_only: bool) -> list[dict[str, str]]:
+        """Installed plugins: `class`, `type`, `version` (KIP-769)."""
+        return list(self.request("GET", f"/connector-plugins?connectorsOnly={_text(connectors_only)}"))
+
+    def plugin_keys(self, plugin: str) -> list[dict[str, Any]]:
+        """ConfigKeyInfo of every key of a plugin (KIP-769)."""
+        return list(self.request("GET", f"/connector-plugins/{quote(plugin, safe='')}/config"))
+
+    def loggers(self) -> dict[str, dict[str, Any]]:
+        """Log levels of the worker that answers (KIP-495)."""
+        return dict(self.request("GET", "/admin/loggers"))
+
+    def set_level(self, logger: str, level: str, *, cluster: bool) -> list[str]:
+        """Set a log level in the worker that answers, or in every worker (KIP-976)."""
+        scope = "?scope=cluster" if cluster else ""
+        return list(self.request("PUT", f"/admin/loggers/{quote(logger, safe='')}{scope}", {"level": level}))
 
     def kind(self, name: str) -> str:
         """`sink` or `source`, as the class of the connector says; "" for a connector that is not there."""
@@ -248,11 +318,7 @@ class ConnectRest:
                 code="kafka_connect.unsupported",
                 suggestion="Offsets and stopping need Kafka Connect 3.6 or newer.",
             )
-        return ConfigError(
-            f"The cluster has no connector called {name!r}.",
-            code="kafka_connect.missing",
-            suggestion=f"It has {', '.join(known[:20]) or 'none'}.",
-        )
+        return no_connector(name, known, "The cluster")
 
 
 def _path(name: str) -> str:
@@ -265,6 +331,8 @@ def _text(value: Any) -> str:
 
 
 def _is_passing(response: httpx.Response) -> bool:
+    if response.status_code == 409 and "already exists" in _message(response):
+        return False
     if response.status_code in _BUSY:
         return True
     return response.status_code == 500 and any(word in _message(response).lower() for word in _PASSING)

@@ -1,0 +1,180 @@
+"""Checks everything that a run needs before it runs: software, brokers, permissions, buckets, registry, databases.
+
+Each check says what it did, what it found, and what to do. One that fails does not keep the others from being made.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect import __version__
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.errors import ConnectError
+from airflow_connect.runtime.inspecting.doctor_of_stores import check_bucket_of, check_database_of
+from airflow_connect.runtime.worker_check import check_worker
+
+if TYPE_CHECKING:
+    from airflow_connect.runtime.spec import RunSpec
+
+_PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check.
+
+    Attributes:
+        did: what was tried, as a title.
+        found: a sentence.
+        to_do: what helps, a sentence, or "".
+        is_ok: False: a run would fail, or lose its safety.
+    """
+
+    did: str
+    found: str
+    to_do: str = ""
+    is_ok: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+
+def examine(worker: Mapping[str, Any], specs: list[RunSpec], *, deep: bool) -> Iterator[Check]:
+    """Make the checks of a worker, and of connectors.
+
+    Args:
+        worker: the configuration, as written.
+        specs: runs of the connectors.
+        deep: also permissions of Kafka, stores, databases and clocks.
+    """
+    yield from _software()
+    try:
+        references = resolve_references({}, worker)
+    except ConnectError as error:
+        yield failed("config providers", error)
+        return
+    for checked in check_worker(worker, references):
+        yield Check("servers of the worker", checked.sentence, is_ok=checked.is_ok)
+    if not deep:
+        return
+    yield from attempt("permissions on state topics", lambda: _state_topics(references.resolve(worker)))
+    for spec in specs:
+        name = spec.connector.get("name")
+        yield from attempt(f"{name}: topics and group", partial(_topics_of, spec))
+        yield from attempt(f"{name}: bucket", partial(_checks_of, check_bucket_of, spec))
+        yield from attempt(f"{name}: database", partial(_checks_of, check_database_of, spec))
+
+
+def attempt(did: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    """The results of a check; an error of ours is a result, too."""
+    try:
+        yield from check()
+    except ConnectError as error:
+        yield failed(did, error)
+
+
+def failed(did: str, error: ConnectError) -> Check:
+    """The result of a check that an error has ended."""
+    return Check(did, error.message, error.suggestion, is_ok=False)
+
+
+def _software() -> Iterator[Check]:
+    found = {name: _version_of(name) for name in _PACKAGES}
+    listed = ", ".join(f"{name} {number}" for name, number in found.items() if number)
+    yield Check("versions", f"airflow-connect {__version__} on Python {platform.python_version()}, {listed}.")
+    classic, client = found["pyspark"], found["pyspark-client"]
+    if not classic:
+        yield Check(
+            "Spark", "pyspark is not installed: runs can only be planned here.", 'pip install "airflow-connect[spark]"'
+        )
+    elif client and classic != client:
+        yield Check(
+            "Spark",
+            f"pyspark {classic} and pyspark-client {client} install the same files, so every Python worker fails.",
+            f'Install one version of both: pip install "pyspark=={classic}" "pyspark-client=={classic}"',
+            is_ok=False,
+        )
+    else:
+        yield from attempt("Java", _java)
+
+
+def _java() -> Iterator[Check]:
+    from airflow_connect.runtime.engine.java import find_java
+
+    java = find_java()
+    yield Check("Java", f"Java {java.version} at {java.home}.")
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _state_topics(worker: Mapping[str, Any]) -> Iterator[Check]:
+    from airflow_connect.config.resolved.worker import WorkerConfig
+    from airflow_connect.kafka.admin.permissions import missing_on_topics
+    from airflow_connect.kafka.clients.settings import admin_config
+    from airflow_connect.kafka.clients.short_lived import admin_client
+
+    admin = admin_client(admin_config(worker, {}).settings)
+    typed = WorkerConfig.from_properties(worker)
+    wanted = [typed.runs_topic, typed.sources.offsets_topic, typed.sources.config_topic]
+    there = [name for name in dict.fromkeys(wanted) if _exists(admin, name)]
+    missing = {topic: ops for topic, ops in missing_on_topics(admin, there, ("READ", "WRITE")).items() if ops}
+    yield from _told_permissions("permissions on state topics", missing, f"{', '.join(there) or 'None of them'}")
+    absent = [name for name in dict.fromkeys(wanted) if name not in there]
+    if absent:
+        yield Check("state topics", f"{', '.join(absent)} will be created by the first run that needs it.")
+
+
+def _exists(admin: Any, topic: str) -> bool:
+    from airflow_connect.kafka.admin.new_topics import partition_count
+
+    return partition_count(admin, topic) is not None
+
+
+def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str) -> Iterator[Check]:
+    for place, operations in missing.items():
+        yield Check(
+            did,
+            f"{', '.join(operations)} on {place} is not permitted.",
+            f"kafka-acls.sh --add --allow-principal User:... --operation {' --operation '.join(operations)}",
+            is_ok=False,
+        )
+    if not missing:
+        yield Check(did, f"{where}: everything that runs do is permitted.")
+
+
+def _topics_of(spec: RunSpec) -> Iterator[Check]:
+    from airflow_connect.runtime.driver.source.configuration import is_source
+
+    did = f"{spec.connector.get('name')}: topics and group"
+    if is_source(spec):
+        return
+    from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+
+    configuration = RunConfiguration.from_spec(spec)
+    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+        topics = sorted(kafka.log_state(RunLimits()).topic_ids)
+        missing = missing_on_topics(kafka.admin, topics, ("READ", "DESCRIBE"))
+        group = configuration.resolved.consumer_group
+        missing[f"group {group}"] = missing_on_group(kafka.admin, group, ("READ", "DESCRIBE"))
+        kafka.ensure_group_empty()
+    wanted = {place: operations for place, operations in missing.items() if operations}
+    yield from _told_permissions(did, wanted, f"{', '.join(topics)} and group {group}")
+
+
+def _checks_of(check: Callable[[RunSpec], Iterator[tuple[str, str, str, bool]]], spec: RunSpec) -> Iterator[Check]:
+    for result in check(spec):
+        yield Check(*result)

@@ -1,0 +1,143 @@
+"""Checks of what connectors write to or read from: a bucket with its rules and its clock, a database.
+
+Each result is: what was tried, what was found, what to do, and whether it is in order.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.config.resolved.loading import connector_definition
+from airflow_connect.config_providers.resolving import resolve_references
+
+if TYPE_CHECKING:
+    from airflow_connect.runtime.spec import RunSpec
+    from airflow_connect.stores.s3.http.transport import S3Transport
+
+MOST_SKEW_S = 60.0
+"""S3 refuses requests that are 15 minutes off; directories by wall clock suffer much earlier."""
+FEWEST_DAYS = 3
+"""A run that failed after its manifest needs its uploads until somebody has corrected the cause."""
+_DAYS = re.compile(rb"<AbortIncompleteMultipartUpload>.*?<DaysAfterInitiation>(\d+)</DaysAfterInitiation>", re.DOTALL)
+_NO_RULE = (
+    "No rule aborts unfinished uploads. Runs sweep those of their predecessors; those of a deleted connector stay, and"
+    " cost money."
+)
+_SOON = (
+    "A rule aborts unfinished uploads after {} day(s). A run that fails while it publishes needs them until the next"
+    " one."
+)
+Result = tuple[str, str, str, bool]
+
+
+def check_bucket_of(spec: RunSpec) -> Iterator[Result]:
+    """Try what a run does with its bucket; nothing becomes visible. Nothing for connectors without one.
+
+    Raises:
+        ConnectError: the bucket cannot be used; the message says why.
+    """
+    from airflow_connect.connectors.s3.sink import S3SinkConnector
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.source.configuration import is_source
+
+    if is_source(spec):
+        return
+    configuration = RunConfiguration.from_spec(spec)
+    if not issubclass(configuration.connector_class, S3SinkConnector):
+        return
+    from airflow_connect.connectors.storage.writing.opening import open_names
+    from airflow_connect.stores.s3.http.transport import S3Transport
+    from airflow_connect.stores.s3.preflight import check_bucket
+    from airflow_connect.stores.s3.requests import S3Requests
+
+    config = dict(configuration.resolved.connector.raw)
+    with configuration.references.hiding_errors(), configuration.sink as sink:
+        storage, store = sink.call("storage", lambda connector: connector.storage(config))
+        transport = S3Transport(store.settings)
+        try:
+            name = spec.connector.get("name")
+            check_bucket(S3Requests(transport), open_names(storage.layout).prefix)
+            yield f"{name}: bucket", f"{store.name} can be written; an upload was started and aborted.", "", True
+            yield from _lifecycle(transport, f"{name}: lifecycle rule")
+            yield from _clock(transport, f"{name}: clock")
+        finally:
+            transport.close()
+
+
+def check_database_of(spec: RunSpec) -> Iterator[Result]:
+    """Log in to the database of a JDBC connector. Nothing for others.
+
+    Raises:
+        ConnectError: it cannot be used; the message says why.
+    """
+    if not spec.connector.get("connection.url"):
+        return
+    from airflow_connect.databases.connecting import Database
+    from airflow_connect.databases.settings import ConnectionSettings
+
+    references = resolve_references(spec.connector, spec.worker, spec.references)
+    with references.hiding_errors():
+        connector: dict[str, Any] = dict(references.resolve(spec.connector))
+        parsed = connector_definition(connector).parse(connector)
+        with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connect():
+            found = f"{database.engine.dialect.name} answers and accepts the login."
+    yield f"{spec.connector.get('name')}: database", found, "", True
+
+
+def _lifecycle(transport: S3Transport, did: str) -> Iterator[Result]:
+    from airflow_connect.stores.s3.http.transport import S3Request
+
+    request = S3Request(
+        "GetBucketLifecycleConfiguration", "GET", ("s3:GetLifecycleConfiguration",), query=(("lifecycle", ""),)
+    )
+    reply, refusal = transport.send(request)
+    if reply.status == 501:
+        yield did, "This store has no lifecycle rules. Runs sweep unfinished uploads of their predecessors.", "", True
+        return
+    if refusal is not None and reply.status != 404:
+        yield did, f"The rules could not be read (status {reply.status}).", "Permit s3:GetLifecycleConfiguration.", True
+        return
+    days = [int(found) for found in _DAYS.findall(reply.body)] if refusal is None else []
+    if not days:
+        yield (
+            did,
+            _NO_RULE,
+            "Add a rule with AbortIncompleteMultipartUpload after 7 days.",
+            True,
+        )
+    elif min(days) < FEWEST_DAYS:
+        yield (
+            did,
+            _SOON.format(min(days)),
+            f"Let it wait for 7 days, at least {FEWEST_DAYS}.",
+            False,
+        )
+    else:
+        yield did, f"Unfinished uploads are aborted after {min(days)} days.", "", True
+
+
+def _clock(transport: S3Transport, did: str) -> Iterator[Result]:
+    from airflow_connect.stores.s3.http.transport import S3Request
+
+    reply, _ = transport.send(S3Request("HeadBucket", "HEAD", ("s3:ListBucket",)))
+    yield did, *compared_clocks(reply.headers.get("date", ""), time.time())
+
+
+def compared_clocks(date: str, now_s: float) -> tuple[str, str, bool]:
+    """What the header `Date` of an answer says about this clock: found, to do, whether it is in order.
+
+    Args:
+        date: as in RFC 9110, or "".
+        now_s: this clock, seconds since the epoch.
+    """
+    try:
+        skew_s = abs(now_s - parsedate_to_datetime(date).timestamp())
+    except ValueError:
+        return "The store does not tell its time.", "", True
+    if skew_s > MOST_SKEW_S:
+        return f"This clock and the store's differ by {skew_s:.0f} s.", "Synchronise the clock (NTP).", False
+    return "This clock and the store's agree.", "", True

@@ -1,0 +1,121 @@
+"""Records of a sink's topics, decoded and transformed as a run would do it, without writing anything."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.errors import ConfigError
+from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+from airflow_connect.runtime.driver.source.configuration import is_source
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import OffsetRange
+    from airflow_connect.api.record import KafkaRecord, SinkRecord
+    from airflow_connect.runtime.executor.converting import RecordConverter
+    from airflow_connect.runtime.spec import RunSpec
+
+MOST_BEFORE = 10_000
+"""Offsets before the end that are read at most to find the last records: offsets have gaps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRecord:
+    """A record.
+
+    Attributes:
+        where: `topic-partition@offset`.
+        timestamp_ms: milliseconds since the epoch, or None.
+        key, value: after converters and transformations, as plain Python; None if it failed or was dropped.
+        topic: what a transformation has made of the topic.
+        outcome: `written`, `dropped` by a transformation, or `failed`.
+        error: what failed, and where.
+    """
+
+    where: str
+    timestamp_ms: int | None
+    key: Any
+    value: Any
+    topic: str
+    outcome: str
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON form; values may need a text form of their own."""
+        return asdict(self)
+
+
+def look_at_records(spec: RunSpec, limit: int, *, oldest: bool = False) -> list[SeenRecord]:
+    """Records of every partition of a sink's topics; joins no group.
+
+    Args:
+        spec: the connector and its worker.
+        limit: at most so many of each partition, the newest unless `oldest`.
+        oldest: begin with the first ones.
+
+    Raises:
+        ConfigError: the connector is a source, or its configuration is wrong.
+        UnavailableError, AccessError: Kafka or the registry cannot be read.
+    """
+    if is_source(spec):
+        raise ConfigError(
+            f"Connector {spec.connector.get('name')} is a source: its records are not in Kafka before it runs.",
+            config_path="connector.class",
+            suggestion="Look at a sink's topics, or run the source with run.max.records.",
+        )
+    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+    from airflow_connect.runtime.executor.converting import RecordConverter
+
+    configuration = RunConfiguration.from_spec(spec)
+    converter = RecordConverter(configuration.resolved)
+    try:
+        with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+            from airflow_connect.planning.limits import RunLimits
+
+            log = kafka.log_state(RunLimits())
+            ranges = _ranges(log.earliest, log.end, None if oldest else max(limit, MOST_BEFORE))
+            found = _some(configuration, ranges, limit, oldest=oldest)
+            return [_seen(record, converter) for record in found]
+    finally:
+        converter.close()
+
+
+def _ranges(earliest: Any, ends: Any, most: int | None) -> list[OffsetRange]:
+    from airflow_connect.api.offsets import OffsetRange
+
+    return [
+        OffsetRange(tp.topic, tp.partition, low if most is None else max(low, ends[tp] - most), max(low, ends[tp]))
+        for tp, low in sorted(earliest.items())
+    ]
+
+
+def _some(
+    configuration: RunConfiguration, ranges: list[OffsetRange], limit: int, *, oldest: bool
+) -> Iterator[KafkaRecord]:
+    from airflow_connect.kafka.reading.topic_contents import committed_records
+
+    for one in ranges:
+        kept: deque[KafkaRecord] = deque(maxlen=limit)
+        for record in committed_records(configuration.consumer.settings, [one]):
+            kept.append(record)
+            if oldest and len(kept) == limit:
+                break
+        yield from kept
+
+
+def _seen(record: KafkaRecord, converter: RecordConverter) -> SeenRecord:
+    from airflow_connect.runtime.executor.converting import ConversionError
+
+    try:
+        converted: SinkRecord | None = converter.convert(record)
+    except ConversionError as error:
+        failure = error.failure
+        why = f"{failure.stage}: {type(failure.error).__name__}: {failure.error}"
+        return SeenRecord(record.where, record.timestamp, None, None, record.topic, "failed", why)
+    if converted is None:
+        return SeenRecord(record.where, record.timestamp, None, None, record.topic, "dropped")
+    return SeenRecord(
+        record.where, converted.timestamp, converted.key, converted.value, str(converted.topic), "written"
+    )

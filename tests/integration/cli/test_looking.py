@@ -1,0 +1,218 @@
+"""`status`, `runs`, `files`, `inspect`, `lint`, `doctor`: what they show of a connector that has run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.engine.in_process import InProcessEngine
+from airflow_connect.runtime.inspecting.lint import small_files
+from airflow_connect.runtime.spec import RunSpec
+from tests.integration.cli.conftest import SECRET
+from tests.support.command_line import run_command
+from tests.support.processes.drivers import PROJECT
+from tests.support.session.impatience import give_kafka
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def copied(installation, over_kafka, connector_file, unique_name, tmp_path, make_topic, produce):
+    """A registered sink that has copied 30 records into 15 files of two, and fails on one more."""
+    topic = make_topic()
+    produce(topic, [(0, f"key {n}", json.dumps({"n": n, "secret": "x"}), n * 1000 + 1000) for n in range(30)])
+    config = {
+        "connector.class": "LocalSinkConnector",
+        "topics": topic,
+        "store.url": f"file://{tmp_path}/out",
+        "format.class": "JsonFormat",
+        "flush.size": "2",
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "transforms": "mask",
+        "transforms.mask.type": "ReplaceField$Value",
+        "transforms.mask.exclude": "secret",
+    }
+    file = connector_file(unique_name, **config)
+    over_kafka("connectors", "create", file)
+    report = run_connector(RunSpec({"name": unique_name, **config}, installation), engine=InProcessEngine())
+    assert report.records == 30, report.error
+    produce(topic, [(0, None, "no json", int(time.time() * 1000))])
+    return unique_name, topic
+
+
+def test_what_has_run_is_shown(copied, over_kafka, over_rest, worker_file):
+    name, topic = copied
+    row = next(line for line in over_kafka("status").out.splitlines() if line.startswith(name)).split()
+    assert row[:6] == [name, "sink", "RUNNING", "0", "of", "1"]
+    assert (row[6], row[8]) == ("1", "30")  # lag, records of the last run
+    known = over_rest("status", "--json").result["connectors"][name]
+    assert (known["status"]["connector"]["state"], "lag" in known) == ("RUNNING", False)
+
+    runs = over_kafka("runs", name)
+    assert runs.out.splitlines()[1].split()[-5:] == ["30", "15", "260", "B", "0"]
+    missed = over_kafka("runs", f"{name}x")
+    assert (missed.exit_code, f"Did you mean {name}?" in missed.err) == (2, True)
+    assert "needs the brokers" in over_rest("runs", name).err
+
+    files = over_kafka("files", name, "--since", "1d", "--json").result
+    assert (files["count"], files["size_bytes"]) == (15, 260)
+    assert [file["start"] for file in sorted(files["files"], key=lambda f: f["start"])] == list(range(0, 30, 2))
+    assert {(file["topic"], file["partition"]) for file in files["files"]} == {(topic, 0)}
+    assert over_kafka("files", name, "--limit", "3").out.splitlines()[-1] == "15 files, 260 B; the newest 3 are shown."
+    assert over_kafka("files", name, "--since", "2999-01-01").out == "0 files, 0 B.\n"
+
+    path = files["files"][0]["name"]
+    records = over_kafka("inspect", "object", name, path, "--json").result["records"]
+    assert [set(record) for record in records] == [{"n"}, {"n"}]
+    assert over_kafka("inspect", "object", name, f"{path}x").exit_code == 2
+
+
+def test_status_is_watched_until_it_is_interrupted(worker_file):
+    words = [sys.executable, "-m", "airflow_connect.cli", "status", "--json", "--watch", "1", "--worker", worker_file]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    assert program.stdout is not None
+    looks = [json.loads(program.stdout.readline()) for _ in range(2)]
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=20)
+    assert (program.returncode, [look["command"] for look in looks]) == (130, ["status", "status"])
+
+
+def test_records_are_shown_as_a_run_would_write_them(copied, over_kafka):
+    name, topic = copied
+    newest = over_kafka("inspect", "topic", name, "--limit", "2", "--json").result["records"]
+    assert [(record["outcome"], record["value"]) for record in newest] == [("written", {"n": 29}), ("failed", None)]
+    assert newest[0]["where"] == f"{topic}-0@29"
+    assert "VALUE_CONVERTER" in newest[1]["error"]
+    oldest = over_kafka("inspect", "topic", name, "--limit", "1", "--from-beginning")
+    assert oldest.out.splitlines()[1].split() == [
+        f"{topic}-0@0", "1970-01-01T00:00:01Z", "written", "key", "0", '{"n":', "0}",
+    ]  # fmt: skip
+    filtering = ["--set", "transforms=drop", "--set", "transforms.drop.type=Filter"]
+    dropped = over_kafka("inspect", "topic", name, "--limit", "1", "--from-beginning", *filtering, "--json")
+    assert [record["outcome"] for record in dropped.result["records"]] == ["dropped"]
+
+
+def test_offsets_of_all_sources_are_decoded(over_kafka, connector_file, unique_name, tmp_path, make_topic):
+    (tmp_path / "in.txt").write_text("one\n")
+    config = {"connector_class": "FileStreamSource", "file": f"{tmp_path}/in.txt", "topic": make_topic()}
+    file, wanted = connector_file(unique_name, **config), tmp_path / "offsets.json"
+    partition = {"filename": f"{tmp_path}/in.txt"}
+    wanted.write_text(json.dumps([{"partition": partition, "offset": {"position": 4}}]))
+    assert over_kafka("offsets", "set", file, "--file", wanted, "--yes").exit_code == 0
+    mine = [o for o in over_kafka("inspect", "offsets", "--json").result["offsets"] if o["connector"] == unique_name]
+    assert [(entry["partition"], entry["offset"]["position"]) for entry in mine] == [(partition, 4)]
+    assert unique_name in over_kafka("inspect", "offsets").out
+    refused = over_kafka("inspect", "topic", file)
+    assert (refused.exit_code, "is a source" in refused.err) == (2, True)
+    assert "does not write files" in over_kafka("files", file).err
+
+
+def test_lint_warns_of_small_files_unknown_keys_and_records_that_kafka_deletes(
+    over_kafka, connector_file, unique_name, tmp_path, make_topic, produce, installation
+):
+    topic = make_topic(config={"retention.ms": "60000"})
+    produce(topic, [(0, None, "old", int(time.time() * 1000) - 50_000)])
+    sink = {
+        "connector_class": "LocalSinkConnector",
+        "topics": topic,
+        "store_url": f"file://{tmp_path}/out",
+        "format_class": "JsonFormat",
+        "flush_size": "2",
+    }
+    linted = over_kafka("lint", connector_file(unique_name, **sink, flush_sise="3"), "--json")
+    (advices,) = linted.result["connectors"].values()
+    assert linted.exit_code == 1
+    warnings = [advice for advice in advices if advice["level"] == "warning"]
+    assert [advice["about"] for advice in warnings] == ["flush.sise", f"{topic}-0"]
+    assert "Kafka keeps records for 1 min 00 s" in warnings[1]["found"]
+    wrong = over_kafka("lint", connector_file(unique_name, **{**sink, "flush_size": "x"}))
+    assert (wrong.exit_code, "✗ flush.size (error)" in wrong.out) == (2, True)
+
+
+def run_of(files, size_bytes, records):
+    return {"files": files, "size_bytes": size_bytes, "records": records, "started_ms": 0, "ended_ms": 3_600_000}
+
+
+def test_small_files_are_forecast_from_the_last_runs():
+    (full,) = small_files({"flush.size": "1000"}, [run_of(100, 100_000_000, 100_000)])
+    assert full.about == "flush.size" and full.to_do.endswith("Raise it to about 16777.")
+    (partial,) = small_files({"flush.size": "1000"}, [run_of(100, 1_000_000, 2_000)])
+    assert partial.about == "flush.on.end" and "100 files of 10.0 kB" in partial.found
+    assert list(small_files({}, [run_of(100, 100 * (20 << 20), 1)])) == []
+    assert list(small_files({}, [run_of(3, 10, 1), run_of(0, 0, 0)])) == []
+
+
+def test_doctor_says_what_it_did_what_it_found_and_what_to_do(
+    over_kafka, connector_file, unique_name, s3, bucket, make_topic, sqlite_database, make_sink
+):
+    sink = make_sink(make_topic())
+    config = {key: value for key, value in sink.connector().items() if key != "name"}
+    file = connector_file(unique_name, **config)
+    done = over_kafka("doctor", "--deep", file, "--json")
+    checks = {check["did"]: check for check in done.result["checks"]}
+    assert done.exit_code == 0, checks
+    assert "airflow-connect" in checks["versions"]["found"]
+    assert f"{unique_name}: bucket" in checks and checks[f"{unique_name}: clock"]["found"].endswith("agree.")
+    assert "has no lifecycle rules" in checks[f"{unique_name}: lifecycle rule"]["found"]
+    assert f"group connect-{unique_name}" in checks[f"{unique_name}: topics and group"]["found"]
+
+    gone = over_kafka("doctor", "--deep", connector_file(unique_name, **{**config, "s3.bucket.name": f"no-{bucket}"}))
+    assert (gone.exit_code, f"no-{bucket}" in gone.out) == (1, True)
+
+    database = {
+        "connector_class": "JdbcSinkConnector",
+        "topics": sink.topic,
+        "connection_url": sqlite_database.jdbc_url,
+    }
+    found = over_kafka("doctor", "--deep", connector_file(f"{unique_name}-db", **database), "--json").result["checks"]
+    assert "sqlite answers and accepts the login." in {check["found"] for check in found}
+    assert SECRET not in done.out
+
+
+@pytest.fixture(scope="module")
+def moto_url():
+    """A server with lifecycle rules, which s3proxy has not."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    yield "http://{}:{}".format(*server.get_host_and_port())
+    server.stop()
+
+
+@pytest.mark.parametrize(
+    ("days", "says"),
+    [(None, "No rule aborts unfinished uploads"), (7, "aborted after 7 days"), (1, "Let it wait for 7 days")],
+)
+def test_doctor_reads_the_rule_that_aborts_uploads(
+    over_kafka, connector_file, unique_name, moto_url, make_sink, make_topic, days, says
+):
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "us-east-1"}
+    client = boto3.client("s3", endpoint_url=moto_url, **keys)
+    client.create_bucket(Bucket=unique_name)
+    if days:
+        rule = {"ID": "x", "Status": "Enabled", "Filter": {"Prefix": ""}}
+        rules = {"Rules": [{**rule, "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": days}}]}
+        client.put_bucket_lifecycle_configuration(Bucket=unique_name, LifecycleConfiguration=rules)
+    config = {**make_sink(make_topic()).connector(), "store.url": moto_url, "s3.bucket.name": unique_name}
+    del config["name"]
+    done = over_kafka("doctor", "--deep", connector_file(unique_name, **config))
+    assert (done.exit_code, says in done.out) == (1 if days == 1 else 0, True), done.out
+
+
+def test_doctor_without_brokers_still_makes_the_other_checks(tmp_path, monkeypatch):
+    give_kafka(0.5, monkeypatch)
+    file = tmp_path / "worker.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\n")
+    done = run_command("doctor", "--worker", file)
+    assert done.exit_code == 1
+    assert "✓ versions" in done.out and "✗ servers of the worker" in done.out
