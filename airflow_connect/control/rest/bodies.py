@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+
+from fastapi import Request
 
 from airflow_connect.config.definition.values import coerce_config, coerce_json
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.state.records import PAUSED, STARTED, STOPPED
 from airflow_connect.errors import ConfigError
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
 
 MOST_BYTES = 1 << 20
 """As much as a record of a config topic can hold with Kafka's defaults."""
@@ -46,7 +45,7 @@ async def body_of(request: Request) -> Any:
     if not raw:
         return None
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise RefusedError("The body is not UTF-8.") from error
     except RecursionError as error:
@@ -57,6 +56,11 @@ async def body_of(request: Request) -> Any:
         raise RefusedError(f"The body is not JSON: {error.msg} ({place}).") from None
     except ValueError as error:  # A number with too many digits.
         raise RefusedError("The body has a number that is too long.") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity are JavaScript; JSON has no such numbers (RFC 8259, 6)."""
+    raise RefusedError(f"The body is not JSON: {name} is no number of JSON.")
 
 
 async def _read(request: Request) -> bytes:

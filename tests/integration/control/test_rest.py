@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from airflow_connect.control.rest.app import Served, create_app
+from airflow_connect.control.rest.app import create_app
+from airflow_connect.control.rest.parameters import Served
 from tests.support.servers.rest import JSON, Answered, RestServer, worker_of
 
 pytestmark = pytest.mark.integration
@@ -54,7 +55,7 @@ def created(server: RestServer, name: str, **config: Any) -> Answered:
 
 
 def routes(server: RestServer) -> list[tuple[str, str]]:
-    app = create_app(Served(server.herder, {}))
+    app = create_app(Served(lambda _: server.herder, {}))
     found = [route for route in app.routes if isinstance(route, Route)]
     return [(method, re.sub(r"\{\w+\}", "0", route.path)) for route in found for method in route.methods or ()]
 

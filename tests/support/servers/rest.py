@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Self
 import uvicorn
 
 from airflow_connect.control.herder.herder import Herder
-from airflow_connect.control.rest.app import Served, create_app
+from airflow_connect.control.rest.app import create_app
+from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.runtime.listening import listen
@@ -86,7 +87,7 @@ class RestServer:
         self._listener = listen("127.0.0.1", 0)
         self.address: tuple[str, int] = self._listener.getsockname()
         self.herder = Herder(self.topics, settings, f"127.0.0.1:{self.address[1]}")
-        app = create_app(Served(self.herder, worker, users or {}))
+        app = create_app(Served(lambda _: self.herder, worker, users or {}))
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", server_header=False))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
 
