@@ -120,10 +120,10 @@ def _open(conn_id: str, worker: dict[str, Any]) -> Installation:
     with settings.references.hiding_errors():
         topics = StateTopics(settings)
         topics.open()
-    return Installation(conn_id, worker, settings, topics, Herder(topics, settings, _worker_id()))
+    return Installation(conn_id, worker, settings, topics, Herder(topics, settings, worker_id()))
 
 
-def _worker_id() -> str:
+def worker_id() -> str:
     """host:port of this Airflow: who has written a state."""
     import socket
 

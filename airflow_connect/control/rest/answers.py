@@ -52,10 +52,15 @@ class AnsweringRoute(APIRoute):
         """FastAPI's handler, and what surrounds it."""
         handle = super().get_route_handler()
 
+        async def admitted(request: Request) -> Response:
+            if (admit := request.app.state.served.admit) is not None:
+                await admit(request, self.name)
+            return await handle(request)
+
         async def answer(request: Request) -> Response:
             if not accepts_json(request.headers.get("accept", "*/*")):
                 return error(406, "HTTP 406 Not Acceptable")
-            return await _in_time(_answered(handle, request))
+            return await _in_time(_answered(admitted, request))
 
         return answer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
@@ -11,20 +13,27 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from airflow_connect import __version__
-from airflow_connect.control.rest.access import Guard
 from airflow_connect.control.rest.answers import answer_http_error
 from airflow_connect.control.rest.models import Configuration, ConnectorOffsets, CreateConnectorRequest, Level
 from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.rest.paths import EncodedPaths
 from airflow_connect.control.rest.routes import connectors, loggers, offsets, plugins, server, states
 
+CONNECTORS: tuple[ModuleType, ...] = (server, connectors, states, offsets, plugins)
+ADMIN: tuple[ModuleType, ...] = (loggers,)
+EVERYTHING = (*CONNECTORS, *ADMIN)
 _BODIES = (Configuration, ConnectorOffsets, CreateConnectorRequest, Level)
 _REF = "#/components/schemas/{model}"
 _DESCRIPTION = "Kafka Connect's REST API. Errors are answered with `error_code` and `message`."
 
 
-def create_app(served: Served) -> FastAPI:
-    """The application, without a server around it."""
+def create_app(served: Served, subjects: Sequence[ModuleType] = EVERYTHING) -> FastAPI:
+    """The application, without a server and without access control around it.
+
+    Args:
+        served: what it serves.
+        subjects: modules of `routes`.
+    """
     app = FastAPI(
         title="airflow-connect",
         version=__version__,
@@ -33,11 +42,11 @@ def create_app(served: Served) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
-        middleware=[Middleware(Guard, users=served.users), Middleware(EncodedPaths)],
+        middleware=[Middleware(EncodedPaths)],
         exception_handlers={HTTPException: answer_http_error},
     )
     app.state.served = served
-    for subject in (server, connectors, states, offsets, plugins, loggers):
+    for subject in subjects:
         app.include_router(subject.router)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app

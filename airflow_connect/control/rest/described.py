@@ -30,8 +30,10 @@ def answers(statuses: tuple[int, ...], ok: dict[int, Any] | None = None) -> dict
     errors: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorMessage, "description": _WHY[status]} for status in sorted(statuses)
     }
-    good = {status: {"model": model} if model is not None else {"description": "Done; there is no body."}
-            for status, model in (ok or {}).items()}  # fmt: skip
+    good: dict[int | str, dict[str, Any]] = {
+        status: {"description": "Done; there is no body."} if model is None else {"model": model}
+        for status, model in (ok or {}).items()
+    }
     return {**good, **errors}
 
 

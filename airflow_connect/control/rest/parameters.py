@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -21,14 +21,12 @@ class Served:
 
     Attributes:
         herder_of: the herder that carries out a request.
-        worker: the worker configuration, as written.
-        users: password by name; {}: no authentication.
+        admit: called before an operation, with its name in the description; raises RefusedError.
         loggers: the log levels of this process.
     """
 
     herder_of: Callable[[Request], Herder]
-    worker: Mapping[str, Any] = field(repr=False)
-    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    admit: Callable[[Request, str], Awaitable[None]] | None = None
     loggers: Loggers = field(default_factory=Loggers)
 
 

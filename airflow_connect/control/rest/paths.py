@@ -30,8 +30,9 @@ class EncodedPaths:
             await self._app(scope, receive, send)
             return
         raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
-        path = "/".join(segment.partition(";")[0] for segment in raw.split("/"))
-        scope = {**scope, "path": path.removesuffix("/") or "/"}
+        path = "/".join(segment.partition(";")[0] for segment in raw.split("/")).removesuffix("/")
+        is_root = path == scope.get("root_path", "").removesuffix("/")
+        scope = {**scope, "path": f"{path}/" if is_root else path}
         if scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return

@@ -101,11 +101,12 @@ def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
     try:
         import uvicorn
 
+        from airflow_connect.control.rest.access import Guard
         from airflow_connect.control.rest.app import create_app
         from airflow_connect.control.rest.parameters import Served
     except ModuleNotFoundError as error:
         raise missing_package(error.name or "uvicorn", "driver-service", purpose="A worker", where="") from error
-    app = create_app(Served(lambda _: herder, settings.control.raw, settings.server.users))
+    app = Guard(create_app(Served(lambda _: herder)), settings.server.users)
     return uvicorn.Server(
         uvicorn.Config(
             app,

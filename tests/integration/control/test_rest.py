@@ -55,7 +55,7 @@ def created(server: RestServer, name: str, **config: Any) -> Answered:
 
 
 def routes(server: RestServer) -> list[tuple[str, str]]:
-    app = create_app(Served(lambda _: server.herder, {}))
+    app = create_app(Served(lambda _: server.herder))
     found = [route for route in app.routes if isinstance(route, Route)]
     return [(method, re.sub(r"\{\w+\}", "0", route.path)) for route in found for method in route.methods or ()]
 
@@ -64,7 +64,14 @@ def test_no_route_answers_without_a_known_user(guarded):
     every = routes(guarded)
     assert len(every) > 30
     strangers = [JSON, basic("ann", "wrong"), basic("bob", SECRET), basic("ann", ""), {"Authorization": "Basic %%%"}]
-    for method, path in [*every, ("GET", "/nope"), ("OPTIONS", "/"), ("GET", "//")]:
+    for method, path in [
+        *every,
+        ("GET", "/nope"),
+        ("GET", "/openapi.json"),
+        ("GET", "/docs"),
+        ("OPTIONS", "/"),
+        ("GET", "//"),
+    ]:
         for headers in strangers:
             answer = guarded.send(method, path, None, headers)
             assert (answer.status, answer.headers["www-authenticate"]) == (401, "Basic"), (method, path)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import uvicorn
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.rest.access import Guard
 from airflow_connect.control.rest.app import create_app
 from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.settings import ControlSettings
@@ -87,7 +88,7 @@ class RestServer:
         self._listener = listen("127.0.0.1", 0)
         self.address: tuple[str, int] = self._listener.getsockname()
         self.herder = Herder(self.topics, settings, f"127.0.0.1:{self.address[1]}")
-        app = create_app(Served(lambda _: self.herder, worker, users or {}))
+        app = Guard(create_app(Served(lambda _: self.herder)), users or {})
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", server_header=False))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
 

@@ -7,12 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 
 from airflow_connect.control.herder import plugins
-from airflow_connect.control.herder.validation import validated
 from airflow_connect.control.rest.answers import AnsweringRoute, Json
 from airflow_connect.control.rest.bodies import config_of
 from airflow_connect.control.rest.described import READS, WITH_BODY, answers, takes
 from airflow_connect.control.rest.models import ConfigInfos, ConfigKeyInfo, PluginInfo
-from airflow_connect.control.rest.parameters import Body, PluginName, ServedHere, flag, flag_parameter
+from airflow_connect.control.rest.parameters import Body, HerderHere, PluginName, flag, flag_parameter
 
 router = APIRouter(prefix="/connector-plugins", tags=["plugins"], route_class=AnsweringRoute)
 _ONLY = flag_parameter("connectorsOnly", "Whether transformations, predicates and converters are left out.")
@@ -35,6 +34,6 @@ def list_keys(plugin: PluginName) -> Response:
     responses=answers(WITH_BODY, {200: ConfigInfos}),
     openapi_extra=takes("Configuration"),
 )
-def validate_config(served: ServedHere, plugin: PluginName, body: Body) -> Response:
+def validate_config(herder: HerderHere, plugin: PluginName, body: Body) -> Response:
     """Check a configuration. The answer is 200 for a wrong one, too; `error_count` says how many errors it has."""
-    return Json(validated(plugin, config_of(body), served.worker))
+    return Json(herder.validated(plugin, config_of(body)))
