@@ -45,7 +45,12 @@ async def body_of(request: Request) -> Any:
     if not raw:
         return None
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        body = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        if b"\\u" in raw:
+            json.dumps(body, ensure_ascii=False).encode()
+        return body
+    except UnicodeEncodeError as error:
+        raise RefusedError("The body has half of a surrogate pair, which is no character.") from error
     except UnicodeDecodeError as error:
         raise RefusedError("The body is not UTF-8.") from error
     except RecursionError as error:
@@ -82,11 +87,9 @@ def config_of(body: Any, what: str = "The body") -> dict[str, str | None]:
     if not isinstance(body, Mapping):
         raise RefusedError(f'{what} must be a JSON object of configuration keys: {{"connector.class": "..."}}.')
     try:
-        config = coerce_config(body)
+        return coerce_config(body)
     except ConfigError as error:
         raise RefusedError(str(error)) from error
-    _refuse_unwritable([*config, *config.values()])
-    return config
 
 
 def create_request_of(body: Any) -> CreateRequest:
@@ -104,7 +107,6 @@ def create_request_of(body: Any) -> CreateRequest:
         name = (coerce_json("name", body.get("name")) or "").strip()
     except ConfigError as error:
         raise RefusedError(str(error)) from error
-    _refuse_unwritable([name])
     return CreateRequest(name, config_of(body.get("config"), "`config`"), _state_of(body.get("initial_state")))
 
 
@@ -114,11 +116,3 @@ def _state_of(given: Any) -> str | None:
     if not isinstance(given, str) or given.upper() not in _STATES:
         raise RefusedError(f"initial_state is {given!r}; it can be RUNNING, PAUSED or STOPPED.")
     return _STATES[given.upper()]
-
-
-def _refuse_unwritable(texts: list[str | None]) -> None:
-    for text in texts:
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise RefusedError("The body has half of a surrogate pair, which is no character.") from error

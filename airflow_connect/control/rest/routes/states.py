@@ -24,14 +24,14 @@ def get_status(herder: HerderHere, name: ConnectorName) -> Response:
     return Json(herder.status(name))
 
 
-@router.put("/pause", status_code=202, responses=_NO_BODY[202])
+@router.put("/pause", status_code=202, response_class=Response, responses=_NO_BODY[202])
 def pause_connector(herder: HerderHere, name: ConnectorName) -> Response:
     """Let no run begin."""
     herder.pause(name)
     return Response(status_code=202)
 
 
-@router.put("/resume", status_code=202, responses=_NO_BODY[202])
+@router.put("/resume", status_code=202, response_class=Response, responses=_NO_BODY[202])
 def resume_connector(herder: HerderHere, name: ConnectorName) -> Response:
     """Let runs begin."""
     herder.resume(name)
@@ -83,7 +83,7 @@ def list_topics(herder: HerderHere, name: ConnectorName) -> Response:
     return Json(herder.active_topics(name))
 
 
-@router.put("/topics/reset", status_code=202, responses=_NO_BODY[202])
+@router.put("/topics/reset", status_code=202, response_class=Response, responses=_NO_BODY[202])
 def reset_topics(herder: HerderHere, name: ConnectorName) -> Response:
     """Forget which topics the connector has used."""
     herder.reset_topics(name)
