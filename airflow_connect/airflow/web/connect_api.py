@@ -28,6 +28,8 @@ from airflow_connect.control.rest.paths import Scope
 from airflow_connect.errors import ConnectError
 
 INSTALLATIONS = "installations"
+MOST_AT_ONCE = 16
+"""Requests that may wait for Kafka. They wait in threads of Airflow's API server, which has 40 for everything."""
 _VISITOR = "airflow_connect.visitor"
 _OPERATES = frozenset({"pause_connector", "resume_connector", "stop_connector", "restart_connector", "restart_task"})
 _IMPORTS = frozenset({"list_keys"})
@@ -47,17 +49,25 @@ class ConnectApi:
         """Opens nothing."""
         self._installations = installations or Installations()
         self._mounted: dict[str, _Mounted] = {}
+        self._at_once = 0
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Answer a request; nothing of it is looked at before its user is known."""
         if scope["type"] != "http":
             raise RuntimeError(f"Kafka Connect's REST API does not speak {scope['type']}.")
-        answer = await self._answer(scope)
-        if isinstance(answer, Response):
-            await answer(scope, receive, send)
+        if self._at_once >= MOST_AT_ONCE:
+            await error(503, "Too many requests are waiting for Kafka. Try again.")(scope, receive, send)
             return
-        app, inner = answer
-        await app(inner, receive, send)
+        self._at_once += 1
+        try:
+            answer = await self._answer(scope)
+            if isinstance(answer, Response):
+                await answer(scope, receive, send)
+            else:
+                app, inner = answer
+                await app(inner, receive, send)
+        finally:
+            self._at_once -= 1
 
     async def _answer(self, scope: Scope) -> Response | tuple[FastAPI, Scope]:
         request = Request(scope)

@@ -19,6 +19,7 @@ from airflow_connect.airflow.connections.worker import settings_of
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.runtime.reporting.redaction import secret_values
 
@@ -59,7 +60,7 @@ class Installations:
     def __init__(self) -> None:
         """Reads nothing."""
         self._opened: dict[str, _Opened] = {}
-        self._locks: dict[str, threading.Lock] = {}
+        self._openings: dict[str, SharedReads] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -98,19 +99,22 @@ class Installations:
                 f"This Airflow shows no installation {conn_id}. [{SECTION}] {WORKER_CONN_IDS} names those it shows.",
                 NOT_FOUND,
             )
-        with self._lock:
-            lock = self._locks.setdefault(conn_id, threading.Lock())
-        with lock:
-            opened = self._opened.get(conn_id)
-            now_s = time.monotonic()
-            if opened is not None and now_s - opened.read_at_s < READ_AGAIN_AFTER_S:
-                return opened.installation
-            worker = settings_of(get_connection(conn_id))
-            if opened is None or opened.installation.worker != worker:
-                opened = _Opened(_open(conn_id, worker), now_s)
-                self._opened[conn_id] = opened
+        opened = self._opened.get(conn_id)
+        if opened is None or time.monotonic() - opened.read_at_s >= READ_AGAIN_AFTER_S:
+            with self._lock:
+                opening = self._openings.setdefault(conn_id, SharedReads(lambda: self._look_at(conn_id)))
+            opening.read()  # All that wait for a broker that does not answer fail together.
+        return self._opened[conn_id].installation
+
+    def _look_at(self, conn_id: str) -> None:
+        """Read the connection, and open the installation if it is new or has changed."""
+        worker = settings_of(get_connection(conn_id))
+        now_s = time.monotonic()
+        opened = self._opened.get(conn_id)
+        if opened is None or opened.installation.worker != worker:
+            self._opened[conn_id] = _Opened(_open(conn_id, worker), now_s)
+        else:
             opened.read_at_s = now_s
-            return opened.installation
 
 
 def _open(conn_id: str, worker: dict[str, Any]) -> Installation:

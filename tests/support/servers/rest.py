@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import uvicorn
-
 from airflow_connect.control.herder.herder import Herder
-from airflow_connect.control.rest.access import Guard
-from airflow_connect.control.rest.app import create_app
-from airflow_connect.control.rest.parameters import Served
+from airflow_connect.control.rest.serving.listeners import Listener
+from airflow_connect.control.rest.serving.servers import RestServers
+from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
-from airflow_connect.runtime.listening import listen
 from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+ANY_PORT = (Listener(port=0),)
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 JSONS = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -77,34 +75,35 @@ class RestServer:
 
     Attributes:
         topics, herder: what the application uses.
-        address: where it listens.
+        address: where it listens first.
+        urls: where it listens.
     """
 
-    def __init__(self, worker: Mapping[str, str], users: Mapping[str, str] | None = None) -> None:
-        """Open the topics; `users`: password by name."""
+    def __init__(self, worker: Mapping[str, str], server: ServerSettings | None = None) -> None:
+        """Open the topics; `server`: by default on a free port of loopback, without users."""
         settings = ControlSettings.from_worker(worker)
         self.topics = StateTopics(settings)
         self.topics.open()
-        self._listener = listen("127.0.0.1", 0)
-        self.address: tuple[str, int] = self._listener.getsockname()
-        self.herder = Herder(self.topics, settings, f"127.0.0.1:{self.address[1]}")
-        app = Guard(create_app(Served(lambda _: self.herder)), users or {})
-        self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", server_header=False))
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
+        self._servers = RestServers(server or ServerSettings(ANY_PORT))
+        self._servers.listen()
+        self.urls = self._servers.urls
+        self.address = ("127.0.0.1", int(self.urls[0].rpartition(":")[2]))
+        self.herder = Herder(self.topics, settings, self._servers.worker_id)
+        self._thread = threading.Thread(target=self._servers.run, args=(self.herder,), daemon=True)
 
     def __enter__(self) -> Self:
         """Return when it answers."""
         self._thread.start()
-        wait_until(lambda: self._server.started, "the server to start")
+        wait_until(lambda: self._servers.has_started, "the server to start")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it."""
-        self._server.should_exit = True
+        self._servers.end()
         self._thread.join()
-        self._listener.close()
+        self._servers.close()
 
     def send(self, method: str, target: str, body: Any = None, headers: Any = None) -> Answered:
         """One request."""
