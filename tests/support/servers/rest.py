@@ -15,7 +15,6 @@ from airflow_connect.control.rest.serving.servers import RestServers
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
-from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 ANY_PORT = (Listener(port=0),)
@@ -92,9 +91,8 @@ class RestServer:
         self._thread = threading.Thread(target=self._servers.run, args=(self.herder,), daemon=True)
 
     def __enter__(self) -> Self:
-        """Return when it answers."""
+        """Start it. It listens already, so requests wait until it answers."""
         self._thread.start()
-        wait_until(lambda: self._servers.has_started, "the server to start")
         return self
 
     def __exit__(

@@ -75,11 +75,6 @@ class RestServers:
         """Where they can be reached from this machine."""
         return [listener.url(_port(taken)) for listener, taken in self._open]
 
-    @property
-    def has_started(self) -> bool:
-        """Whether all of them answer."""
-        return bool(self._servers) and all(server.started for server in self._servers)
-
     def tell(self, say: Callable[[str], None]) -> None:
         """Say where they listen, and what is dangerous about it."""
         for url in self.urls:

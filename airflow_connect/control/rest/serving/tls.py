@@ -145,10 +145,10 @@ class TlsSettings:
 
     def _error(self, key: str, what: str, suggestion: str) -> ConfigError:
         return ConfigError(
-            f"{self.prefix}{key} {what}.",
+            f"The setting {self.prefix}{key} {what}.",
             code="worker.certificate",
             config_path=f"{self.prefix}{key}",
-            suggestion=suggestion,
+            suggestion=f"{suggestion} The page docs/rest.md has all keys of https.",
         )
 
 
