@@ -17,6 +17,7 @@ from airflow_connect.errors import ConfigError
 MOST_BYTES = 1 << 20
 """As much as a record of a config topic can hold with Kafka's defaults."""
 LONGEST_S = 30.0
+MOST_LEVELS = 100
 _STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 _MEMBERS = frozenset({"name", "config", "initial_state"})
 
@@ -48,7 +49,6 @@ async def body_of(request: Request) -> Any:
         body = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
         if b"\\u" in raw:
             json.dumps(body, ensure_ascii=False).encode()
-        return body
     except UnicodeEncodeError as error:
         raise RefusedError("The body has half of a surrogate pair, which is no character.") from error
     except UnicodeDecodeError as error:
@@ -61,6 +61,18 @@ async def body_of(request: Request) -> Any:
         raise RefusedError(f"The body is not JSON: {error.msg} ({place}).") from None
     except ValueError as error:  # A number with too many digits.
         raise RefusedError("The body has a number that is too long.") from error
+    if raw.count(b"[") + raw.count(b"{") > MOST_LEVELS and _levels(body) > MOST_LEVELS:
+        raise RefusedError("The body is nested too deeply.")
+    return body
+
+
+def _levels(body: Any) -> int:
+    """How deeply lists and objects are nested."""
+    levels, here = 0, [body]
+    while here := [each for each in here if isinstance(each, (dict, list))]:
+        levels += 1
+        here = [inner for each in here for inner in (each.values() if isinstance(each, dict) else each)]
+    return levels
 
 
 def _refuse_constant(name: str) -> NoReturn:

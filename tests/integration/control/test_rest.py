@@ -103,6 +103,7 @@ def test_a_request_that_a_web_page_of_another_host_sends_is_refused(server, guar
     ("body", "status"),
     [
         (b"[" * 200_000, 400),
+        (b'{"name":"x","config":' + b'{"a":' * 200 + b"1" + b"}" * 201, 400),
         (b'{"name":' + b"9" * 10_000 + b"}", 400),
         (b"\xff\xfe{}", 400),
         (b'{"name":"\\ud800","config":{}}', 400),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import requests
 
+from airflow_connect.control.rest.serving.bounded import BoundedProtocol
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from tests.support.servers.certificates import as_pkcs12, encrypted, self_signed
 from tests.support.servers.rest import RestServer, worker_of
@@ -177,3 +179,23 @@ def test_a_head_without_an_end_is_cut_off(serve):
         with contextlib.suppress(ConnectionError):
             assert not endless.recv(1 << 16).startswith(b"HTTP/1.1 200")
     assert requests.get(f"{server.urls[0]}/connectors", timeout=20).status_code == 200
+
+
+def test_a_client_that_does_not_read_its_answers_is_cut_off(serve, monkeypatch):
+    monkeypatch.setattr("airflow_connect.control.rest.serving.bounded.READ_WITHIN_S", 0.2)
+    cut_off, was_cut_off = BoundedProtocol._cut_off, threading.Event()
+    monkeypatch.setattr(BoundedProtocol, "_cut_off", lambda self: (cut_off(self), was_cut_off.set()))
+    server = serve({"listeners": "http://127.0.0.1:0"})
+    many, one = 300, b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    size = len(requests.get(f"{server.urls[0]}/openapi.json", timeout=20).content)
+    with socket.socket() as idle:
+        idle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        idle.connect(server.address)
+        idle.settimeout(20)
+        idle.sendall(one * many)
+        assert was_cut_off.wait(20)
+        received = 0
+        with contextlib.suppress(ConnectionError):
+            while part := idle.recv(1 << 16):
+                received += len(part)
+    assert received < many * size / 2

@@ -1,4 +1,4 @@
-"""Connections that end: uvicorn waits without a limit for a request to begin, and for its head to be complete."""
+"""Connections that end: uvicorn waits without a limit for a request, for its head, and for a client to read."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_WITHIN_S = 30.0
 """For TLS, the pause before a request, and its head. Bodies have a limit of their own: `bodies.LONGEST_S`."""
+READ_WITHIN_S = 60.0
+"""For a client to take some of what was sent to it."""
 MOST_HEAD_BYTES = 64 << 10
 
 
 class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """A connection that is closed if a request does not begin, or its head does not end, in time and size."""
+    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read."""
 
     _waiting: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
@@ -38,7 +41,29 @@ class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._end_waiting()
+        self._end_sending()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        self._sending = self.loop.call_later(READ_WITHIN_S, self._cut_off)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._end_sending()
+        super().resume_writing()
+
+    def _cut_off(self) -> None:
+        self._sending = None
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # It would write the rest of its answer to the closed connection.
+        self.transport.abort()
+
+    def _end_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
