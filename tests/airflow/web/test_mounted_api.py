@@ -181,3 +181,28 @@ def test_an_installation_that_cannot_log_in_is_told_without_its_secret(
     assert (answer.status_code, answer.json()["error_code"]) == (500, 500)
     assert "NO-SUCH" in answer.text
     assert CONN_SECRET not in answer.text
+
+
+def test_a_change_whose_audit_entry_cannot_be_written_is_not_made(
+    client: TestClient, logins: dict[str, Any], unique_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sqlalchemy.exc import OperationalError
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("INSERT", {}, Exception("the database is read-only"))
+
+    monkeypatch.setattr("airflow_connect.airflow.web.visitor_herder.record", fail)
+    body = {"name": unique_name, "config": SOURCE}
+    answer = client.post("/connect/connectors", headers=logins["admin"], json=body)
+    assert (answer.status_code, answer.json()["error_code"]) == (500, 500)
+    assert "read-only" not in answer.text and "Traceback" not in answer.text
+    assert unique_name not in client.get("/connect/connectors", headers=logins["admin"]).json()
+
+
+def test_requests_that_wait_for_kafka_leave_threads_to_airflow(
+    client: TestClient, logins: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_connect.airflow.web.connect_api.MOST_AT_ONCE", 0)
+    answer = client.get("/connect/connectors", headers=logins["admin"])
+    assert (answer.status_code, answer.json()["error_code"]) == (503, 503)
+    assert client.get("/api/v2/version").status_code == 200

@@ -15,8 +15,7 @@ from starlette.routing import Route
 
 from airflow_connect.control.rest.app import create_app
 from airflow_connect.control.rest.parameters import Served
-from airflow_connect.control.rest.serving.settings import ServerSettings
-from tests.support.servers.rest import ANY_PORT, JSON, Answered, RestServer, worker_of
+from tests.support.servers.rest import JSON, Answered, RestServer, worker_of
 
 pytestmark = pytest.mark.integration
 
@@ -43,7 +42,7 @@ def server(worker) -> Iterator[RestServer]:
 
 @pytest.fixture(scope="module")
 def guarded(worker) -> Iterator[RestServer]:
-    with RestServer(worker, ServerSettings(ANY_PORT, users={"ann": SECRET})) as server:
+    with RestServer(worker, {"ann": SECRET}) as server:
         yield server
 
 

@@ -47,7 +47,7 @@ def search(server: RestServer, operation: Any) -> None:
         checks.response_schema_conformance,
     ]
 
-    @settings(max_examples=examples(8))
+    @settings(max_examples=examples(5))
     @given(st.data())
     def probe(data: st.DataObject) -> None:
         path = data.draw(places(operation))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import requests
+from starlette.responses import PlainTextResponse
 
 from airflow_connect.control.rest.serving.bounded import BoundedProtocol
 from airflow_connect.control.rest.serving.settings import ServerSettings
@@ -32,9 +33,22 @@ def worker(kafka) -> dict[str, str]:
 
 @pytest.fixture
 def serve(worker) -> Iterator[Any]:
-    """`serve({"listeners": ...})`: a server with these keys."""
+    """`serve({"listeners": ...})`: a server with these keys; `admin`: as of RestServers."""
     with contextlib.ExitStack() as stack:
-        yield lambda given: stack.enter_context(RestServer(worker, ServerSettings.from_worker(given)))
+
+        def start(given: dict[str, str], **admin: Any) -> RestServer:
+            return stack.enter_context(RestServer(worker, server=ServerSettings.from_worker(given), **admin))
+
+        yield start
+
+
+def with_numbers(app: Any) -> Any:
+    """Answers `/numbers`, and passes everything else on."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        await (PlainTextResponse("42") if scope["path"] == "/numbers" else app)(scope, receive, send)
+
+    return answer
 
 
 def keystore(folder: Path, kind: str) -> dict[str, str]:
@@ -89,18 +103,20 @@ def test_a_client_with_an_older_version_of_tls_than_the_settings_allow_is_refuse
 
 
 def test_admin_listeners_have_log_levels_and_nothing_else(serve):
-    server = serve({"listeners": "http://127.0.0.1:0", "admin.listeners": "http://127.0.0.1:0"})
+    server = serve({"listeners": "http://127.0.0.1:0", "admin.listeners": "http://127.0.0.1:0"}, admin=with_numbers)
     api, admin = server.urls
     codes = {
         (url, path): requests.get(url + path, timeout=20).status_code
         for url in server.urls
-        for path in ("/connectors", "/health", "/admin/loggers", "/admin/loggers/root")
+        for path in ("/connectors", "/health", "/admin/loggers", "/admin/loggers/root", "/numbers")
     }
     assert codes == {
         (api, "/connectors"): 200,
         (api, "/health"): 200,
         (api, "/admin/loggers"): 404,
         (api, "/admin/loggers/root"): 404,
+        (api, "/numbers"): 404,
+        (admin, "/numbers"): 200,
         (admin, "/connectors"): 404,
         (admin, "/health"): 404,
         (admin, "/admin/loggers"): 200,

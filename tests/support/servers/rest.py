@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -78,17 +78,23 @@ class RestServer:
         urls: where it listens.
     """
 
-    def __init__(self, worker: Mapping[str, str], server: ServerSettings | None = None) -> None:
-        """Open the topics; `server`: by default on a free port of loopback, without users."""
+    def __init__(
+        self,
+        worker: Mapping[str, str],
+        users: Mapping[str, str] | None = None,
+        server: ServerSettings | None = None,
+        admin: Callable[[Any], Any] = lambda app: app,
+    ) -> None:
+        """Open the topics; `users`: password by name; `server`: by default a free port; `admin`: as of RestServers."""
         settings = ControlSettings.from_worker(worker)
         self.topics = StateTopics(settings)
         self.topics.open()
-        self._servers = RestServers(server or ServerSettings(ANY_PORT))
+        self._servers = RestServers(server or ServerSettings(ANY_PORT, users=users or {}))
         self._servers.listen()
         self.urls = self._servers.urls
         self.address = ("127.0.0.1", int(self.urls[0].rpartition(":")[2]))
         self.herder = Herder(self.topics, settings, self._servers.worker_id)
-        self._thread = threading.Thread(target=self._servers.run, args=(self.herder,), daemon=True)
+        self._thread = threading.Thread(target=self._servers.run, args=(self.herder, None, admin), daemon=True)
 
     def __enter__(self) -> Self:
         """Start it. It listens already, so requests wait until it answers."""

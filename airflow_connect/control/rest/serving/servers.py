@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
-from types import ModuleType
+from collections.abc import Callable
 
 import uvicorn
 from starlette.middleware.cors import CORSMiddleware
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.rest import app as application
 from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.rest.paths import Asgi
 from airflow_connect.control.rest.serving.bounded import BoundedProtocol
 from airflow_connect.control.rest.serving.guard import Guard
-from airflow_connect.control.rest.serving.listeners import HTTPS, LISTENERS, Listener
+from airflow_connect.control.rest.serving.listeners import ADMIN_LISTENERS, HTTPS, LISTENERS, Listener
 from airflow_connect.control.rest.serving.origins import HEADERS
 from airflow_connect.control.rest.serving.response_headers import ResponseHeaders
 from airflow_connect.control.rest.serving.settings import ServerSettings
@@ -90,19 +90,27 @@ class RestServers:
                 " plain text."
             )
 
-    def run(self, herder: Herder) -> None:
+    def run(
+        self, herder: Herder, loggers: Loggers | None = None, admin: Callable[[Asgi], Asgi] = lambda app: app
+    ) -> None:
         """Answer requests until `end` is called.
+
+        Args:
+            herder: carries them out.
+            loggers: the log levels of this process.
+            admin: surrounds the application of listeners that have administrative paths, to answer more of them.
 
         Raises:
             ConfigError, MissingPackageError: a certificate cannot be used.
         """
-        served = Served(lambda _: herder)
+        served = Served(lambda _: herder, loggers=loggers or Loggers())
         apart = self._settings.admin_listeners is not None
-        everything = self._app(served, application.CONNECTORS if apart else application.EVERYTHING)
-        admin = self._app(served, application.ADMIN) if apart else everything
-        self._servers = [
-            self._server(everything if listener.key == LISTENERS else admin, listener) for listener, _ in self._open
-        ]
+        apps = {LISTENERS: application.create_app(served, application.CONNECTORS if apart else application.EVERYTHING)}
+        if apart:
+            apps[ADMIN_LISTENERS] = application.create_app(served, application.ADMIN)
+        with_admin = ADMIN_LISTENERS if apart else LISTENERS
+        ready = {key: surrounded(admin(app) if key == with_admin else app, self._settings) for key, app in apps.items()}
+        self._servers = [self._server(ready[listener.key], listener) for listener, _ in self._open]
         if self._is_ended:  # before there was a server that could be told
             return
         with asyncio.Runner(loop_factory=self._servers[0].config.get_loop_factory()) as runner:
@@ -119,9 +127,6 @@ class RestServers:
         for _, taken in self._open:
             taken.close()
         self._open.clear()
-
-    def _app(self, served: Served, subjects: Sequence[ModuleType]) -> Asgi:
-        return surrounded(application.create_app(served, subjects), self._settings)
 
     def _server(self, app: Asgi, listener: Listener) -> uvicorn.Server:
         config = uvicorn.Config(
