@@ -5,6 +5,8 @@ Airflow finds it by the entry point `airflow.plugins`; what the provider metadat
 
 from __future__ import annotations
 
+import asyncio
+from importlib import import_module
 from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
@@ -17,10 +19,37 @@ def connector_group(name: str) -> str:
     return f"connect-{name}"
 
 
+class LoadedOnRequest:
+    """An ASGI application whose module is imported, in a thread, when the first request comes."""
+
+    def __init__(self, module: str, name: str) -> None:
+        """`name`: a class of the module, without arguments."""
+        self._module, self._name = module, name
+        self._app: Any = None
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass the request on."""
+        if self._app is None:
+            async with self._lock:
+                self._app = self._app or await asyncio.to_thread(self._load)
+        await self._app(scope, receive, send)
+
+    def _load(self) -> Any:
+        return getattr(import_module(self._module), self._name)()
+
+
 class ConnectPlugin(AirflowPlugin):
-    """Adds the macro `connector_group`."""
+    """Adds the macro `connector_group`, and Kafka Connect's REST API under `/connect`."""
 
     # A name that another plugin has too would drop every later plugin of the batch.
     name = "airflow_connect"
     macros: list[Any] = [connector_group]  # noqa: RUF012 (declared by the base class as it is)
+    fastapi_apps: list[Any] = [  # noqa: RUF012
+        {
+            "app": LoadedOnRequest("airflow_connect.airflow.web.connect_api", "ConnectApi"),
+            "url_prefix": "/connect",
+            "name": "Kafka Connect's REST API",
+        },
+    ]
     version = __version__

@@ -23,8 +23,9 @@ from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
 from tests.support.processes.drivers import fake_driver_env, is_alive
 from tests.support.processes.proc import command_lines
-from tests.support.servers.airflow import AirflowServer, Run
+from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer, Run
 from tests.support.servers.driver_service import DriverServiceProcess, pids_in
+from tests.support.servers.rest import worker_of
 from tests.support.waiting import wait_until
 
 pytestmark = [
@@ -270,6 +271,28 @@ def test_triggerer_resumes_sensors_and_starts_a_dag_once_for_each_position_of_th
     _, second = airflow.wait_for_runs(event, 2)
     second.succeed()
     assert second.xcom("told")[0]["payload"]["offsets"] == offsets(2, 4)
+
+
+def test_connect_api_answers_behind_the_login_and_airflow_shows_who_has_changed_what(
+    airflow: AirflowServer, kafka: KafkaBroker, unique_name: str
+) -> None:
+    worker = worker_of(kafka.bootstrap, unique_name)
+    airflow.connect(CONNECT_CONN_ID, "connect_worker", {**worker, "sasl.password": KAFKA_SECRET})
+    config = {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "lines"}
+    one = f"/connect/connectors/{unique_name}"
+    created = airflow.send("POST", "/connect/connectors", {"name": unique_name, "config": config})
+    assert (created.status_code, created.headers["location"]) == (201, airflow.url + one)
+    assert airflow.send("GET", "/connect/connectors").json() == [unique_name]
+    assert airflow.send("GET", f"{one}/status").json()["connector"]["state"] == "RUNNING"
+    stranger = {"Authorization": "Bearer of-nobody"}
+    assert airflow.send("DELETE", one, headers=stranger).status_code == 403
+    assert airflow.send("DELETE", one, headers={"Origin": "https://evil.example.com"}).status_code == 403
+    assert airflow.send("DELETE", one).status_code == 204
+    entries = airflow.get("eventLogs", event_prefix_pattern="connect.", order_by="event_log_id")["event_logs"]
+    ours = [entry for entry in entries if entry["event"].startswith("connect.")]
+    assert [entry["event"] for entry in ours] == ["connect.create_connector", "connect.delete_connector"]
+    assert {json.loads(entry["extra"])["connector"] for entry in ours} == {unique_name}
+    assert KAFKA_SECRET not in json.dumps(entries) + airflow.log_path.read_text()
 
 
 def test_task_marked_failed_ends_driver_and_jvm_and_nothing_is_committed(deploy: Callable[..., Pipeline]) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.support.waiting import TIMEOUT_S, wait_until
@@ -59,6 +59,27 @@ def delete_topic(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([topic])[topic].result(TIMEOUT_S)
     wait_until(lambda: partition_count(bootstrap, topic) == 0, f"{topic} deleted")
+
+
+def every_record(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """Key and value of every record of a topic, those of aborted transactions too."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", "isolation.level": "read_uncommitted"}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
+    try:
+        places = [TopicPartition(topic, number, 0) for number in range(partition_count(bootstrap, topic))]
+        consumer.assign(places)
+        found, left = [], len(places)
+        while left:
+            message = consumer.poll(20)
+            assert message is not None, f"{topic} could not be read"
+            if message.error() is None:
+                found.append((message.key(), message.value()))
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                left -= 1
+        return found
+    finally:
+        consumer.close()
 
 
 def delete_records(bootstrap: str, topic: str, partition: int, before_offset: int) -> None:

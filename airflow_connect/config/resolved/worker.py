@@ -46,14 +46,17 @@ _OF_WORKER = "Only `airflow-connect worker` uses it; a run by itself is not a se
 _PYTHON = "Plugins are Python packages: they are found by entry points and dotted paths."
 
 _LIVE_WORKER_KEYS = (
-    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "connect.protocol",
+    "connect.protocol",
     "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
     "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
-    "rebalance.timeout.ms", "response.http.headers.config", "scheduled.rebalance.max.delay.ms",
+    "rebalance.timeout.ms", "scheduled.rebalance.max.delay.ms",
     "session.timeout.ms",
     "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
 )  # fmt: skip
-_SERVER_KEYS = ("listeners", "topic.tracking.allow.reset", "topic.tracking.enable")
+_SERVER_KEYS = (
+    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "listeners",
+    "response.http.headers.config", "topic.tracking.allow.reset", "topic.tracking.enable",
+)  # fmt: skip
 _SOURCE_KEYS = ("offset.flush.timeout.ms",)
 
 
@@ -188,6 +191,7 @@ def _families() -> list[KeyFamily]:
         KeyFamily("internal.", "Converters of Connect's own topics, fixed since Kafka 3.0.", _NOT_KEPT),
         KeyFamily("rest.", "REST server of a Connect worker.", _OF_WORKER),
         KeyFamily("listeners.https.", "REST server of a Connect worker.", _OF_WORKER),
+        KeyFamily("admin.listeners.https.", "REST server of a Connect worker.", _OF_WORKER),
         KeyFamily("plugin.", "Where a Connect worker looks for jars.", _PYTHON),
         KeyFamily("metric", "Metrics reporters of a Connect worker.", _NO_SERVICE),
     ]

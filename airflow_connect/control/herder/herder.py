@@ -9,7 +9,7 @@ from typing import Any
 from airflow_connect.control.herder import offsets, refusals, views
 from airflow_connect.control.herder.changes import FAILED, Writer
 from airflow_connect.control.herder.refusals import RefusedError
-from airflow_connect.control.herder.validation import refuse_invalid
+from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state import records
 from airflow_connect.control.state.topics import Change, State, StateTopics
@@ -48,7 +48,7 @@ class Herder:
 
     def config(self, name: str) -> dict[str, str | None]:
         """The configuration as registered, references unresolved."""
-        return self._topics.look(lambda state: views.config_of(state.config, name))
+        return self._registered(name)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
         """TaskInfo of every task."""
@@ -62,6 +62,14 @@ class Herder:
         """TaskState."""
         return self._topics.look(lambda state: views.task_status(state.status, name, task))
 
+    def validated(self, plugin: str, config: Config) -> dict[str, Any]:
+        """ConfigInfos of a configuration of the class `plugin`; registers nothing.
+
+        Raises:
+            RefusedError: the class is missing, unknown, or another than `plugin`.
+        """
+        return validated(plugin, config, self._settings.raw, self._settings.references.values)
+
     # What changes connectors.
 
     def create(self, name: str, config: Config, initial_state: str | None = None) -> dict[str, Any]:
@@ -71,7 +79,7 @@ class Herder:
             RefusedError: the configuration is wrong, or the name is taken.
         """
         named = _with_name(name, config)
-        refuse_invalid(named, self._settings.raw)
+        self._refuse_invalid(named)
         self._topics.change(lambda state: self._created(state, name, named, initial_state), _nothing)
         return {**self.info(name), "tasks": []}
 
@@ -82,7 +90,7 @@ class Herder:
             RefusedError: the configuration is wrong.
         """
         named = _with_name(name, config)
-        refuse_invalid(named, self._settings.raw)
+        self._refuse_invalid(named)
         is_new = False
 
         def decide(state: State) -> Change:
@@ -109,7 +117,7 @@ class Herder:
         patched = {key: value for key, value in merged.items() if patch.get(key, "") is not None}
         if NAME in patched:
             patched = _with_name(name, patched)
-        refuse_invalid(patched, self._settings.raw)
+        self._refuse_invalid(patched)
 
         def decide(state: State) -> Change:
             now = state.config.connectors.get(name)
@@ -189,7 +197,7 @@ class Herder:
 
     def offsets(self, name: str) -> dict[str, Any]:
         """ConnectorOffsets."""
-        return offsets.offsets_of(self.spec_of(self.config(name)), self._topics.admin)
+        return offsets.offsets_of(self.spec_of(self._registered(name)), self._topics.admin)
 
     def alter_offsets(self, name: str, body: Any) -> str:
         """Set offsets of a stopped connector; returns the message."""
@@ -208,7 +216,7 @@ class Herder:
 
     def spec_of(self, config: Config, origin: Mapping[str, str] | None = None) -> RunSpec:
         """The specification of a run with this configuration."""
-        return RunSpec(config, self._settings.raw, origin=origin or {})
+        return RunSpec(config, self._settings.raw, origin=origin or {}, references=self._settings.references.values)
 
     def run_ended(self, name: str, config_offset: int, trace: str | None, *, is_config: bool) -> None:
         """Record the result of a run, unless the connector was deleted, stopped or changed meanwhile."""
@@ -236,6 +244,13 @@ class Herder:
 
         self._topics.change(decide, _nothing)
 
+    def _registered(self, name: str) -> dict[str, str | None]:
+        """The configuration that a run gets, whatever `config` shows."""
+        return self._topics.look(lambda state: views.config_of(state.config, name))
+
+    def _refuse_invalid(self, config: Config) -> None:
+        refuse_invalid(config, self._settings.raw, self._settings.references.values)
+
     def _created(self, state: State, name: str, config: dict[str, str | None], initial: str | None) -> Change:
         if name in state.config.connectors:
             raise RefusedError(f"Connector {name} already exists", refusals.CONFLICT)
@@ -258,7 +273,7 @@ class Herder:
                 raise refusals.not_stopped(name)
 
         self._topics.look(check)
-        return self.spec_of(self.config(name))
+        return self.spec_of(self._registered(name))
 
 
 def _restarted(state: State, name: str, *, include_tasks: bool, only_failed: bool) -> frozenset[int | None]:

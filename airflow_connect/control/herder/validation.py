@@ -29,20 +29,23 @@ _INVALID = (
 )
 
 
-def refuse_invalid(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> None:
+def refuse_invalid(
+    config: Mapping[str, str | None], worker: Mapping[str, Any], known: Mapping[str, str] | None = None
+) -> None:
     """Refuse a configuration that a run would refuse.
 
     Args:
         config: as written, `name` included.
         worker: the worker configuration, as written.
+        known: values of references that are already resolved.
 
     Raises:
         RefusedError: with the texts of all errors.
     """
-    definition, resolved = _defined(config, worker)
+    definition, resolved = _defined(config, worker, known)
     errors = [error for value in definition.validate(resolved) for error in value.errors]
     if not errors:
-        found = validate_connector(RunSpec(dict(config), worker))
+        found = validate_connector(RunSpec(dict(config), worker, references=known or {}))
         errors = [
             f"{finding['message']} {finding['suggestion']}".strip() for finding in found if finding["level"] == "error"
         ]
@@ -52,12 +55,15 @@ def refuse_invalid(config: Mapping[str, str | None], worker: Mapping[str, Any]) 
         raise RefusedError(_INVALID.format(count=len(errors), errors="\n".join(errors)))
 
 
-def validated(plugin: str, config: Mapping[str, str | None], worker: Mapping[str, Any]) -> dict[str, Any]:
+def validated(
+    plugin: str, config: Mapping[str, str | None], worker: Mapping[str, Any], known: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """ConfigInfos of a configuration, valid or not.
 
     Args:
         plugin: connector class of the request's path.
         config, worker: as written.
+        known: values of references that are already resolved.
 
     Raises:
         RefusedError: the class is missing, unknown, or another than `plugin`.
@@ -65,7 +71,7 @@ def validated(plugin: str, config: Mapping[str, str | None], worker: Mapping[str
     included = config.get(CLASS)
     if included is not None and not _simple(included).endswith(_simple(plugin)):
         raise RefusedError(f"Included connector type {included} does not match request type {plugin}")
-    definition, resolved = _defined(config, worker)
+    definition, resolved = _defined(config, worker, known)
     return config_infos(str(included), definition, resolved)
 
 
@@ -74,21 +80,23 @@ def _simple(name: str) -> str:
     return name.removesuffix("Connector") or name
 
 
-def _defined(config: Mapping[str, str | None], worker: Mapping[str, Any]) -> tuple[ConfigDef, dict[str, Any]]:
+def _defined(
+    config: Mapping[str, str | None], worker: Mapping[str, Any], known: Mapping[str, str] | None
+) -> tuple[ConfigDef, dict[str, Any]]:
     """Every key of the connector's class, and the configuration with its references resolved."""
     name = config.get(CLASS)
     if name is None:
         shown = ", ".join(f"{key}={_java(value)}" for key, value in in_java_order(masked(config)).items())
         raise RefusedError(f"Connector config {{{shown}}} contains no connector type")
     try:
-        references = resolve_references(config, worker)
+        references = resolve_references(config, worker, known)
         with references.hiding_errors():
             resolved = references.resolve(config)
             if _is_unknown(str(resolved[CLASS])):
-                known = ", ".join(sorted(plugins.built_in(plugins.PluginKind.CONNECTOR)))
+                installed = ", ".join(sorted(plugins.built_in(plugins.PluginKind.CONNECTOR)))
                 raise RefusedError(
                     f"Failed to find any class that implements Connector and which name matches {name}, available"
-                    f" connectors are: {known}"
+                    f" connectors are: {installed}"
                 )
             return connector_definition(resolved), resolved
     except RefusedError:

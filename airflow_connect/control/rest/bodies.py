@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
+
+from fastapi import Request
 
 from airflow_connect.config.definition.values import coerce_config, coerce_json
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.state.records import PAUSED, STARTED, STOPPED
 from airflow_connect.errors import ConfigError
 
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
 MOST_BYTES = 1 << 20
 """As much as a record of a config topic can hold with Kafka's defaults."""
 LONGEST_S = 30.0
+MOST_LEVELS = 100
 _STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 _MEMBERS = frozenset({"name", "config", "initial_state"})
 
@@ -46,7 +46,11 @@ async def body_of(request: Request) -> Any:
     if not raw:
         return None
     try:
-        return json.loads(raw.decode("utf-8-sig"))
+        body = json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        if b"\\u" in raw:
+            json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise RefusedError("The body has half of a surrogate pair, which is no character.") from error
     except UnicodeDecodeError as error:
         raise RefusedError("The body is not UTF-8.") from error
     except RecursionError as error:
@@ -57,6 +61,23 @@ async def body_of(request: Request) -> Any:
         raise RefusedError(f"The body is not JSON: {error.msg} ({place}).") from None
     except ValueError as error:  # A number with too many digits.
         raise RefusedError("The body has a number that is too long.") from error
+    if raw.count(b"[") + raw.count(b"{") > MOST_LEVELS and _levels(body) > MOST_LEVELS:
+        raise RefusedError("The body is nested too deeply.")
+    return body
+
+
+def _levels(body: Any) -> int:
+    """How deeply lists and objects are nested."""
+    levels, here = 0, [body]
+    while here := [each for each in here if isinstance(each, (dict, list))]:
+        levels += 1
+        here = [inner for each in here for inner in (each.values() if isinstance(each, dict) else each)]
+    return levels
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    """NaN and Infinity are JavaScript; JSON has no such numbers (RFC 8259, 6)."""
+    raise RefusedError(f"The body is not JSON: {name} is no number of JSON.")
 
 
 async def _read(request: Request) -> bytes:
@@ -78,11 +99,9 @@ def config_of(body: Any, what: str = "The body") -> dict[str, str | None]:
     if not isinstance(body, Mapping):
         raise RefusedError(f'{what} must be a JSON object of configuration keys: {{"connector.class": "..."}}.')
     try:
-        config = coerce_config(body)
+        return coerce_config(body)
     except ConfigError as error:
         raise RefusedError(str(error)) from error
-    _refuse_unwritable([*config, *config.values()])
-    return config
 
 
 def create_request_of(body: Any) -> CreateRequest:
@@ -100,7 +119,6 @@ def create_request_of(body: Any) -> CreateRequest:
         name = (coerce_json("name", body.get("name")) or "").strip()
     except ConfigError as error:
         raise RefusedError(str(error)) from error
-    _refuse_unwritable([name])
     return CreateRequest(name, config_of(body.get("config"), "`config`"), _state_of(body.get("initial_state")))
 
 
@@ -110,11 +128,3 @@ def _state_of(given: Any) -> str | None:
     if not isinstance(given, str) or given.upper() not in _STATES:
         raise RefusedError(f"initial_state is {given!r}; it can be RUNNING, PAUSED or STOPPED.")
     return _STATES[given.upper()]
-
-
-def _refuse_unwritable(texts: list[str | None]) -> None:
-    for text in texts:
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise RefusedError("The body has half of a surrogate pair, which is no character.") from error

@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import Record
+from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.status_fold import StatusState
-from airflow_connect.errors import AccessError, ConfigError, FencedError, NotStoppedError, RetriableError
+from airflow_connect.errors import (
+    AccessError,
+    ConfigError,
+    FencedError,
+    NotStoppedError,
+    RetriableError,
+    UnavailableError,
+)
 from airflow_connect.kafka.admin.new_topics import partition_count
 from airflow_connect.kafka.admin.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
 from airflow_connect.kafka.admin.worker_group import live_workers
@@ -31,6 +39,10 @@ if TYPE_CHECKING:
     from airflow_connect.control.settings import ControlSettings
 
 MOST_ATTEMPTS = 20
+READ_WITHIN_S = 15.0
+"""How long a read waits for Kafka; a try takes 10 s."""
+CHANGE_WITHIN_S = 60.0
+"""How long a change waits for another one."""
 _Seen = TypeVar("_Seen")
 
 
@@ -59,7 +71,9 @@ class StateTopics:
         self._status_partitions = 0
         self._state = State()
         self._positions: dict[TopicPartition, int] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._reads = SharedReads(self._read)
+        self._changing = threading.Lock()
 
     def open(self) -> None:
         """Connect, and find or create both topics.
@@ -123,14 +137,17 @@ class StateTopics:
     def look(self, use: Callable[[State], _Seen]) -> _Seen:
         """What `use` makes of the state up to the ends of both topics now; about 5 ms if nothing is new.
 
+        During an outage, all threads that wait fail together, after about `READ_WITHIN_S`.
+
         Args:
             use: gets the state, and must not keep or change it: all threads share it.
 
         Raises:
             UnavailableError, AccessError: Kafka.
         """
+        self._reads.read()
         with self._lock:
-            return use(self._read())
+            return use(self._state)
 
     def change(self, decide: Callable[[State], Change], use: Callable[[State], _Seen]) -> _Seen:
         """Decide on the current state what to write, and write it, or nothing.
@@ -145,22 +162,30 @@ class StateTopics:
             RetriableError: other processes kept writing.
             UnavailableError, AccessError: Kafka.
         """
-        with self._lock:
+        self._reads.read()  # Without Kafka, changes fail here together instead of one after the other.
+        if not self._changing.acquire(timeout=CHANGE_WITHIN_S):
+            raise UnavailableError(
+                f"Another change has waited for Kafka for more than {CHANGE_WITHIN_S:.0f} s. Nothing was changed.",
+                suggestion="Try again.",
+            )
+        try:
             self.refuse_live_workers()
             tries = Retry(Backoff(0.01, longest_s=0.25, jitter=Jitter.WHOLE), retries=MOST_ATTEMPTS - 1)
             while True:
                 writer = TransactionalWriter(self._settings.producer, f"connect-cluster-{self._settings.group_id}")
                 try:
                     writer.fence()
-                    outgoing = self._outgoing(decide(self._read()))
+                    outgoing = self._outgoing(self.look(decide))
                     if outgoing:
                         writer.commit(outgoing)
-                    return use(self._read())
+                    return self.look(use)
                 except FencedError as error:
                     if not tries.pause():
                         raise self._conflict() from error
                 finally:
                     writer.close()
+        finally:
+            self._changing.release()
 
     def _conflict(self) -> RetriableError:
         return RetriableError(
@@ -184,19 +209,25 @@ class StateTopics:
                 suggestion="Use their REST API, or stop them first.",
             )
 
-    def _read(self) -> State:
+    def _read(self) -> None:
+        """Read both topics to their ends. Kafka is asked without the lock: what is known can be used meanwhile."""
         places = self._places()
-        ends = latest_offsets(self.admin, places, READ_UNCOMMITTED)
-        if any(ends[place] < self._positions.get(place, 0) for place in places):
-            # A log that became shorter was recreated, or lost records: what was read of it means nothing.
-            self._state, self._positions = State(), {}
-        if not self._positions:
-            self._positions = earliest_offsets(self.admin, places)
+        ends = latest_offsets(self.admin, places, READ_UNCOMMITTED, patience_s=READ_WITHIN_S)
+        # A log that became shorter was recreated, or lost records: what was read of it means nothing.
+        is_anew = any(ends[place] < self._positions.get(place, 0) for place in places)
+        starts = {} if is_anew else self._positions
+        if not starts:
+            starts = earliest_offsets(self.admin, places)
+        messages: list[Any] = []
         for topic in dict.fromkeys(place.topic for place in places):
             of_topic = {place: end for place, end in ends.items() if place.topic == topic}
-            compacted_topics.read_to(self._settings.reader, self._positions, of_topic, self._take)
-        self._positions = {place: max(ends[place], self._positions[place]) for place in places}
-        return self._state
+            compacted_topics.read_to(self._settings.reader, starts, of_topic, messages.append)
+        with self._lock:
+            if is_anew:
+                self._state = State()
+            for message in messages:
+                self._take(message)
+            self._positions = {place: max(ends[place], starts[place]) for place in places}
 
     def _outgoing(self, change: Change) -> list[tuple[str, int, bytes | None, bytes | None]]:
         config, status = self._settings.config_topic.name, self._settings.status_topic.name

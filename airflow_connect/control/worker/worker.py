@@ -8,20 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.rounds import Rounds
-from airflow_connect.control.worker.settings import LISTENERS, ServerSettings
-from airflow_connect.errors import UnavailableError, missing_package
-from airflow_connect.runtime.listening import listen
+from airflow_connect.errors import missing_package
 
 if TYPE_CHECKING:
-    import uvicorn
-
+    from airflow_connect.control.rest.serving.servers import RestServers
     from airflow_connect.runtime.driver.run_in_progress import Engine
-
-_IDLE_S = 30
-"""Seconds for which a connection without a request stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +42,7 @@ class WorkerSettings:
         control = ControlSettings.from_worker(raw)
         with control.references.hiding_errors():
             server = ServerSettings.from_worker(control.references.resolve(raw))
-            server.tls()
+            server.check()
         return cls(control, server)
 
 
@@ -61,17 +56,16 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         tell: writes a line of the worker's log.
 
     Raises:
-        MissingPackageError: uvicorn or starlette is not installed.
+        MissingPackageError: fastapi or uvicorn is not installed.
         NotStoppedError: live workers of Kafka Connect own the topics.
         ConfigError, UnavailableError, AccessError: the topics, the address or the certificate cannot be used.
     """
     topics = StateTopics(settings.control)
     topics.open()
     topics.refuse_live_workers()
-    listener = _listen(settings.server)
-    port = listener.getsockname()[1]
-    herder = Herder(topics, settings.control, settings.server.worker_id(port))
-    server = _server(settings, herder)
+    servers = _servers(settings)
+    servers.listen()
+    herder = Herder(topics, settings.control, servers.worker_id)
     rounds = Rounds(topics, herder, engine, tell)
     defects: list[BaseException] = []
 
@@ -84,63 +78,27 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
             stopping.set()  # A worker that no longer runs connectors must not look healthy.
 
     loop = threading.Thread(target=run_rounds, name="rounds", daemon=True)
-    threading.Thread(target=_watch, args=(server, stopping), name="watch", daemon=True).start()
-    _tell_address(settings.server, port, tell)
+    threading.Thread(target=_watch, args=(servers, stopping), name="watch", daemon=True).start()
+    servers.tell(tell)
     try:
         loop.start()
-        server.run(sockets=[listener])
+        servers.run(herder)
     finally:
         stopping.set()
-        listener.close()
+        servers.close()
         loop.join()
     if defects:
         raise defects[0]
 
 
-def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
+def _servers(settings: WorkerSettings) -> RestServers:
     try:
-        import uvicorn
-
-        from airflow_connect.control.rest.app import Served, create_app
+        from airflow_connect.control.rest.serving.servers import RestServers
     except ModuleNotFoundError as error:
-        raise missing_package(error.name or "uvicorn", "driver-service", purpose="A worker", where="") from error
-    app = create_app(Served(herder, settings.control.raw, settings.server.users))
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_keep_alive=_IDLE_S,
-            timeout_graceful_shutdown=1,
-            server_header=False,
-            **settings.server.tls(),  # type: ignore[arg-type]
-        )
-    )
+        raise missing_package(error.name or "fastapi", "worker", purpose="A worker", where="") from error
+    return RestServers(settings.server)
 
 
-def _watch(server: uvicorn.Server, stopping: threading.Event) -> None:
+def _watch(servers: RestServers, stopping: threading.Event) -> None:
     stopping.wait()
-    server.should_exit = True
-
-
-def _tell_address(server: ServerSettings, port: int, tell: Callable[[str], None]) -> None:
-    tell(f"The worker listens at {server.url(port)}.")
-    if not server.users:
-        tell(
-            "It has no users: every user of this machine can read and change connectors, but no other machine."
-            f" See {LISTENERS} and rest.extension.classes."
-        )
-    elif not server.certificate:
-        tell("It has no certificate: passwords, and the configurations of connectors, cross the network as plain text.")
-
-
-def _listen(server: ServerSettings) -> Any:
-    try:
-        return listen(server.host, server.port)
-    except OSError as error:
-        raise UnavailableError(
-            f"The worker cannot listen on {server.host or 'every interface'}:{server.port}: {error.strerror or error}.",
-            code="worker.address",
-            suggestion=f"Choose another address: {LISTENERS}.",
-        ) from error
+    servers.end()

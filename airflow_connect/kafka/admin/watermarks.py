@@ -74,10 +74,15 @@ def log_ends(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition
     return {tp: LogEnd(end.offset, end.leader_epoch) for tp, end in found.items()}
 
 
-def latest_offsets(admin: Admin, tps: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
-    """Exclusive end of the readable log: last stable offset for `read_committed`, otherwise the high watermark."""
+def latest_offsets(
+    admin: Admin, tps: Iterable[TopicPartition], isolation: str, patience_s: float = API_TIMEOUT_S
+) -> dict[TopicPartition, int]:
+    """Exclusive end of the readable log: last stable offset for `read_committed`, otherwise the high watermark.
+
+    If no answer comes, it fails after about `patience_s`.
+    """
     spec: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    return {tp: found.offset for tp, found in _list(admin, tps, spec, isolation).items()}
+    return {tp: found.offset for tp, found in _list(admin, tps, spec, isolation, patience_s).items()}
 
 
 def offsets_for_timestamp(admin: Admin, tps: Iterable[TopicPartition], ts_ms: int) -> dict[TopicPartition, int | None]:
@@ -87,7 +92,11 @@ def offsets_for_timestamp(admin: Admin, tps: Iterable[TopicPartition], ts_ms: in
 
 
 def _list(
-    admin: Admin, tps: Iterable[TopicPartition], spec: OffsetSpec, isolation: str
+    admin: Admin,
+    tps: Iterable[TopicPartition],
+    spec: OffsetSpec,
+    isolation: str,
+    patience_s: float = API_TIMEOUT_S,
 ) -> dict[TopicPartition, ListOffsetsResultInfo]:
     offsets: dict[TopicPartition, ListOffsetsResultInfo] = {}
     missing = list(dict.fromkeys(tps))
@@ -102,7 +111,7 @@ def _list(
                 offset = wait(future, f"asking for an offset of {found.topic}-{found.partition}", ANSWER_TIMEOUT_S + 1)
                 offsets[TopicPartition(found.topic, found.partition)] = offset
             except UnavailableError as error:
-                _raise_unless_passing(error, tries)
+                _raise_unless_passing(error, tries, patience_s)
                 is_answered = is_answered and not is_unanswered(error)
         missing = [tp for tp in missing if tp not in offsets]
         if missing:
@@ -110,14 +119,14 @@ def _list(
             tries.pause()  # `_raise_unless_passing` ends the loop
             if not is_answered:
                 admin = admin_client(admin.settings)  # a client may keep on choosing a dead broker
-            _refresh_leaders(admin, missing, may_be_new=is_new)
+            _refresh_leaders(admin, missing, within_s=max(1.0, patience_s - tries.elapsed_s), may_be_new=is_new)
     return offsets
 
 
-def _raise_unless_passing(error: UnavailableError, tries: Retry) -> None:
+def _raise_unless_passing(error: UnavailableError, tries: Retry, patience_s: float) -> None:
     """Raise the error of a request, unless another try may help: the leader is not known or not ready yet, or died."""
     if is_unanswered(error):
-        if tries.elapsed_s >= API_TIMEOUT_S:
+        if tries.elapsed_s >= patience_s:
             raise error
         return
     inner = kafka_error(error.__cause__) if error.__cause__ else None
@@ -125,12 +134,12 @@ def _raise_unless_passing(error: UnavailableError, tries: Retry) -> None:
         raise error
 
 
-def _refresh_leaders(admin: Admin, tps: Iterable[TopicPartition], may_be_new: bool) -> None:
+def _refresh_leaders(admin: Admin, tps: Iterable[TopicPartition], within_s: float, may_be_new: bool) -> None:
     """A client keeps the first leaders that it was given, even if a topic was too new to have any."""
     for tp in {tp.topic: tp for tp in tps}.values():
         doing = f"looking for the leader of {tp}"
         try:
-            found = admin.list_topics(tp.topic, timeout=API_TIMEOUT_S).topics[tp.topic]
+            found = admin.list_topics(tp.topic, timeout=within_s).topics[tp.topic]
         except KafkaException as error:
             raise translate(error, doing) from error
         if found.error is not None and not may_be_new:

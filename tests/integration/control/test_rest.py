@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from airflow_connect.control.rest.app import Served, create_app
+from airflow_connect.control.rest.app import create_app
+from airflow_connect.control.rest.parameters import Served
 from tests.support.servers.rest import JSON, Answered, RestServer, worker_of
 
 pytestmark = pytest.mark.integration
@@ -54,7 +55,7 @@ def created(server: RestServer, name: str, **config: Any) -> Answered:
 
 
 def routes(server: RestServer) -> list[tuple[str, str]]:
-    app = create_app(Served(server.herder, {}))
+    app = create_app(Served(lambda _: server.herder))
     found = [route for route in app.routes if isinstance(route, Route)]
     return [(method, re.sub(r"\{\w+\}", "0", route.path)) for route in found for method in route.methods or ()]
 
@@ -63,7 +64,14 @@ def test_no_route_answers_without_a_known_user(guarded):
     every = routes(guarded)
     assert len(every) > 30
     strangers = [JSON, basic("ann", "wrong"), basic("bob", SECRET), basic("ann", ""), {"Authorization": "Basic %%%"}]
-    for method, path in [*every, ("GET", "/nope"), ("OPTIONS", "/"), ("GET", "//")]:
+    for method, path in [
+        *every,
+        ("GET", "/nope"),
+        ("GET", "/openapi.json"),
+        ("GET", "/docs"),
+        ("OPTIONS", "/"),
+        ("GET", "//"),
+    ]:
         for headers in strangers:
             answer = guarded.send(method, path, None, headers)
             assert (answer.status, answer.headers["www-authenticate"]) == (401, "Basic"), (method, path)
@@ -94,6 +102,7 @@ def test_a_request_that_a_web_page_of_another_host_sends_is_refused(server, guar
     ("body", "status"),
     [
         (b"[" * 200_000, 400),
+        (b'{"name":"x","config":' + b'{"a":' * 200 + b"1" + b"}" * 201, 400),
         (b'{"name":' + b"9" * 10_000 + b"}", 400),
         (b"\xff\xfe{}", 400),
         (b'{"name":"\\ud800","config":{}}', 400),

@@ -16,7 +16,7 @@ Install = Callable[[str], Installation]
 
 # Everything that an executor may import: the base dependencies must do.
 IMPORT_ALL = """
-import importlib, pkgutil, airflow_connect
+import importlib, pkgutil, sys, airflow_connect
 names = [found.name for found in pkgutil.walk_packages(airflow_connect.__path__, "airflow_connect.")]
 wanted = [name for name in names if name.split(".")[1] not in {left_out!r} and not name.endswith("__main__")]
 for name in wanted:
@@ -59,6 +59,12 @@ def test_spark_extra_runs_a_connector(install: Install, kafka: KafkaBroker, line
     assert done.returncode == 0, done.stderr
     written = [line for path in sorted(tmp_path.rglob("*.txt")) for line in path.read_text().splitlines()]
     assert written == [f"line-{number}" for number in range(20)]
+
+
+def test_worker_extra_has_all_that_the_rest_api_imports(install: Install) -> None:
+    code = IMPORT_ALL.format(left_out=(*OF_AIRFLOW, "testing", "devstack"))
+    done = install("worker").run("python", "-c", f"{code}\nassert 'airflow_connect.control.rest.app' in sys.modules")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.integration

@@ -30,6 +30,8 @@ COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 PATIENCE_S = 120.0
 EVERY_S = 0.2
 Json = dict[str, Any]
+CONNECT_CONN_ID = "our_connect"
+"""The connection that `/connect` uses; a test that needs it creates it."""
 
 
 class AirflowServer:
@@ -116,6 +118,12 @@ class AirflowServer:
         assert response.is_success, f"{method} {path}: {response.status_code} {response.text}"
         found: Json = response.json()
         return found
+
+    def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
+        """A request to any path of the server."""
+        return self._client.request(method, path, json=body, headers=headers)
 
     # --- what tests do -------------------------------------------------------------------------------------------
 
@@ -272,6 +280,7 @@ def _environment(home: Path, url: str, worker_log_port: int, trigger_log_port: i
         "API__HOST": "127.0.0.1",
         "API__PORT": url.rpartition(":")[2],
         "API__BASE_URL": url,
+        "AIRFLOW_CONNECT__WORKER_CONN_IDS": CONNECT_CONN_ID,
         "DATABASE__LOAD_DEFAULT_CONNECTIONS": False,
         "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": 1,
         "DAG_PROCESSOR__PARSING_PROCESSES": 1,

@@ -10,6 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 
 def self_signed(folder: Path) -> Path:
@@ -36,6 +37,27 @@ def self_signed(folder: Path) -> Path:
     path = folder / "server.pem"
     path.write_bytes(private + made.public_bytes(pem))
     return path
+
+
+def as_pkcs12(pem: Path, password: str) -> bytes:
+    """Key and certificate of a PEM file as PKCS12."""
+    text = pem.read_bytes()
+    key = serialization.load_pem_private_key(text, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    encryption = serialization.BestAvailableEncryption(password.encode())
+    return pkcs12.serialize_key_and_certificates(b"server", key, x509.load_pem_x509_certificate(text), None, encryption)
+
+
+def encrypted(pem: Path, password: str) -> bytes:
+    """The same PEM file with its key encrypted."""
+    text = pem.read_bytes()
+    key = serialization.load_pem_private_key(text, None)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(password.encode()),
+    )
+    return private + x509.load_pem_x509_certificate(text).public_bytes(serialization.Encoding.PEM)
 
 
 def server_context(certificate: Path) -> ssl.SSLContext:

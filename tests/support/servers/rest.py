@@ -5,20 +5,19 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import uvicorn
-
 from airflow_connect.control.herder.herder import Herder
-from airflow_connect.control.rest.app import Served, create_app
+from airflow_connect.control.rest.serving.listeners import Listener
+from airflow_connect.control.rest.serving.servers import RestServers
+from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
-from airflow_connect.runtime.listening import listen
-from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+ANY_PORT = (Listener(port=0),)
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 JSONS = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -75,34 +74,40 @@ class RestServer:
 
     Attributes:
         topics, herder: what the application uses.
-        address: where it listens.
+        address: where it listens first.
+        urls: where it listens.
     """
 
-    def __init__(self, worker: Mapping[str, str], users: Mapping[str, str] | None = None) -> None:
-        """Open the topics; `users`: password by name."""
+    def __init__(
+        self,
+        worker: Mapping[str, str],
+        users: Mapping[str, str] | None = None,
+        server: ServerSettings | None = None,
+        admin: Callable[[Any], Any] = lambda app: app,
+    ) -> None:
+        """Open the topics; `users`: password by name; `server`: by default a free port; `admin`: as of RestServers."""
         settings = ControlSettings.from_worker(worker)
         self.topics = StateTopics(settings)
         self.topics.open()
-        self._listener = listen("127.0.0.1", 0)
-        self.address: tuple[str, int] = self._listener.getsockname()
-        self.herder = Herder(self.topics, settings, f"127.0.0.1:{self.address[1]}")
-        app = create_app(Served(self.herder, worker, users or {}))
-        self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", server_header=False))
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
+        self._servers = RestServers(server or ServerSettings(ANY_PORT, users=users or {}))
+        self._servers.listen()
+        self.urls = self._servers.urls
+        self.address = ("127.0.0.1", int(self.urls[0].rpartition(":")[2]))
+        self.herder = Herder(self.topics, settings, self._servers.worker_id)
+        self._thread = threading.Thread(target=self._servers.run, args=(self.herder, None, admin), daemon=True)
 
     def __enter__(self) -> Self:
-        """Return when it answers."""
+        """Start it. It listens already, so requests wait until it answers."""
         self._thread.start()
-        wait_until(lambda: self._server.started, "the server to start")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End it."""
-        self._server.should_exit = True
+        self._servers.end()
         self._thread.join()
-        self._listener.close()
+        self._servers.close()
 
     def send(self, method: str, target: str, body: Any = None, headers: Any = None) -> Answered:
         """One request."""

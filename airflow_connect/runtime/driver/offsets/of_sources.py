@@ -40,6 +40,14 @@ def parse_offsets(given: Any, connector: Any) -> Changes:
                 " an offset of null is deleted.",
                 config_path="offsets",
             )
+        for name, value in (*partition.items(), *(offset or {}).items()):
+            if isinstance(value, (Mapping, list)):
+                raise ConfigError(
+                    f"The offsets of source {connector} hold an object or a list as {name!r}.",
+                    suggestion="Partitions and offsets may only hold text, numbers, true, false and null, as in Kafka"
+                    " Connect.",  # OffsetUtils.validateFormat
+                    config_path="offsets",
+                )
         changes.append((dict(partition), None if offset is None else dict(offset)))
     return changes
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.rest.paths import Asgi, Scope
+from airflow_connect.control.rest.serving.origins import Origins
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -25,9 +26,10 @@ class Guard:
     in both cases: it adds the password that its user has entered, and reaches the loopback addresses of its machine.
     """
 
-    def __init__(self, app: Asgi, users: Mapping[str, str]) -> None:
-        """`users`: password by name; {}: there are none."""
+    def __init__(self, app: Asgi, users: Mapping[str, str], origins: Origins | None = None) -> None:
+        """`users`: password by name; {}: there are none. `origins`: pages of other hosts that are let in."""
         self._app = app
+        self._origins = origins or Origins()
         # Digests have one length, so a comparison does not show how long a password is.
         self._digests = {name: _digest(password) for name, password in users.items()}
 
@@ -43,7 +45,7 @@ class Guard:
     def _refusal(self, headers: Mapping[bytes, bytes]) -> Response | None:
         from starlette.responses import JSONResponse
 
-        if not _is_same_origin(headers):
+        if not self._is_of_known_page(headers):
             return JSONResponse({"error_code": 403, "message": "Requests from other web pages are refused."}, 403)
         if self._digests:
             if self._is_known(headers.get(b"authorization", b"")):
@@ -57,6 +59,13 @@ class Guard:
             " Set rest.extension.classes and rest.basic.auth.file in the worker's configuration."
         )
         return JSONResponse({"error_code": 403, "message": message}, 403)
+
+    def _is_of_known_page(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the request comes from no web page, from one of this host (RFC 6454), or from one that is let in."""
+        origin = headers.get(b"origin")
+        if origin is None or origin.partition(b"://")[2] == headers.get(b"host", b""):
+            return True
+        return self._origins.allow(origin.decode("latin-1"))
 
     def _is_known(self, header: bytes) -> bool:
         scheme, _, encoded = header.partition(b" ")
@@ -77,12 +86,6 @@ def _host(headers: Mapping[bytes, bytes]) -> str:
     host = headers.get(b"host", b"").decode("latin-1")
     name, _, port = host.rpartition(":")
     return name if name and port.isdigit() else host
-
-
-def _is_same_origin(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether the request comes from no web page, or from one of this host (RFC 6454)."""
-    origin = headers.get(b"origin")
-    return origin is None or origin.partition(b"://")[2] == headers.get(b"host", b"")
 
 
 def _digest(password: str) -> bytes:

@@ -1,0 +1,53 @@
+"""`/` and `/health`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import APIRouter, Response
+from starlette.concurrency import run_in_threadpool
+
+from airflow_connect import __version__
+from airflow_connect.control.rest.answers import AnsweringRoute, Json
+from airflow_connect.control.rest.described import READS, answers
+from airflow_connect.control.rest.models import ServerInfo, WorkerStatus
+from airflow_connect.control.rest.parameters import HerderHere
+from airflow_connect.errors import ConnectError
+
+HEALTH_WITHIN_S = 10.0
+"""Source: DEFAULT_HEALTH_CHECK_TIMEOUT_MS (KIP-1017)."""
+_READY = "Worker has completed startup and is ready to handle requests."
+router = APIRouter(tags=["server"], route_class=AnsweringRoute)
+
+
+@router.get("/", responses=answers(READS, {200: ServerInfo}))
+def server_info(herder: HerderHere) -> Response:
+    """Version of this server, and the id of its Kafka cluster."""
+    return Json({"version": __version__, "commit": "unknown", **herder.server_info()})
+
+
+@router.get("/health", responses=answers((401, 403, 405, 406), {200: WorkerStatus, 500: WorkerStatus}))
+async def health(herder: HerderHere) -> Response:
+    """Whether requests can be handled: whether the state topics can be read, within 10 s (KIP-1017)."""
+    try:
+        reading = asyncio.ensure_future(run_in_threadpool(herder.names))
+        done, _ = await asyncio.wait({reading}, timeout=HEALTH_WITHIN_S)
+        if not done:
+            reading.add_done_callback(_retrieve)
+            return _unhealthy(
+                f"Worker was unable to handle this request within {HEALTH_WITHIN_S:.0f} seconds: Kafka does not answer."
+            )
+        reading.result()
+    except ConnectError as error:
+        return _unhealthy(str(error))
+    return Json({"status": "healthy", "message": _READY})
+
+
+def _retrieve(reading: asyncio.Future[list[str]]) -> None:
+    """Nobody waits for it any more; asyncio reports an exception that nobody has looked at."""
+    if not reading.cancelled():
+        reading.exception()
+
+
+def _unhealthy(message: str) -> Response:
+    return Json({"status": "unhealthy", "message": message}, 500)

@@ -1,0 +1,83 @@
+"""Connections that end: uvicorn waits without a limit for a request, for its head, and for a client to read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+HEAD_WITHIN_S = 30.0
+"""For TLS, the pause before a request, and its head. Bodies have a limit of their own: `bodies.LONGEST_S`."""
+READ_WITHIN_S = 60.0
+"""For a client to take some of what was sent to it."""
+MOST_HEAD_BYTES = 64 << 10
+
+
+class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read."""
+
+    _waiting: asyncio.TimerHandle | None = None
+    _sending: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Look whether a request has begun to be answered."""
+        super().data_received(data)
+        if self._is_answering():
+            self._end_waiting()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MOST_HEAD_BYTES:
+            self.transport.close()
+        elif self._waiting is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._end_waiting()
+        self._end_sending()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        self._sending = self.loop.call_later(READ_WITHIN_S, self._cut_off)
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        self._end_sending()
+        super().resume_writing()
+
+    def _cut_off(self) -> None:
+        self._sending = None
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # It would write the rest of its answer to the closed connection.
+        self.transport.abort()
+
+    def _end_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self) -> None:
+        self._waiting = self.loop.call_later(HEAD_WITHIN_S, self._expire)
+
+    def _end_waiting(self) -> None:
+        self._head_bytes = 0
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _expire(self) -> None:
+        self._waiting = None
+        if not self._is_answering():
+            self.transport.close()
