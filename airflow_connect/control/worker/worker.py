@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.control.worker.group_settings import timeouts_of
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.settings import LISTENERS, ServerSettings
+from airflow_connect.control.worker.sharing import Sharing
 from airflow_connect.errors import UnavailableError, missing_package
+from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
 from airflow_connect.runtime.listening import listen
 
 if TYPE_CHECKING:
@@ -31,10 +34,12 @@ class WorkerSettings:
     Attributes:
         control: topics and clients.
         server: where it listens.
+        timeouts: of the group of workers.
     """
 
     control: ControlSettings
     server: ServerSettings = field(default_factory=ServerSettings)
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
     @classmethod
     def from_worker(cls, raw: Mapping[str, Any]) -> WorkerSettings:
@@ -46,9 +51,11 @@ class WorkerSettings:
         """
         control = ControlSettings.from_worker(raw)
         with control.references.hiding_errors():
-            server = ServerSettings.from_worker(control.references.resolve(raw))
+            resolved = control.references.resolve(raw)
+            server = ServerSettings.from_worker(resolved)
             server.tls()
-        return cls(control, server)
+            timeouts = timeouts_of(resolved)
+        return cls(control, server, timeouts)
 
 
 def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, tell: Callable[[str], None]) -> None:
@@ -70,31 +77,61 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     topics.refuse_live_workers()
     listener = _listen(settings.server)
     port = listener.getsockname()[1]
-    herder = Herder(topics, settings.control, settings.server.worker_id(port))
+    worker_id = settings.server.worker_id(port)
+    herder = Herder(topics, settings.control, worker_id)
     server = _server(settings, herder)
-    rounds = Rounds(topics, herder, engine, tell)
-    defects: list[BaseException] = []
-
-    def run_rounds() -> None:
-        try:
-            rounds.run_until(stopping, settings.control.interval_s)
-        except BaseException as defect:  # noqa: BLE001 (raised again below, in the thread of the caller)
-            defects.append(defect)
-        finally:
-            stopping.set()  # A worker that no longer runs connectors must not look healthy.
-
-    loop = threading.Thread(target=run_rounds, name="rounds", daemon=True)
-    threading.Thread(target=_watch, args=(server, stopping), name="watch", daemon=True).start()
-    _tell_address(settings.server, port, tell)
+    membership = _membership(settings, worker_id)
+    sharing = Sharing(topics, settings.control, membership, worker_id, tell)
+    rounds = Rounds(topics, herder, engine, tell, sharing)
+    work = _Threads(stopping)
+    membership.join(settings.timeouts)
     try:
-        loop.start()
+        work.start("watch", lambda: _watch(server, membership, stopping))
+        work.start("sharing", lambda: sharing.keep_up(stopping))
+        work.start("rounds", lambda: rounds.run_until(stopping, settings.control.interval_s))
+        _tell_address(settings.server, port, tell)
         server.run(sockets=[listener])
     finally:
         stopping.set()
         listener.close()
-        loop.join()
-    if defects:
-        raise defects[0]
+        work.join()
+
+
+class _Threads:
+    """Threads of a worker. If one of them ends, all do: a worker that does half of its work must not look healthy."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        """`stopping`: set when a thread ends."""
+        self._stopping = stopping
+        self._threads: list[threading.Thread] = []
+        self._defects: list[BaseException] = []
+
+    def start(self, name: str, work: Callable[[], None]) -> None:
+        """Call `work` in a thread of its own."""
+
+        def target() -> None:
+            try:
+                work()
+            except BaseException as defect:  # noqa: BLE001 (raised again by `join`, in the thread of the caller)
+                self._defects.append(defect)
+            finally:
+                self._stopping.set()
+
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def join(self) -> None:
+        """Wait for all of them; raises what ended the first one."""
+        for thread in self._threads:
+            thread.join()
+        if self._defects:
+            raise self._defects[0]
+
+
+def _membership(settings: WorkerSettings, worker_id: str) -> WorkerMembership:
+    control = settings.control
+    return WorkerMembership(control.reader, control.group_id, control.config_topic.name, worker_id)
 
 
 def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
@@ -119,8 +156,10 @@ def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
     )
 
 
-def _watch(server: uvicorn.Server, stopping: threading.Event) -> None:
+def _watch(server: uvicorn.Server, membership: WorkerMembership, stopping: threading.Event) -> None:
+    """When the worker ends, the others take its connectors at once: a run that goes on to its next step is fenced."""
     stopping.wait()
+    membership.leave()
     server.should_exit = True
 
 
