@@ -13,7 +13,7 @@ from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
 from airflow_connect.documents.run import RunReport
-from airflow_connect.errors import ConnectError
+from airflow_connect.errors import ConnectError, FencedError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
@@ -139,6 +139,10 @@ class Rounds:
         assert error is not None
         if error["code"] == StoppedError.code:
             return True  # The worker ends, which says nothing about the connector.
+        if error["code"] == FencedError.code and self._sharing is not None:
+            # Another worker took it for its own, in the moment in which the members changed.
+            self._tell(f"{due.name}: another worker has run it at the same time.")
+            return True
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
