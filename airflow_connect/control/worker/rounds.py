@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
@@ -45,6 +46,7 @@ class Rounds:
         engine: Engine,
         tell: Callable[[str], None],
         sharing: Sharing | None = None,
+        counts: RunCounts | None = None,
     ) -> None:
         """Begins nothing.
 
@@ -54,12 +56,14 @@ class Rounds:
             engine: the Spark session that all runs share.
             tell: writes a line of the worker's log; what it gets has no secrets.
             sharing: which connectors are this worker's; None: all.
+            counts: gets every run.
         """
         self._topics = topics
         self._herder = herder
         self._engine = engine
         self._tell = tell
         self._sharing = sharing
+        self._counts = counts or RunCounts()
         self._lags = LagLooks(herder.spec_of)
         self._reached: set[str] = set()
         self._next_lag_s = 0.0
@@ -125,12 +129,17 @@ class Rounds:
     def _run(self, due: Due) -> bool:
         """Run a connector and record the result; returns whether it may run again at its next time."""
         redact = Redactor(secret_values(due.config))
+        report: RunReport | None
+        self._counts.began(due.name)
+        started_s = time.monotonic()
         try:
             report = run_connector(self._herder.spec_of(due.config, {"command": "worker"}), engine=self._engine)
             error = report.error
         except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
             _LOG.error("The run of %s failed. %s", due.name, traceback_of(failure, redact))
             report, error = None, internal_error(failure, redact).to_json()
+        took_ms = round((time.monotonic() - started_s) * 1000)
+        self._counts.ended(due.name, report, took_ms, time.time_ns() // 1_000_000)
         if error is None and report is not None:
             self._tell(redact(report_line(report)))
             self._herder.used_topics(due.name, _topics_of(report))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.metrics.beans import WorkerMetrics
+from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.group_settings import timeouts_of
@@ -79,10 +81,11 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     port = listener.getsockname()[1]
     worker_id = settings.server.worker_id(port)
     herder = Herder(topics, settings.control, worker_id)
-    server = _server(settings, herder)
     membership = _membership(settings, worker_id)
+    metrics = WorkerMetrics(topics, RunCounts(), worker_id, membership)
+    server = _server(settings, herder, metrics)
     sharing = Sharing(topics, settings.control, membership, worker_id, tell)
-    rounds = Rounds(topics, herder, engine, tell, sharing)
+    rounds = Rounds(topics, herder, engine, tell, sharing, metrics.counts)
     work = _Threads(stopping)
     membership.join(settings.timeouts)
     try:
@@ -134,17 +137,20 @@ def _membership(settings: WorkerSettings, worker_id: str) -> WorkerMembership:
     return WorkerMembership(control.reader, control.group_id, control.config_topic.name, worker_id)
 
 
-def _server(settings: WorkerSettings, herder: Herder) -> uvicorn.Server:
+def _server(settings: WorkerSettings, herder: Herder, metrics: WorkerMetrics) -> uvicorn.Server:
     try:
+        import prometheus_client  # noqa: F401 (named as missing at the start, not by the first scrape)
         import uvicorn
 
+        from airflow_connect.control.metrics.serving import MetricsRoutes
+        from airflow_connect.control.rest.access import Guard
         from airflow_connect.control.rest.app import Served, create_app
     except ModuleNotFoundError as error:
         raise missing_package(error.name or "uvicorn", "driver-service", purpose="A worker", where="") from error
     app = create_app(Served(herder, settings.control.raw, settings.server.users))
     return uvicorn.Server(
         uvicorn.Config(
-            app,
+            Guard(MetricsRoutes(app, metrics), settings.server.users),
             log_config=None,
             access_log=False,
             lifespan="off",

@@ -89,6 +89,16 @@ class WorkerMembership:
         self._known: View | None = None
         self._thread: threading.Thread | None = None
 
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether this process is not a member now."""
+        return not self._is_member
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the only partition of the topic is assigned to it."""
+        return self._is_leader
+
     def join(self, timeouts: Timeouts) -> None:
         """Join, and stay until `leave`; `view` tells when it is done."""
         self._thread = threading.Thread(target=self._stay, args=(timeouts,), name="membership", daemon=True)

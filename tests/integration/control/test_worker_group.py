@@ -81,6 +81,11 @@ def test_workers_share_connectors_and_take_over_from_one_that_is_killed_or_stopp
         wait_until(shared(two, one, two), "two connectors for each worker")
         wait_until(lines.are_copied, "the first lines")
         assert one.owners() == two.owners()
+        for each in (one, two):
+            assert "kafka_connect_worker_connector_count 2.0" in each.send("GET", "/metrics").body
+            names = [bean["name"] for bean in each.send("GET", "/jmx").body["beans"]]
+            assert sum("type=sink-task-metrics" in name for name in names) == 2
+        assert one.send("POST", "/metrics").status == 405
         of_one = next(name for name, owner in two.owners().items() if owner == one.worker_id)
         assert two.send("GET", f"/connectors/{of_one}/status").body["tasks"][0]["worker_id"] == one.worker_id
 

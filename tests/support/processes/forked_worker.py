@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -53,8 +54,7 @@ class ForkedWorker:
         """End it as SIGTERM does, unless it was killed; what it has printed is shown with a failure."""
         if self.is_alive:
             self.signal(signal.SIGTERM)
-        out, err = self._process.communicate(END_S)
-        print(f"--- {self.worker_id}\n{out.decode()}{err.decode()}")
+        print(f"--- {self.worker_id}\n{self.printed()}")
 
     @property
     def is_alive(self) -> bool:
@@ -74,10 +74,18 @@ class ForkedWorker:
     def kill(self) -> None:
         """SIGKILL; returns when it has ended."""
         self.signal(signal.SIGKILL)
-        self._process.wait(END_S)
+        self.printed()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it ends by itself; returns False after so many seconds."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def printed(self) -> str:
-        """What it has printed; only after it has ended."""
+        """What it has printed, once it has ended."""
         out, err = self._process.communicate(END_S)
         return out.decode() + err.decode()
 
