@@ -8,7 +8,10 @@ from confluent_kafka.admin import AdminClient
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
-from tests.support.copies.s3 import Sink, numbered
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.testing.topics import Topics
+from tests.support.copies.s3 import InProcessEngine, Sink, numbered
 from tests.support.kafka_data import delete_topic
 
 pytestmark = pytest.mark.integration
@@ -98,3 +101,21 @@ def test_both_are_lost_and_a_run_that_starts_over_writes_the_same_objects_again(
     assert sink.run().records == 13
     assert set(before) <= set(sink.keys())
     sink.assert_exactly_once(numbered(0, 13)[1])
+
+
+def test_the_offsets_topic_is_lost_and_a_source_goes_on_from_offsets_that_are_set(sink: Sink, make_topic, tmp_path):
+    file, topic, name = tmp_path / "lines.txt", make_topic(), f"source-{sink.name}"
+    config = {"connector.class": "FileStreamSource", "file": str(file), "topic": topic, "name": name}
+    spec = RunSpec(config, sink.worker())
+    file.write_text("one\ntwo\n")
+    assert run_connector(spec, engine=InProcessEngine()).records == 2
+    herder = herder_of(sink)
+    herder.create(name, config, "STOPPED")
+    (before,) = herder.offsets(name)["offsets"]
+    delete_topic(sink.kafka.bootstrap, sink.worker_config["offset.storage.topic"])
+    herder.alter_offsets(name, {"offsets": [before]})
+    with file.open("a") as out:
+        out.write("three\n")
+    assert run_connector(spec, engine=InProcessEngine()).records == 1
+    lines = [message.value() for message in Topics(sink.kafka.bootstrap).read(topic)]
+    assert lines == [b'"one"', b'"two"', b'"three"']
