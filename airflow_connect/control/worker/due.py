@@ -53,11 +53,12 @@ class Schedule:
 
     def due(self, config: ConfigState, now_s: float, own: Collection[str] | None = None) -> list[Due]:
         """What shall run, the longest waiting first; `own`: connectors of this worker, None: all."""
+        asked = {restart.connector: restart.offset for restart in config.restarts}
         found = [
             (last.ended_s if (last := self._last.get(name)) else float("-inf"), name, restarted)
             for name in config.connectors
             if (own is None or name in own) and config.target(name) == STARTED
-            if (restarted := self._is_restarted(config, name)) or self._is_due(config, name, now_s)
+            if (restarted := self._is_restarted(name, asked.get(name, -1))) or self._is_due(config, name, now_s)
         ]
         self._last = {name: last for name, last in self._last.items() if name in config.connectors}
         return [self._due(config, name, restarted) for _, name, restarted in sorted(found)]
@@ -77,10 +78,10 @@ class Schedule:
         lag = None if restarted else lag_condition(registered.config)
         return Due(name, dict(registered.config), registered.offset, lag)
 
-    def _is_restarted(self, config: ConfigState, name: str) -> bool:
+    def _is_restarted(self, name: str, asked: int) -> bool:
+        """Whether the last request, at the offset `asked`, is newer than what the last run has seen."""
         last = self._last.get(name)
-        since = max(last.seen if last else 0, self._first_offset)
-        return any(restart.connector == name and restart.offset >= since for restart in reversed(config.restarts))
+        return asked >= max(last.seen if last else 0, self._first_offset)
 
     def _is_due(self, config: ConfigState, name: str, now_s: float) -> bool:
         last = self._last.get(name)

@@ -10,7 +10,6 @@ Nothing here protects data: each run is fenced. A wrong view of the group costs 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -97,11 +96,6 @@ class Sharing:
     def end(self) -> None:
         """It has ended."""
         self._running = None
-
-    def keep_up(self, stopping: threading.Event) -> None:
-        """Look again and again until `stopping` is set."""
-        while not stopping.wait(LOOK_EVERY_S):
-            self.look()
 
     def look(self) -> None:
         """Take and give away what has to be. A failure is told, once, and tried again at the next look."""

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.metrics.beans import WorkerMetrics
 from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.control.worker.cluster_levels import ClusterLevels
 from airflow_connect.control.worker.group_settings import timeouts_of
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.settings import LISTENERS, ServerSettings
-from airflow_connect.control.worker.sharing import Sharing
-from airflow_connect.errors import UnavailableError, missing_package
+from airflow_connect.control.worker.sharing import LOOK_EVERY_S, Sharing
+from airflow_connect.errors import ConnectError, UnavailableError, missing_package
 from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
 from airflow_connect.runtime.listening import listen
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.runtime.driver.run_in_progress import Engine
 
+_LOG = logging.getLogger(__name__)
 _IDLE_S = 30
 """Seconds for which a connection without a request stays open."""
 
@@ -83,14 +87,16 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     herder = Herder(topics, settings.control, worker_id)
     membership = _membership(settings, worker_id)
     metrics = WorkerMetrics(topics, RunCounts(), worker_id, membership)
-    server = _server(settings, herder, metrics)
+    loggers = Loggers()
+    levels = ClusterLevels(topics, loggers)
+    server = _server(settings, herder, metrics, loggers)
     sharing = Sharing(topics, settings.control, membership, worker_id, tell)
     rounds = Rounds(topics, herder, engine, tell, sharing, metrics.counts)
     work = _Threads(stopping)
     membership.join(settings.timeouts)
     try:
         work.start("watch", lambda: _watch(server, membership, stopping))
-        work.start("sharing", lambda: sharing.keep_up(stopping))
+        work.start("sharing", lambda: _keep_up(sharing, levels, stopping))
         work.start("rounds", lambda: rounds.run_until(stopping, settings.control.interval_s))
         _tell_address(settings.server, port, tell)
         server.run(sockets=[listener])
@@ -137,7 +143,17 @@ def _membership(settings: WorkerSettings, worker_id: str) -> WorkerMembership:
     return WorkerMembership(control.reader, control.group_id, control.config_topic.name, worker_id)
 
 
-def _server(settings: WorkerSettings, herder: Herder, metrics: WorkerMetrics) -> uvicorn.Server:
+def _keep_up(sharing: Sharing, levels: ClusterLevels, stopping: threading.Event) -> None:
+    """Follow the group and the config topic."""
+    while not stopping.wait(LOOK_EVERY_S):
+        sharing.look()
+        try:
+            levels.look()
+        except ConnectError as error:
+            _LOG.info("Log levels are looked for again: %s", error)
+
+
+def _server(settings: WorkerSettings, herder: Herder, metrics: WorkerMetrics, loggers: Loggers) -> uvicorn.Server:
     try:
         import prometheus_client  # noqa: F401 (named as missing at the start, not by the first scrape)
         import uvicorn
@@ -147,7 +163,7 @@ def _server(settings: WorkerSettings, herder: Herder, metrics: WorkerMetrics) ->
         from airflow_connect.control.rest.app import Served, create_app
     except ModuleNotFoundError as error:
         raise missing_package(error.name or "uvicorn", "driver-service", purpose="A worker", where="") from error
-    app = create_app(Served(herder, settings.control.raw, settings.server.users))
+    app = create_app(Served(herder, settings.control.raw, settings.server.users, loggers))
     return uvicorn.Server(
         uvicorn.Config(
             Guard(MetricsRoutes(app, metrics), settings.server.users),
