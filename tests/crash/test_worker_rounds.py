@@ -24,7 +24,7 @@ ROUNDS = 200 if IS_SOAK else 20
 SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or today().toordinal())
 CONNECTORS = 5
 WORKERS = 3
-LONGEST_ROUND_S = 0.6
+LONGEST_ROUND_S = 0.4
 STUCK_S = 60.0
 QUICK = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "200", "run.interval.seconds": "1"}
 

@@ -13,7 +13,7 @@ from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
-from airflow_connect.documents.run import RunReport
+from airflow_connect.documents.run import EMPTY, RunReport
 from airflow_connect.errors import ConnectError, FencedError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError
@@ -66,6 +66,7 @@ class Rounds:
         self._counts = counts or RunCounts()
         self._lags = LagLooks(herder.spec_of)
         self._reached: set[str] = set()
+        self._empty: set[str] = set()
         self._next_lag_s = 0.0
 
     def run_until(self, stopping: threading.Event, interval_s: float) -> None:
@@ -141,11 +142,14 @@ class Rounds:
         took_ms = round((time.monotonic() - started_s) * 1000)
         self._counts.ended(due.name, report, took_ms, time.time_ns() // 1_000_000)
         if error is None and report is not None:
-            self._tell(redact(report_line(report)))
+            if report.status != EMPTY or due.name not in self._empty:  # Most runs find nothing, every minute.
+                self._tell(redact(report_line(report)))
+            (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
             self._herder.used_topics(due.name, _topics_of(report))
             self._record(due, None, is_config=False)
             return True
         assert error is not None
+        self._empty.discard(due.name)
         if error["code"] == StoppedError.code:
             return True  # The worker ends, which says nothing about the connector.
         if error["code"] == FencedError.code and self._sharing is not None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from airflow_connect.errors import ConnectError, NotStoppedError, RetriableError
+from airflow_connect.errors import ConfigError, ConnectError, NotStoppedError, RetriableError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, group_member, translate
 
 _LOG = logging.getLogger(__name__)
@@ -187,6 +187,14 @@ class WorkerMembership:
 
     def _explained(self, error: KafkaException) -> ConnectError:
         inner = error.args[0] if error.args else None
+        if isinstance(inner, KafkaError) and inner.code() == KafkaError.INVALID_SESSION_TIMEOUT:
+            return ConfigError(
+                f"The brokers do not accept this session timeout for the group {self._group}.",
+                code="worker.session_timeout",
+                config_path="session.timeout.ms",
+                suggestion="Set it between the brokers' group.min.session.timeout.ms (6000 by default) and"
+                " group.max.session.timeout.ms.",
+            )
         if isinstance(inner, KafkaError) and inner.code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL:
             return NotStoppedError(
                 f"The group {self._group} has members of another kind: live workers of Kafka Connect, or a member with"
