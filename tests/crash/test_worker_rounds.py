@@ -1,4 +1,4 @@
-"""Three workers that are killed, ended and started at random: no record is lost, doubled or stuck.
+"""Three workers that are killed, ended, frozen and started at random: no record is lost, doubled or stuck.
 
 20 rounds, 200 with AIRFLOW_CONNECT_SOAK=1. The seed changes every day; AIRFLOW_CONNECT_SEED repeats a failure.
 """
@@ -36,24 +36,31 @@ class Fleet:
         self._worker, self._chance = worker, chance
         self._workers: list[ForkedWorker | None] = [None] * WORKERS
         self._ports = [free_port() for _ in range(WORKERS)]
+        self._frozen: dict[int, ForkedWorker] = {}
         self.ended: list[ForkedWorker] = []
-        self.kills = 0
+        self.kills = self.freezes = 0
 
     @property
     def living(self) -> list[ForkedWorker]:
-        """Workers that are not told to end."""
-        return [worker for worker in self._workers if worker is not None]
+        """Workers that work: neither told to end nor frozen."""
+        return [w for slot, w in enumerate(self._workers) if w is not None and slot not in self._frozen]
 
     def change(self) -> None:
-        """Kill, end or start one."""
+        """Kill, end, freeze, let go on or start one."""
         slot = self._chance.randrange(WORKERS)
         worker = self._workers[slot]
-        if worker is None:
+        if slot in self._frozen:
+            self._frozen.pop(slot).signal(signal.SIGCONT)
+        elif worker is None:
             if (
                 self._chance.random() < 0.3
             ):  # Others come back with the address of a worker that may still count as alive.
                 self._ports[slot] = free_port()
             self._workers[slot] = ForkedWorker(self._worker, self._ports[slot])
+        elif len(self.living) > 1 and self._chance.random() < 0.3:
+            worker.signal(signal.SIGSTOP)
+            self._frozen[slot] = worker
+            self.freezes += 1
         elif len(self.living) > 1:
             self._workers[slot] = None
             self.ended.append(worker)
@@ -64,8 +71,15 @@ class Fleet:
             else:
                 worker.kill()
 
+    def thaw(self) -> None:
+        """Let all frozen ones go on."""
+        for worker in self._frozen.values():
+            worker.signal(signal.SIGCONT)
+        self._frozen.clear()
+
     def end(self) -> None:
-        """End all; none may have ended before with an error."""
+        """End all."""
+        self.thaw()
         for worker in self.living:
             with worker:
                 pass
@@ -97,13 +111,17 @@ def test_workers_that_are_killed_at_random_copy_every_record_once(
             fleet.change()
             one = chance.choice(fleet.living)
             assert not one.ends_within(chance.uniform(0, LONGEST_ROUND_S)), one.printed()
+        if chance.random() < 0.5:  # Else the others do the work of those that are frozen.
+            fleet.thaw()
         for name, lines in wanted.items():
             wait_until(lambda name=name: len(written(tmp_path / name)) >= len(wanted[name]), f"{name} copied", STUCK_S)  # type: ignore[misc]
             assert written(tmp_path / name) == lines
+        fleet.thaw()
         check_owners(fleet, topics)
     finally:
         fleet.end()
-    assert fleet.kills >= ROUNDS // 5
+    assert {name: written(tmp_path / name) for name in wanted} == wanted  # Those that were frozen have added nothing.
+    assert fleet.freezes + fleet.kills >= ROUNDS // 4
     assert {worker.exit_code for worker in fleet.ended} <= {0, -signal.SIGKILL}
 
 
