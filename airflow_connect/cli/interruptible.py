@@ -38,7 +38,7 @@ def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) 
         work: gets an event that is set when it should end.
         terminal: gets a final message before the process ends with 130 (SIGINT) or 143 (SIGTERM).
     """
-    stopping = threading.Event()
+    stopping, ended = threading.Event(), threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -47,20 +47,23 @@ def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) 
             results.append(work(stopping))
         except BaseException as error:  # noqa: BLE001 (raised again below, in the main thread)
             errors.append(error)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=target, name="run", daemon=True)
     with own_token() as token, _signals_raise():
         try:
             thread.start()
-            thread.join()
+            # Not `thread.join`: if a signal interrupts it, Python before 3.13 takes the thread for ended.
+            ended.wait()
         except Interrupted as interrupted:
-            _end(interrupted.number, token, stopping, thread, terminal)
+            _end(interrupted.number, token, stopping, ended, terminal)
     if errors:
         raise errors[0]
     return results[0]
 
 
-def _end(number: int, token: str, stopping: threading.Event, thread: threading.Thread, terminal: Terminal) -> NoReturn:
+def _end(number: int, token: str, stopping: threading.Event, ended: threading.Event, terminal: Terminal) -> NoReturn:
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, signal.SIG_IGN)
     stopping.set()
@@ -68,7 +71,7 @@ def _end(number: int, token: str, stopping: threading.Event, thread: threading.T
     driver = sys.modules.get("airflow_connect.runtime.driver.entry")
     if driver is not None:
         driver.request_stop()
-    thread.join(STOP_GRACE_S)
+    ended.wait(STOP_GRACE_S)
     left = end_processes(token, grace_s=0, spare=[os.getpid()])
     if left:
         print(still_running(left), file=sys.stderr, flush=True)

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from airflow_connect import __version__
+from airflow_connect.control.worker.worker import WorkerSettings
+from airflow_connect.java.properties_file import parse_properties
 from tests.docs.pages import ROOT
 
 DOCKER = ROOT / "docker"
@@ -22,8 +24,8 @@ PINNED = re.compile(r"[a-z0-9./-]+:v?\d+(\.\d+)+(-[a-z0-9.]+)?")
 OWN = f"airflow-connect:{__version__}"
 
 
-def test_compose_has_kafka_an_s3_server_and_airflow() -> None:
-    assert {"kafka", "s3", "airflow"} <= SERVICES.keys()
+def test_compose_has_kafka_an_s3_server_airflow_and_a_worker() -> None:
+    assert {"kafka", "s3", "airflow", "worker"} <= SERVICES.keys()
     for name, service in SERVICES.items():
         assert service.keys() <= {
             "image", "build", "command", "entrypoint", "environment", "ports", "volumes", "depends_on", "healthcheck",
@@ -64,7 +66,7 @@ def test_secrets_come_from_the_environment_only() -> None:
             if secret.search(key):
                 assert re.fullmatch(r"\$\{[A-Z0-9_]+(:\?[^}]*)?\}", str(value)), f"{name}: {key}"
     given = re.findall(r"^(\w+)=(.*)$", (DOCKER / "env.example").read_text("utf-8"), re.MULTILINE)
-    assert given == [("S3_ACCESS_KEY", ""), ("S3_SECRET_KEY", "")]
+    assert given == [("S3_ACCESS_KEY", ""), ("S3_SECRET_KEY", ""), ("CONNECT_PASSWORD", "")]
     assert (DOCKER / ".gitignore").read_text("utf-8").split() == [".env"]
 
 
@@ -74,6 +76,17 @@ def test_connections_of_airflow_are_json_after_substitution() -> None:
     parsed = {k: json.loads(re.sub(r"\$\{\w+\}", "x", v)) for k, v in connections.items()}
     assert parsed["AIRFLOW_CONN_KAFKA_DEFAULT"]["extra"]["bootstrap.servers"] == "kafka:9092"
     assert parsed["AIRFLOW_CONN_AWS_DEFAULT"]["extra"]["endpoint_url"] == "http://s3:7070"
+
+
+def test_the_workers_file_is_valid_and_lets_nobody_in_without_a_password(tmp_path: Path) -> None:
+    (script,) = SERVICES["worker"]["command"]
+    given = parse_properties((DOCKER / "worker.properties").read_text("utf-8"))
+    assert f"> {given['rest.basic.auth.file']}" in script and "umask 077" in script
+    users = tmp_path / "users.properties"
+    users.write_text("connect=secret\n")
+    users.chmod(0o600)
+    settings = WorkerSettings.from_worker({**given, "rest.basic.auth.file": str(users)})
+    assert (settings.server.port, settings.server.users) == (8083, {"connect": "secret"})
 
 
 def test_dockerfile_copies_what_exists_and_takes_the_locked_versions() -> None:
@@ -89,7 +102,7 @@ def test_dockerfile_copies_what_exists_and_takes_the_locked_versions() -> None:
     assert airflow and f"FROM apache/airflow:{airflow[1]}-" in DOCKERFILE
     assert spark and DOCKERFILE.count(f"=={spark[1]}") == 2
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    (wanted,) = re.findall(r"/opt/airflow-connect\[([\w,]+)\]", DOCKERFILE)
+    (wanted,) = re.findall(r"/opt/airflow-connect\[([\w,-]+)\]", DOCKERFILE)
     assert set(wanted.split(",")) <= project["optional-dependencies"].keys()
 
 

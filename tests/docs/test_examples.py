@@ -38,6 +38,8 @@ NOT_OURS = {
     "max.compaction.lag.ms",
     "min.cleanable.dirty.ratio",
     "segment.bytes",
+    "min.insync.replicas",
+    "retention.bytes",
     "segment.ms",
     "runs.storage.min.insync.replicas",
     # Kafka Connect's clients and sources, Spark, error reports, namespaces of Python.

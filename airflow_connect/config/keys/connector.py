@@ -59,6 +59,8 @@ RUN_MAX_RECORDS = "run.max.records"
 RUN_MAX_BYTES = "run.max.bytes"
 RUN_MAX_SECONDS = "run.max.seconds"
 RUN_INTERVAL_SECONDS = "run.interval.seconds"
+RUN_LAG_RECORDS = "run.lag.records"
+RUN_LAG_SECONDS = "run.lag.seconds"
 RUN_UNTIL_TIMESTAMP = "run.until.timestamp"
 OFFSETS_OUT_OF_RANGE = "offsets.out.of.range"
 CONSUMER_OVERRIDE = "consumer.override."
@@ -280,6 +282,18 @@ def _run_keys() -> list[ConfigKey]:
             positive, low, _RUN, display_name="Seconds per run",
         ),
         run_interval_key(),
+        ConfigKey(
+            RUN_LAG_RECORDS, Type.LONG, None,
+            "`airflow-connect worker` begins a run only if at least so many offsets are not copied, over all"
+            " partitions, or if run.lag.seconds is reached. Gaps between offsets count.",
+            positive, low, _RUN, display_name="Run when so many records wait",
+        ),
+        ConfigKey(
+            RUN_LAG_SECONDS, Type.LONG, None,
+            "`airflow-connect worker` begins a run only if the oldest record that is not copied is so many seconds old,"
+            " by its timestamp, or if run.lag.records is reached.",
+            positive, low, _RUN, display_name="Run when a record waits so long",
+        ),
         ConfigKey(
             RUN_UNTIL_TIMESTAMP, Type.STRING, "",
             "Copy only records before the first one with this timestamp or a later one, per partition:"

@@ -47,15 +47,15 @@ _PYTHON = "Plugins are Python packages: they are found by entry points and dotte
 
 _LIVE_WORKER_KEYS = (
     "connect.protocol",
-    "heartbeat.interval.ms", "inter.worker.key.generation.algorithm", "inter.worker.key.size",
+    "inter.worker.key.generation.algorithm", "inter.worker.key.size",
     "inter.worker.key.ttl.ms", "inter.worker.signature.algorithm", "inter.worker.verification.algorithms",
-    "rebalance.timeout.ms", "scheduled.rebalance.max.delay.ms",
-    "session.timeout.ms",
+    "scheduled.rebalance.max.delay.ms",
     "task.shutdown.graceful.timeout.ms", "worker.sync.timeout.ms", "worker.unsync.backoff.ms",
 )  # fmt: skip
 _SERVER_KEYS = (
-    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "listeners",
-    "response.http.headers.config", "topic.tracking.allow.reset", "topic.tracking.enable",
+    "access.control.allow.methods", "access.control.allow.origin", "admin.listeners", "heartbeat.interval.ms",
+    "listeners", "rebalance.timeout.ms", "response.http.headers.config", "session.timeout.ms",
+    "topic.tracking.allow.reset", "topic.tracking.enable",
 )  # fmt: skip
 _SOURCE_KEYS = ("offset.flush.timeout.ms",)
 

@@ -16,7 +16,7 @@ from airflow_connect.control.state.status_fold import Status
 from airflow_connect.control.state.topics import Change, State
 
 RUNNING, FAILED = "RUNNING", "FAILED"
-_SHOWN = {STARTED: RUNNING, PAUSED: PAUSED, STOPPED: STOPPED}
+SHOWN = {STARTED: RUNNING, PAUSED: PAUSED, STOPPED: STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Writer:
     """Who writes.
 
     Attributes:
-        worker_id: host:port, as status records name it.
+        worker_id: host:port, as status records name the worker that has a connector.
     """
 
     worker_id: str
@@ -84,9 +84,9 @@ class Writer:
             tasks: what is restarted: tasks, and None for the connector.
             request: the record that a worker reads.
         """
-        shown = _SHOWN[state.config.target(name)]
+        shown = SHOWN[state.config.target(name)]
         version = version_of(state.config.connectors[name].config)
-        fresh = Status(shown, self.worker_id, version=version).to_json()
+        fresh = Status(shown, self._owner(state, name), version=version).to_json()
         status = [
             records.connector_status(name, fresh) if task is None else records.task_status(name, task, fresh)
             for task in tasks
@@ -122,6 +122,11 @@ class Writer:
         """Forget the topics of a connector."""
         return Change((), [records.no_active_topic(topic, name) for topic in state.status.topics.get(name, {})])
 
+    def _owner(self, state: State, name: str) -> str:
+        """The worker that has the connector; a new one belongs to the worker that got the request."""
+        known = state.status.connectors.get(name)
+        return self.worker_id if known is None else known.worker_id
+
     def _targeted(
         self, state: State, name: str, target: str, tasks: int, more: list[Record], *, before: bool = False
     ) -> Change:
@@ -132,7 +137,7 @@ class Writer:
     def _states(
         self, state: State, name: str, config: Mapping[str, str | None], target: str, tasks: int
     ) -> list[Record]:
-        status = Status(_SHOWN[target], self.worker_id, version=version_of(config)).to_json()
+        status = Status(SHOWN[target], self._owner(state, name), version=version_of(config)).to_json()
         gone = [task for task in state.status.tasks.get(name, {}) if task >= tasks]
         return [
             records.connector_status(name, status),

@@ -218,16 +218,31 @@ class Herder:
         """The specification of a run with this configuration."""
         return RunSpec(config, self._settings.raw, origin=origin or {}, references=self._settings.references.values)
 
-    def run_ended(self, name: str, config_offset: int, trace: str | None, *, is_config: bool) -> None:
-        """Record the result of a run, unless the connector was deleted, stopped or changed meanwhile."""
+    def run_ended(
+        self, name: str, config_offset: int, trace: str | None, *, is_config: bool, only_own: bool = False
+    ) -> None:
+        """Record the result of a run, unless the connector was deleted, stopped or changed meanwhile.
+
+        Args:
+            name: of the connector.
+            config_offset: of the configuration that the run had.
+            trace: why it failed; None: it did not.
+            is_config: it failed because of its configuration.
+            only_own: only if the connector still belongs to this process, or to none.
+        """
 
         def decide(state: State) -> Change:
             now = state.config.connectors.get(name)
             if now is None or now.offset != config_offset or state.config.target(name) != records.STARTED:
                 return Change()
+            known = state.status.connectors.get(name)
+            if only_own and known is not None and known.worker_id != self._writer.worker_id:
+                return Change()
             return self._writer.run_ended(state, name, trace, is_config=is_config)
 
-        self._topics.change(decide, _nothing)
+        # Most runs change nothing, and a transaction costs more than a look.
+        if self._topics.look(lambda state: any(decide(state))):
+            self._topics.change(decide, _nothing)
 
     def used_topics(self, name: str, topics: Iterable[str]) -> None:
         """Record which topics a run has used."""

@@ -108,7 +108,11 @@ class StateTopics:
             return self._status_partitions > 0
 
     def _await_new_topics(self) -> None:
-        """The leader of a new topic may be known before it knows the topic itself."""
+        """The leader of a new topic may be known before it knows the topic itself.
+
+        A client that was told so once does not ask again for the topic, as long as it knows the others: each try has a
+        new one.
+        """
         tries = Retry(Backoff(0.02, longest_s=0.1), within_s=API_TIMEOUT_S)
         while True:
             try:
@@ -117,6 +121,7 @@ class StateTopics:
             except AccessError as error:
                 if error.code != "kafka.no_topic" or not tries.pause():
                     raise
+                self._admin = admin_client(self._settings.admin)
 
     def _places(self) -> list[TopicPartition]:
         status = self._settings.status_topic.name

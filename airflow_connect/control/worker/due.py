@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS
+from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import STARTED
+from airflow_connect.runtime.peeking.conditions import LagReaches
 
 
 class Due(NamedTuple):
@@ -16,11 +17,13 @@ class Due(NamedTuple):
 
     Attributes:
         offset: of its configuration record.
+        lag: how much it must not have copied before it runs; None: it runs in any case.
     """
 
     name: str
     config: Mapping[str, str | None]
     offset: int
+    lag: LagReaches | None = None
 
 
 @dataclass(slots=True)
@@ -37,7 +40,8 @@ class Schedule:
     """Remembers runs and says what is due.
 
     A connector is due when it is new, when its configuration is, when a restart was requested since its last run
-    began, and when its interval is over. After a permanent error, the interval does not count.
+    began, and when its interval is over. After a permanent error, the interval does not count. A connector with
+    conditions on its lag waits for one of them as well, unless a restart was requested.
     """
 
     def __init__(self, interval_s: float, first_offset: int) -> None:
@@ -47,17 +51,17 @@ class Schedule:
         self._last: dict[str, _Last] = {}
         self._began: dict[str, tuple[int, int]] = {}
 
-    def due(self, config: ConfigState, now_s: float) -> list[Due]:
-        """What shall run, the longest waiting first."""
+    def due(self, config: ConfigState, now_s: float, own: Collection[str] | None = None) -> list[Due]:
+        """What shall run, the longest waiting first; `own`: connectors of this worker, None: all."""
+        asked = {restart.connector: restart.offset for restart in config.restarts}
         found = [
-            (last.ended_s if (last := self._last.get(name)) else float("-inf"), name)
+            (last.ended_s if (last := self._last.get(name)) else float("-inf"), name, restarted)
             for name in config.connectors
-            if config.target(name) == STARTED and self._is_due(config, name, now_s)
+            if (own is None or name in own) and config.target(name) == STARTED
+            if (restarted := self._is_restarted(name, asked.get(name, -1))) or self._is_due(config, name, now_s)
         ]
         self._last = {name: last for name, last in self._last.items() if name in config.connectors}
-        return [
-            Due(name, dict(config.connectors[name].config), config.connectors[name].offset) for _, name in sorted(found)
-        ]
+        return [self._due(config, name, restarted) for _, name, restarted in sorted(found)]
 
     def begin(self, config: ConfigState, due: Due) -> None:
         """A run begins."""
@@ -68,15 +72,35 @@ class Schedule:
         offset, seen = self._began.pop(name)
         self._last[name] = _Last(offset, seen, now_s, may_repeat)
 
+    @staticmethod
+    def _due(config: ConfigState, name: str, restarted: bool) -> Due:
+        registered = config.connectors[name]
+        lag = None if restarted else lag_condition(registered.config)
+        return Due(name, dict(registered.config), registered.offset, lag)
+
+    def _is_restarted(self, name: str, asked: int) -> bool:
+        """Whether the last request, at the offset `asked`, is newer than what the last run has seen."""
+        last = self._last.get(name)
+        return asked >= max(last.seen if last else 0, self._first_offset)
+
     def _is_due(self, config: ConfigState, name: str, now_s: float) -> bool:
         last = self._last.get(name)
         if last is None or last.offset != config.connectors[name].offset:
             return True
-        since = max(last.seen, self._first_offset)
-        if any(restart.connector == name and restart.offset >= since for restart in config.restarts):
-            return True
         return last.may_repeat and now_s - last.ended_s >= self._interval_of(config, name)
 
     def _interval_of(self, config: ConfigState, name: str) -> float:
-        given = config.connectors[name].config.get(RUN_INTERVAL_SECONDS) or ""
-        return float(given) if given.isascii() and given.isdigit() else self._interval_s
+        return _number(config.connectors[name].config, RUN_INTERVAL_SECONDS) or self._interval_s
+
+
+def lag_condition(config: Mapping[str, str | None]) -> LagReaches | None:
+    """What `run.lag.records` and `run.lag.seconds` ask for; None: nothing. Values that a run refuses do not count."""
+    least, oldest_s = _number(config, RUN_LAG_RECORDS), _number(config, RUN_LAG_SECONDS)
+    if not least and not oldest_s:
+        return None
+    return LagReaches(min_records=least or None, min_age_ms=oldest_s * 1000 or None)
+
+
+def _number(config: Mapping[str, str | None], key: str) -> int:
+    given = (config.get(key) or "").strip()
+    return int(given) if given.isascii() and given.isdigit() else 0

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.herder.loggers import Loggers
+from airflow_connect.control.metrics.beans import WorkerMetrics
+from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.control.worker.cluster_levels import ClusterLevels
+from airflow_connect.control.worker.group_settings import timeouts_of
 from airflow_connect.control.worker.rounds import Rounds
-from airflow_connect.errors import missing_package
+from airflow_connect.control.worker.sharing import LOOK_EVERY_S, Sharing
+from airflow_connect.errors import ConnectError, missing_package
+from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
 
 if TYPE_CHECKING:
+    from airflow_connect.control.rest.paths import Asgi
     from airflow_connect.control.rest.serving.servers import RestServers
     from airflow_connect.runtime.driver.run_in_progress import Engine
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +37,12 @@ class WorkerSettings:
     Attributes:
         control: topics and clients.
         server: where it listens.
+        timeouts: of the group of workers.
     """
 
     control: ControlSettings
     server: ServerSettings = field(default_factory=ServerSettings)
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
     @classmethod
     def from_worker(cls, raw: Mapping[str, Any]) -> WorkerSettings:
@@ -41,9 +54,11 @@ class WorkerSettings:
         """
         control = ControlSettings.from_worker(raw)
         with control.references.hiding_errors():
-            server = ServerSettings.from_worker(control.references.resolve(raw))
+            resolved = control.references.resolve(raw)
+            server = ServerSettings.from_worker(resolved)
             server.check()
-        return cls(control, server)
+            timeouts = timeouts_of(resolved)
+        return cls(control, server, timeouts)
 
 
 def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, tell: Callable[[str], None]) -> None:
@@ -66,29 +81,72 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     servers = _servers(settings)
     servers.listen()
     herder = Herder(topics, settings.control, servers.worker_id)
-    rounds = Rounds(topics, herder, engine, tell)
-    defects: list[BaseException] = []
-
-    def run_rounds() -> None:
-        try:
-            rounds.run_until(stopping, settings.control.interval_s)
-        except BaseException as defect:  # noqa: BLE001 (raised again below, in the thread of the caller)
-            defects.append(defect)
-        finally:
-            stopping.set()  # A worker that no longer runs connectors must not look healthy.
-
-    loop = threading.Thread(target=run_rounds, name="rounds", daemon=True)
-    threading.Thread(target=_watch, args=(servers, stopping), name="watch", daemon=True).start()
-    servers.tell(tell)
+    membership = _membership(settings, servers.worker_id)
+    metrics = WorkerMetrics(topics, RunCounts(), servers.worker_id, membership)
+    loggers = Loggers()
+    levels = ClusterLevels(topics, loggers)
+    sharing = Sharing(topics, settings.control, membership, servers.worker_id, tell)
+    rounds = Rounds(topics, herder, engine, tell, sharing, metrics.counts)
+    work = _Threads(stopping)
     try:
-        loop.start()
-        servers.run(herder)
+        routes = _metrics_routes(metrics)
+        membership.join(settings.timeouts)
+        work.start("watch", lambda: _watch(servers, membership, stopping))
+        work.start("sharing", lambda: _keep_up(sharing, levels, stopping))
+        work.start("rounds", lambda: rounds.run_until(stopping, settings.control.interval_s))
+        servers.tell(tell)
+        servers.run(herder, loggers, routes)
     finally:
         stopping.set()
         servers.close()
-        loop.join()
-    if defects:
-        raise defects[0]
+        work.join()
+
+
+class _Threads:
+    """Threads of a worker. If one of them ends, all do: a worker that does half of its work must not look healthy."""
+
+    def __init__(self, stopping: threading.Event) -> None:
+        """`stopping`: set when a thread ends."""
+        self._stopping = stopping
+        self._threads: list[threading.Thread] = []
+        self._defects: list[BaseException] = []
+
+    def start(self, name: str, work: Callable[[], None]) -> None:
+        """Call `work` in a thread of its own."""
+
+        def target() -> None:
+            try:
+                work()
+            except BaseException as defect:  # noqa: BLE001 (raised again by `join`, in the thread of the caller)
+                self._defects.append(defect)
+            finally:
+                self._stopping.set()
+
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def join(self) -> None:
+        """Wait for all of them; raises what ended the first one."""
+        for thread in self._threads:
+            thread.join()
+        if self._defects:
+            raise self._defects[0]
+
+
+def _membership(settings: WorkerSettings, worker_id: str) -> WorkerMembership:
+    control = settings.control
+    return WorkerMembership(control.reader, control.group_id, control.config_topic.name, worker_id)
+
+
+def _keep_up(sharing: Sharing, levels: ClusterLevels, stopping: threading.Event) -> None:
+    """Follow the group and the config topic."""
+    while not stopping.wait(LOOK_EVERY_S):
+        sharing.look()
+        try:
+            levels.look()
+        except ConnectError as error:
+            _LOG.info("Log levels are looked for again: %s", error)
 
 
 def _servers(settings: WorkerSettings) -> RestServers:
@@ -99,6 +157,18 @@ def _servers(settings: WorkerSettings) -> RestServers:
     return RestServers(settings.server)
 
 
-def _watch(servers: RestServers, stopping: threading.Event) -> None:
+def _metrics_routes(metrics: WorkerMetrics) -> Callable[[Asgi], Asgi]:
+    try:
+        import prometheus_client  # noqa: F401 (named as missing at the start, not by the first scrape)
+
+        from airflow_connect.control.metrics.serving import MetricsRoutes
+    except ModuleNotFoundError as error:
+        raise missing_package(error.name or "prometheus_client", "worker", purpose="A worker", where="") from error
+    return lambda app: MetricsRoutes(app, metrics)
+
+
+def _watch(servers: RestServers, membership: WorkerMembership, stopping: threading.Event) -> None:
+    """When the worker ends, the others take its connectors at once: a run that goes on to its next step is fenced."""
     stopping.wait()
+    membership.leave()
     servers.end()

@@ -182,6 +182,21 @@ def group_handle(settings: Mapping[str, Any], group: str) -> QuickConsumer:
     return _build(QuickConsumer, settings, {"group.id": group, "enable.auto.commit": False})
 
 
+def group_member(settings: Mapping[str, Any], own: Mapping[str, Any]) -> QuickConsumer:
+    """A consumer that may join a group by the classic protocol; `own`: its settings, which take precedence."""
+    fixed = {
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "allow.auto.create.topics": False,
+        "group.protocol": "classic",
+        "partition.assignment.strategy": "range",
+    }
+    shared = {
+        key: value for key, value in settings.items() if key not in ("group.instance.id", "group.remote.assignor")
+    }
+    return _build(QuickConsumer, shared, {**fixed, **own})
+
+
 def producer(settings: Mapping[str, Any], **extra: Any) -> QuickProducer:
     """A producer; `extra` are settings with `_` for `.`, which override `settings`."""
     # Java's partitioner: equal keys must go to the same partition whichever client writes them (librdkafka's own

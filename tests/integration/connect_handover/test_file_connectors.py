@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from airflow_connect.control.migration.judging import judge
 from airflow_connect.control.migration.moving import move
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.control.worker.worker import WorkerSettings, work
 from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
@@ -36,6 +38,7 @@ from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
 from tests.support.command_line import Done, run_command
+from tests.support.copies.s3 import InProcessEngine
 from tests.support.kafka_data import create_topic
 from tests.support.servers.rest import send
 from tests.support.waiting import wait_until
@@ -169,6 +172,14 @@ def test_run_of_a_connector_that_a_live_worker_runs_is_refused_until_it_is_stopp
     shared_source.append("three")
     assert shared_source.run_ours().records == 1
     assert shared_source.lines() == ["one", "two", "three"]
+
+
+def test_a_worker_of_ours_does_not_start_as_long_as_one_of_kafka_connect_lives(shared_source: Shared):
+    settings = WorkerSettings.from_worker({**shared_source.ours, "listeners": "http://127.0.0.1:0"})
+    told = list[str]()
+    with pytest.raises(NotStoppedError, match=r"1 live Kafka Connect worker\(s\) of group"):
+        work(settings, InProcessEngine(), threading.Event(), told.append)
+    assert told == []
 
 
 @pytest.mark.crash

@@ -12,6 +12,8 @@ from airflow_connect.control.state import records
 from airflow_connect.control.state.status_fold import Status
 from airflow_connect.control.state.topics import Change, State, StateTopics
 from airflow_connect.errors import ConfigError
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.state import compacted_topics
 
 pytestmark = pytest.mark.integration
 
@@ -92,6 +94,13 @@ def test_a_status_topic_that_is_not_compacted_is_refused(worker, make_topic):
     name = make_topic(config={"cleanup.policy": "delete"})
     with pytest.raises(ConfigError, match=r"cleanup\.policy=delete"):
         opened({**worker, "status.storage.topic": name})
+
+
+def test_a_status_topic_that_is_missing_beside_an_existing_config_topic_is_created(worker):
+    """As where sources have run before the first worker starts."""
+    settings = ControlSettings.from_worker(worker)
+    compacted_topics.ensure(admin_client(settings.admin), settings.config_topic)
+    assert opened(worker).look(lambda state: state.config.next_offset) == 0
 
 
 def test_a_topic_that_was_recreated_is_read_from_its_beginning(worker, kafka):

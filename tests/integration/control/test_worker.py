@@ -10,15 +10,21 @@ import pytest
 
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.worker import WorkerSettings, work
+from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.runtime.engine.spark import SparkEngine
+from tests.support.faulty_converter import Faults
+from tests.support.processes.drivers import is_alive
+from tests.support.processes.forked_worker import ForkedWorker
+from tests.support.processes.proc import descendants_of
 from tests.support.servers.rest import STRINGS, worker_of
 from tests.support.servers.worker_process import WorkerProcess
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.mark.budget(60)  # A process with its own Spark session, and half a dozen runs.
-def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
+def test_a_connector_that_is_posted_copies_to_s3_and_obeys_until_the_worker_ends_in_the_middle_of_a_copy(
     kafka, s3, bucket, unique_name, make_topic, produce, tmp_path: Path, spark_classes, monkeypatch
 ):
     topic = make_topic()
@@ -26,6 +32,7 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.secret_key)
     more = {"listeners": "http://127.0.0.1:0", "run.interval.seconds": "1", "spark.master": "local[1]"}
+    more |= {"session.timeout.ms": "30000", "heartbeat.interval.ms": "300"}
     worker = {**worker_of(kafka.bootstrap, unique_name), "key.converter": STRINGS, **more}
     posted = {
         "name": unique_name,
@@ -78,8 +85,42 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys(
 
         assert running.send("DELETE", one).status == 204
         assert running.send("GET", "/connectors").body == ["bad"]
-    assert running.exit_code == 143
-    assert "It has no users" in running.printed and s3.secret_key not in running.printed
+        assert "It has no users" in running.printed and s3.secret_key not in running.printed
+
+        faults = {key.replace("_", "."): value for key, value in Faults(tmp_path).config().items()}
+        hold = {"do": "hold", "times": 1}
+        produce(
+            topic, [(0, None, json.dumps({"n": n, **(hold if n == 17 else {})}).encode(), 0, []) for n in range(6, 26)]
+        )
+        held = {**bad, "name": "bad", **faults, "flush.size": "5"}
+        assert running.send("PUT", "/connectors/bad/config", held).status == 200
+        running.wait_until(lambda: bool(Faults(tmp_path).held()), "a copy in the middle")
+        processes = descendants_of(running.pid)
+        assert len(processes) > 1  # a JVM and the process of a task
+        with ForkedWorker(worker) as second:
+            wait_until(lambda: "bad" in second.owners(), "the second worker to know the connector")
+            running.end()
+            # It does not wait for the end of a session. The task that was held is not held a second time.
+            wait_until(lambda: second.owners()["bad"] == second.worker_id, "the second worker to take over", 20)
+            wait_until(lambda: offset_of(second) == 26, "all records")
+            assert [pid for pid in processes if is_alive(pid)] == []
+        assert s3.client().list_multipart_uploads(Bucket=f"no-{bucket}").get("Uploads", []) == []
+        assert sorted(values_of(s3, f"no-{bucket}")) == list(range(26))
+    assert running.exit_code == 143 and s3.secret_key not in running.printed
+
+
+def offset_of(worker: ForkedWorker) -> int:
+    (found,) = worker.send("GET", "/connectors/bad/offsets").body["offsets"]
+    return int(found["offset"]["kafka_offset"])
+
+
+def values_of(s3: S3Server, bucket: str) -> list[int]:
+    client = s3.client()
+    bodies = [
+        client.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+        for entry in client.list_objects_v2(Bucket=bucket)["Contents"]
+    ]
+    return [json.loads(line)["n"] for body in bodies for line in body.splitlines()]
 
 
 def test_a_worker_that_everybody_could_use_does_not_start(tmp_path: Path, unique_name):

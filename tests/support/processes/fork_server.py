@@ -30,12 +30,16 @@ from typing import Any
 
 PRELOADED = (
     "airflow_connect.connectors.file.publishing",
+    "airflow_connect.connectors.file.sink",
+    "airflow_connect.connectors.file.task",
     "airflow_connect.connectors.hdfs.sink",
     "airflow_connect.connectors.s3.foreign_objects",
     "airflow_connect.connectors.s3.sink",
     "airflow_connect.connectors.storage.publishing.markers",
     "airflow_connect.connectors.storage.publishing.topic_names",
     "airflow_connect.connectors.storage.writing.opening",
+    "airflow_connect.control.rest.app",
+    "airflow_connect.control.worker.worker",
     "airflow_connect.runtime.driver.sink.configuration",
     "airflow_connect.runtime.driver.sink.run",
     "airflow_connect.runtime.driver.source.run",
@@ -46,6 +50,8 @@ PRELOADED = (
     "pyarrow.parquet",
     "tests.support.copies.hdfs",
     "tests.support.copies.s3",
+    "uvicorn",
+    "uvicorn.protocols.http.h11_impl",
 )
 MAX_REQUEST_BYTES = 1 << 20
 STREAMS = 3

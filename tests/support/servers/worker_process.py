@@ -71,6 +71,11 @@ class WorkerProcess:
         if self._process.stderr is not None:
             self._process.stderr.close()
 
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
     def send(self, method: str, path: str, body: Any = None) -> Answered:
         """One request."""
         return send(self._address, method, path, body)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.runtime.peeking.conditions import LagReaches
 
 
 class Topic:
@@ -113,3 +116,34 @@ def test_a_deleted_connector_is_forgotten():
     assert topic.due(100) == []
     topic.add(records.connector_config("c", {}))
     assert topic.due(100) == ["c"]
+
+
+def test_only_connectors_of_this_worker_are_due():
+    topic = Topic()
+    topic.add(*(records.connector_config(name, {}) for name in "abc"))
+    assert [due.name for due in topic.schedule.due(topic.state, 0, {"a", "c", "gone"})] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({}, None),
+        ({"run.lag.records": "5"}, LagReaches(min_records=5)),
+        ({"run.lag.seconds": "60"}, LagReaches(min_age_ms=60_000)),
+        ({"run.lag.records": " 5 ", "run.lag.seconds": "1"}, LagReaches(min_records=5, min_age_ms=1000)),
+        ({"run.lag.records": "many", "run.lag.seconds": "-1"}, None),
+        ({"run.lag.records": "0"}, None),
+    ],
+)
+def test_a_connector_with_a_condition_on_its_lag_waits_for_it(config, wanted):
+    topic = with_connector(**config)
+    (due,) = topic.schedule.due(topic.state, 0)
+    assert due.lag == wanted
+
+
+def test_a_connector_that_was_restarted_waits_for_no_lag():
+    topic = with_connector(**{"run.lag.records": "5"})
+    topic.ran("c", 100)
+    topic.add(restart())
+    (due,) = topic.schedule.due(topic.state, 100)
+    assert due.lag is None

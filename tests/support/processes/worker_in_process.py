@@ -1,0 +1,26 @@
+"""A worker without Spark: reads its configuration from stdin as JSON, and works until SIGTERM."""
+
+import json
+import signal
+import sys
+import threading
+
+from airflow_connect.control.worker.worker import WorkerSettings, work
+from airflow_connect.runtime.driver.stopping import request_stop
+from tests.support.copies.s3 import InProcessEngine
+
+if __name__ == "__main__":
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        request_stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    settings = WorkerSettings.from_worker(json.loads(sys.stdin.readline()))
+    # In a thread, as the command does: uvicorn keeps off signals there.
+    thread = threading.Thread(
+        target=work, args=(settings, InProcessEngine(), stopping, lambda text: print(text, flush=True))
+    )
+    thread.start()
+    thread.join()
