@@ -68,16 +68,24 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _raise_terminated)
     outcome: list[RunReport] = []
-    worker = threading.Thread(target=_run, args=(spec, EventPipe(events), outcome), name="run", daemon=True)
+    ended = threading.Event()
     try:
-        worker.start()
-        worker.join()
+        threading.Thread(target=_run, args=(spec, EventPipe(events), outcome, ended), name="run", daemon=True).start()
+        # Not `Thread.join`: if a signal interrupts it, Python before 3.13 takes the thread for ended.
+        ended.wait()
     except Terminated:
-        return _stop(worker)
+        return _stop(ended)
     return _exit_code(outcome[0]) if outcome else 1
 
 
-def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
+def _run(spec: RunSpec, observer: EventPipe, outcome: list[RunReport], ended: threading.Event) -> None:
+    try:
+        _run_and_report(spec, observer, outcome)
+    finally:
+        ended.set()
+
+
+def _run_and_report(spec: RunSpec, observer: EventPipe, outcome: list[RunReport]) -> None:
     # Imported here, so that the parent is watched and signals are handled from the first millisecond.
     started_ms = time.time_ns() // 1_000_000
     from airflow_connect.runtime.driver.entry import run_connector
@@ -111,14 +119,14 @@ def _report_unexpected(
     observer({"event": "end", "report": report.to_json()})
 
 
-def _stop(worker: threading.Thread) -> int:
+def _stop(ended: threading.Event) -> int:
     """Request that the run ends before its next irrevocable step, wait briefly, end its children."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     from airflow_connect.runtime.driver.entry import request_stop
 
     request_stop()
-    worker.join(STOP_GRACE_S)
+    ended.wait(STOP_GRACE_S)
     _end_children()
     sys.stderr.flush()
     # The run's thread may still be inside C code: it must do nothing more, not even commit.

@@ -113,6 +113,7 @@ def _hang(spec: Any, observer: Any) -> RunReport:
     pids.open("a").write(f"{os.getpid()}\n{child.pid}\n")
     observer({"event": "phase", "phase": "copy"})
     if not spec.connector.get("deaf") and _stop.wait(600):
+        threading.Event().wait(float(spec.connector.get("step_s", 0)))  # the step that has begun
         Path(spec.connector["stopped"]).write_text("asked to stop")
         return _failed(spec, UnavailableError)
     threading.Event().wait(600)

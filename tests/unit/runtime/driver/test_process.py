@@ -195,6 +195,14 @@ def test_kill_asks_the_run_to_stop_and_leaves_no_process(tmp_path: Path) -> None
     assert report.status == "failed"
 
 
+def test_kill_lets_the_step_that_has_begun_end(tmp_path: Path) -> None:
+    driver, pids = start_hanging(tmp_path, step_s=0.4)
+    driver.kill()
+    assert (tmp_path / "stopped").exists()
+    assert [pid for pid in pids if is_alive(pid)] == []
+    assert isinstance(report := driver.wait(), RunReport) and report.status == "failed"
+
+
 def test_kill_ends_a_run_inside_deaf_code(tmp_path: Path) -> None:
     driver, pids = start_hanging(tmp_path, deaf=True)
     driver.kill()
