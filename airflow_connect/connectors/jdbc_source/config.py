@@ -37,6 +37,7 @@ class JdbcSourceConfig:
         prefix: of topics.
         batch_rows: rows of a batch.
         changed_only: `bulk.changed.only`.
+        split_rows: `table.split.min.rows`.
         retries: of a statement; -1: no limit of its own.
     """
 
@@ -65,6 +66,7 @@ class JdbcSourceConfig:
     prefix: str
     batch_rows: int
     changed_only: bool
+    split_rows: int
     retries: int
 
     @classmethod
@@ -106,6 +108,7 @@ class JdbcSourceConfig:
             prefix=parsed[names.TOPIC_PREFIX],
             batch_rows=parsed[names.BATCH_MAX_ROWS],
             changed_only=parsed[names.BULK_CHANGED_ONLY],
+            split_rows=parsed[names.SPLIT_ROWS],
             retries=parsed[names.QUERY_RETRIES],
         )
 

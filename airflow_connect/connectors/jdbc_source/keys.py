@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc_source.names import (
     QUERY_RETRIES,
     QUERY_SUFFIX,
     SCHEMA_PATTERN,
+    SPLIT_ROWS,
     TABLE_BLACKLIST,
     TABLE_EXCLUDE,
     TABLE_INCLUDE,
@@ -258,6 +259,12 @@ def _value_keys() -> list[ConfigKey]:
 
 def _flow_keys() -> list[ConfigKey]:
     return [
+        ConfigKey(
+            SPLIT_ROWS, Type.INT, 500_000,
+            "A table that has about this many rows, or more, is divided into ranges that several tasks read, when it is"
+            " copied for the first time, and in mode bulk. At most tasks.max tasks read. The plan shows the ranges.",
+            Range(1), Importance.LOW, _FLOW,
+        ),
         ConfigKey(
             QUERY_RETRIES, Type.INT, -1,
             "How often a statement that failed for a temporary reason is repeated; -1: until the run's own time"
