@@ -68,15 +68,17 @@ class Source:
         self.name = "query" if table is None else table.full_name
         self._quoting = quoting
         self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
-        self._base = (
-            escaped(config.query.strip().rstrip(";")) if table is None else f"SELECT * FROM {quoting.table_text(table)}"
-        )
+        self._query = escaped(config.query.strip().rstrip(";"))
+        self._from = f"({self._query}\n) AS connect_rows" if table is None else quoting.table_text(table)
+        self._base = self._query if table is None else f"SELECT * FROM {self._from}"
 
     def selecting(self, columns: str, sample: str = "") -> Source:
-        """The same table with other columns than all, or a sample of its rows: texts for SQLAlchemy's `text`."""
-        assert self.table is not None
+        """The same with other columns than all, or a sample of a table's rows: texts for SQLAlchemy's `text`.
+
+        A query becomes a subquery, so it must not have two columns of one name.
+        """
         chosen = copy(self)
-        chosen._base = f"SELECT {columns} FROM {self._quoting.table_text(self.table)}{sample}"
+        chosen._base = f"SELECT {columns} FROM {self._from}{sample}"
         return chosen
 
     def everything(self, order: str = "") -> Statement:

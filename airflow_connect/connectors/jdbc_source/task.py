@@ -195,8 +195,8 @@ class JdbcSourceTask(SourceTask):
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table)
             return True
-        stream = self._opened_stream(item)
-        if stream is None or item.table is None:
+        stream = self._opened_stream()
+        if stream is None:
             self._reader = TableReader(reading, item.table, position, part=item.part)
         else:
             from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
@@ -223,13 +223,12 @@ class JdbcSourceTask(SourceTask):
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         return ChangedReader(reading, table, key, ranges_of(offset, item.name))
 
-    def _opened_stream(self, item: Item) -> ArrowStream | None:
+    def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
         config = self._config
-        is_known = config.connection.address.database == "postgresql" and item.table is not None
-        if not self._in_columns or not is_known or config.lookback_ms or self._has_no_stream:
+        if not self._in_columns or self._has_no_stream or config.stage_of_rows:
             return None
-        if self._stream is None:
+        if self._stream is None and config.connection.address.database == "postgresql":
             assert self._connection is not None
             try:
                 self._stream = arrow_stream(self._connection, config.connection.isolation)
@@ -240,7 +239,7 @@ class JdbcSourceTask(SourceTask):
                 self.context.note(
                     f"Rows are read one by one, which is slower, because ADBC could not connect: {reason}."
                 )
-            self._has_no_stream = self._stream is None
+        self._has_no_stream = self._stream is None
         return self._stream
 
     def _rows_at_once(self, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Streams one table of PostgreSQL in Arrow batches, each with the position after it.
+"""Streams one table or query of PostgreSQL in Arrow batches, each with the position after it.
 
 Positions move as in `reading.TableReader`: in mode timestamp, a batch never ends inside a group of equal timestamps.
 """
@@ -53,19 +53,20 @@ class ColumnBatch:
 
 
 class ArrowReader:
-    """Streams the rows of one table after a position."""
+    """Streams the rows of one table, or of the query, after a position."""
 
     forgotten = 0
     """There is no look-back here."""
 
     def __init__(
-        self, reading: Reading, table: TableId, position: Position, stream: ArrowStream, part: TableRange | None = None
-    ) -> None:
+        self, reading: Reading, table: TableId | None, position: Position, stream: ArrowStream,
+        part: TableRange | None = None,
+    ) -> None:  # fmt: skip
         """Does not read yet.
 
         Args:
             reading: describes the table on a connection of psycopg, which holds no lock while `stream` reads.
-            table: what is read.
+            table: what is read; None: the query, as a subquery.
             position: after which rows are new.
             stream: connected to the same database.
             part: the range that is read; None: the whole table.
@@ -105,7 +106,7 @@ class ArrowReader:
 
     def _open(self) -> None:
         reading, source = self._reading, self._source
-        columns = reading.described(source)
+        columns = reading.described(source if source.table is not None else source.selecting("*"))
         self._mapping: TableMapping = reading.mapping(columns, source)
         if reading.config.mode != names.BULK:
             self._criteria = reading.criteria(source, columns)
