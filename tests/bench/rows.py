@@ -154,10 +154,10 @@ def _table_rows(records: int) -> list[Row]:
         database_sources.NEW_ROWS, database_sources.BULK, database_sources.ONE_TASK, database_sources.JSON
     )  # fmt: skip
     found = [
-        ("json", "a table of PostgreSQL into a topic, JSON, first load by two tasks", rows, {**new, **json}),
-        ("avro", "the same, Avro with a registry", rows, {**new, **AVRO_VALUES}),
-        ("json-one", "JSON, one task", rows, {**new, **json, **one}),
-        ("json-bulk", "JSON, mode bulk, two tasks", rows, {**bulk, **json}),
+        ("json", "a table of PostgreSQL into a topic, JSON, mode bulk, two tasks", rows, {**bulk, **json}),
+        ("avro", "the same, Avro with a registry", rows, {**bulk, **AVRO_VALUES}),
+        ("json-one", "JSON, one task", rows, {**bulk, **json, **one}),
+        ("json-new", "JSON, first load in mode timestamp+incrementing, two tasks", rows, {**new, **json}),
         ("idle", "200 tables without a new row", idle, {**new, **json, **database_sources.TOPICS}),
     ]
     return [
