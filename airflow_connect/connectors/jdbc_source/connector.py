@@ -8,13 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.changed import RANGES, ranges_of, ranges_partition
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
-from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.offsets import (
+from airflow_connect.connectors.jdbc_source.offsets.positions import (
     INCREMENTING,
     NANOS,
     PROTOCOL,
@@ -25,12 +20,17 @@ from airflow_connect.connectors.jdbc_source.offsets import (
     committed_position,
     tables_with_offsets,
 )
-from airflow_connect.connectors.jdbc_source.ranges import AFTER, BY, Reconciled, check_range_offset
-from airflow_connect.connectors.jdbc_source.reading import Reading
-from airflow_connect.connectors.jdbc_source.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Reconciled, check_range_offset
+from airflow_connect.connectors.jdbc_source.offsets.start import start_position
+from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc_source.read.reading import Reading
+from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
 from airflow_connect.connectors.jdbc_source.split.plan import Division, is_current
-from airflow_connect.connectors.jdbc_source.start import start_position
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, items_of, task_config
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.failures import Failure, kind_of
@@ -84,7 +84,7 @@ class JdbcSourceConnector(SourceConnector):
         return [task_config(self.config, part, end_us, snapshot) for part in groups]
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
-        """Replace the ranges of a table that is loaded completely by one offset (`ranges.py`)."""
+        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`)."""
         found = self._reconciled(committed)
         for table in found.restarted:
             self.context.note(

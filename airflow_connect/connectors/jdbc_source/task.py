@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.changed import (
+from airflow_connect.connectors.jdbc_source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BEGAN
+from airflow_connect.connectors.jdbc_source.offsets.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc_source.read.changed import (
     ChangedReader,
     range_key,
     ranges_of,
     ranges_offset,
     ranges_partition,
 )
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, Position, committed_position
-from airflow_connect.connectors.jdbc_source.ranges import BEGAN
-from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
-from airflow_connect.connectors.jdbc_source.snapshot import Snapshot
-from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc_source.read.reading import Reading, RowBatch, TableReader
+from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.work import END, SNAPSHOT, Item, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver

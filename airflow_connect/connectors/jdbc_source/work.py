@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_connect.api.source import SourcePartition
-from airflow_connect.connectors.jdbc_source.offsets import QUERY_PARTITION, TABLE, known_partitions, partition_of
-from airflow_connect.connectors.jdbc_source.ranges import TableRange
+from airflow_connect.connectors.jdbc_source.offsets.positions import (
+    QUERY_PARTITION,
+    TABLE,
+    known_partitions,
+    partition_of,
+)
+from airflow_connect.connectors.jdbc_source.offsets.ranges import TableRange
 from airflow_connect.databases.identifiers import TableId
 
 TABLES, END, SNAPSHOT = "tables", "airflow_connect.jdbc.end_us", "airflow_connect.jdbc.snapshot"

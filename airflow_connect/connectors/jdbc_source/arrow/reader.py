@@ -13,21 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_connect.connectors.jdbc_source import names
 from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, instants_us
-from airflow_connect.connectors.jdbc_source.columns import Column
-from airflow_connect.connectors.jdbc_source.criteria import Criteria
-from airflow_connect.connectors.jdbc_source.mapping import TableMapping
-from airflow_connect.connectors.jdbc_source.offsets import Position
-from airflow_connect.connectors.jdbc_source.reading import Moves, Reading, bulk_statement
-from airflow_connect.connectors.jdbc_source.snapshot import enter_stream
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
+from airflow_connect.connectors.jdbc_source.read.reading import Moves, Reading, bulk_statement
+from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.values.columns import Column
+from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import RetriableError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
-    from airflow_connect.connectors.jdbc_source.ranges import TableRange
+    from airflow_connect.connectors.jdbc_source.offsets.ranges import TableRange
 
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.connectors.jdbc_source.changed import range_key
-from airflow_connect.connectors.jdbc_source.columns import Column
-from airflow_connect.connectors.jdbc_source.criteria import Criteria, Source, Statement, Tracked
-from airflow_connect.connectors.jdbc_source.offsets import Position
-from airflow_connect.connectors.jdbc_source.reading import Moves, Reading
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.read.changed import range_key
+from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked
+from airflow_connect.connectors.jdbc_source.read.reading import Moves, Reading
+from airflow_connect.connectors.jdbc_source.values.columns import Column
 
 _SAMPLE_ROWS, _SAMPLE_BLOCKS, _BLOCK_ROWS = 20_000, 400, 60
 """Size of a sample: rows of one block are often neighbours, so it has many blocks."""

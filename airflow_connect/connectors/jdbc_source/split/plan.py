@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.criteria import Tracked, tracked_columns
-from airflow_connect.connectors.jdbc_source.ranges import BULK_PREFIX, Load, TableRange
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, Load, TableRange
+from airflow_connect.connectors.jdbc_source.offsets.start import start_position
+from airflow_connect.connectors.jdbc_source.read.criteria import Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.split.cuts import Cuts, dividing_key
 from airflow_connect.connectors.jdbc_source.split.sizes import estimated_rows
-from airflow_connect.connectors.jdbc_source.start import start_position
 from airflow_connect.connectors.jdbc_source.work import Item
 
 if TYPE_CHECKING:
-    from airflow_connect.connectors.jdbc_source.offsets import Position
-    from airflow_connect.connectors.jdbc_source.reading import Reading
+    from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+    from airflow_connect.connectors.jdbc_source.read.reading import Reading
     from airflow_connect.databases.identifiers import TableId
 
 _BULK_RANGES = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.jdbc_source.reading import Reading
+from airflow_connect.connectors.jdbc_source.read.reading import Reading
 
 if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from airflow_connect.connectors.jdbc_source import changed
+from airflow_connect.connectors.jdbc_source.read import changed
 from airflow_connect.errors import AccessError, ConfigError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from airflow_connect.connectors.jdbc_source import ranges
+from airflow_connect.connectors.jdbc_source.offsets import ranges
 from airflow_connect.connectors.jdbc_source.work import items_of
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
-from airflow_connect.connectors.jdbc_source.offsets import Position, partition_of
-from airflow_connect.connectors.jdbc_source.ranges import BULK_LASTS_MS, Load, Reconciled, TableRange
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position, partition_of
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_LASTS_MS, Load, Reconciled, TableRange
 from airflow_connect.errors import OffsetError
 from tests.support.session.searching import examples, settings
 

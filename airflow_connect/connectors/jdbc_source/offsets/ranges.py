@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source.offsets import (
+from airflow_connect.connectors.jdbc_source.offsets.positions import (
     BULK_DONE,
     BULK_RUN,
     PROTOCOL,

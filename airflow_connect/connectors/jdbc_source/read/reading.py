@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.columns import Column, by_values, columns_of, find_column
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.lookback import SentRows
-from airflow_connect.connectors.jdbc_source.mapping import TableMapping, moment_of, names_of, table_mapping
-from airflow_connect.connectors.jdbc_source.offsets import Position
-from airflow_connect.connectors.jdbc_source.ranges import BULK_PREFIX, TableRange
-from airflow_connect.connectors.jdbc_source.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
+from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.values.columns import Column, by_values, columns_of, find_column
+from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, moment_of, names_of, table_mapping
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
-from airflow_connect.connectors.jdbc_source.rules import mapped_columns
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.settings.rules import mapped_columns
 from airflow_connect.databases.settings import ConnectionSettings
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 

@@ -12,8 +12,8 @@ from typing import Any
 from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.config.definition.validators import EnumString, Lambda, NonEmptyString, Range
 from airflow_connect.config.definition.values import invalid
-from airflow_connect.connectors.jdbc_source import rules
-from airflow_connect.connectors.jdbc_source.names import (
+from airflow_connect.connectors.jdbc_source.settings import rules
+from airflow_connect.connectors.jdbc_source.settings.names import (
     BATCH_MAX_ROWS,
     BULK,
     BULK_CHANGED_ONLY,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_connect.connectors.jdbc_source.columns import INTEGERS, TIMES, Column, Kind, find_column
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.local_times import SECOND_US, LocalTimes
-from airflow_connect.connectors.jdbc_source.offsets import NO_ID, Position
+from airflow_connect.connectors.jdbc_source.offsets.positions import NO_ID, Position
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
+from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes
 from airflow_connect.databases.identifiers import Quoting, TableId
 from airflow_connect.errors import ConfigError
 
