@@ -286,3 +286,39 @@ def test_large_tables_share_the_tasks_by_their_sizes(postgresql_database: Databa
     assert len(run.records) == 1610 and len(tables) == 4
     ranges_of_a = sum(1 for task in run.tasks for item in items_of(task) if item.table and item.table.table == "a")
     assert ranges_of_a == 3
+
+
+@pytest.mark.parametrize("database", DATABASES, indirect=True)
+@pytest.mark.parametrize("mode", ["bulk", "incrementing"])
+def test_names_with_any_character_are_quoted_where_a_table_is_divided(database: Database, mode: str) -> None:
+    mark = "`" if database.dialect == "mysql" else '"'
+    table, key = "a\"b`c'd %s:e", "k\"e`y' %s:z"
+    table_sql, key_sql = (mark + name.replace(mark, mark * 2) + mark for name in (table, key))
+    with database.connected() as connection:
+        cursor = connection.connection.driver_connection.cursor()
+        cursor.execute(f"CREATE TABLE {table_sql} ({key_sql} bigint NOT NULL PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {table_sql} VALUES {', '.join(f'({n})' for n in range(ROWS))}")
+        if database.dialect == "mysql":
+            cursor.execute(f"ANALYZE TABLE {table_sql}")
+    run = copies(database, mode, incrementing_column_name=key).run(tasks=TASKS)
+    assert len(run.tasks) == TASKS and sorted(run.ids(key)) == list(range(ROWS)), run.notes
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+def test_partitioned_table_and_materialized_view_are_divided_and_views_are_not(
+    postgresql_database: Database, columnar: bool
+) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE parts (id bigint PRIMARY KEY, text text) PARTITION BY RANGE (id)",
+        "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (100)",
+        "CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (100) TO (MAXVALUE)",
+        f"INSERT INTO parts SELECT i, repeat('x', 50) FROM generate_series(1, {ROWS}) i",
+        "CREATE MATERIALIZED VIEW kept AS SELECT * FROM parts",
+        "CREATE VIEW shown AS SELECT * FROM parts",
+    )
+    for kind, table in (("PARTITIONED TABLE", "parts"), ("MATERIALIZED VIEW", "kept"), ("VIEW", "shown")):
+        config = {"table_types": kind, "table_whitelist": table, "validate_non_null": "false"}
+        run = copies(postgresql_database, "incrementing", columnar, **config).run(tasks=TASKS)
+        assert sorted(run.ids()) == list(range(1, ROWS + 1)), run.notes
+        assert len(run.tasks) == (1 if kind == "VIEW" else TASKS), run.notes
+        assert not any("not in the snapshot" in note for note in run.notes), run.notes
