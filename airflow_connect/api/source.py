@@ -222,7 +222,10 @@ class SourceConnector(Connector):
     context: SourceConnectorContext
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """Like `Connector.task_configs`, or none if there is nothing to read: then no Spark session is started."""
+        """Like `Connector.task_configs`, or none if there is nothing to read: then no Spark session is started.
+
+        The object is stopped when the tasks have ended, so it can hold what they share.
+        """
         return super().task_configs(max_tasks)
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition] | None:

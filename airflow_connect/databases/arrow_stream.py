@@ -19,7 +19,11 @@ _BATCH_BYTES_OPTION = "adbc.postgresql.batch_size_hint_bytes"
 
 
 class ArrowStream:
-    """A connection that reads one result at a time. Not thread-safe."""
+    """A connection that reads one result at a time. Not thread-safe.
+
+    Attributes:
+        is_in_transaction: whether its user has begun a transaction, which `end_transaction` ends.
+    """
 
     def __init__(self, like: psycopg.Connection[Any], isolation: str = "") -> None:
         """Connect.
@@ -35,6 +39,7 @@ class ArrowStream:
 
         self._connection = dbapi.connect(_parameters(like), autocommit=True)
         self._cursor: Any = None
+        self.is_in_transaction = False
         try:
             self.execute("SET TIME ZONE 'UTC'")
             if isolation:
@@ -66,6 +71,12 @@ class ArrowStream:
                 yield batch
         cursor.close()
         self._cursor = None
+
+    def end_transaction(self) -> None:
+        """End a transaction, after its last result was read to its end."""
+        if self.is_in_transaction:
+            self.is_in_transaction = False
+            self.execute("COMMIT")
 
     @property
     def is_reusable(self) -> bool:

@@ -1,4 +1,4 @@
-"""Rows of the JDBC sink: Avro records into a table of a real server, each row counted back there.
+"""Rows of the JDBC sink: Avro records into a table of a real server, each row counted back there. Also the servers.
 
 The peer of PostgreSQL's rows is the server alone: a binary COPY of the same rows, from memory, by one connection.
 """
@@ -6,6 +6,7 @@ The peer of PostgreSQL's rows is the server alone: a binary COPY of the same row
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
+from tests.bench.database_sources import TableRows
 from tests.bench.processes import cpu_seconds
 
 STORES = ("postgresql", "mariadb")
@@ -34,7 +36,7 @@ _FILLED = (
 _PEER_RECORDS = 1_000_000
 
 
-class DatabaseSinks:
+class Databases:
     """The servers, started when they are needed first."""
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
@@ -42,6 +44,7 @@ class DatabaseSinks:
         self._stack = stack
         self._folder = folder
         self._servers: dict[str, Any] = {}
+        self._filled: set[TableRows] = set()
 
     def connector(self, store: str, table: str, config: dict[str, str], records: int) -> dict[str, str]:
         """Keys of a connector that writes into a table, which is filled first if every key is to be there."""
@@ -91,6 +94,15 @@ class DatabaseSinks:
             rate = count / (time.monotonic() - started)
             connection.rollback()
         print(f"  peer: COPY of {count:,} of these rows from memory, one connection: {rate:,.0f} rows/s", flush=True)
+
+    def database_of(self, rows: TableRows, show: Callable[[int], None]) -> str:
+        """JDBC URL of the database with the rows that a source copies; filled when it is needed first."""
+        server = self._server("postgresql")
+        if rows not in self._filled:
+            server.create_database(rows.database)
+            rows.write(server.url_of(rows.database), show)
+            self._filled.add(rows)
+        return str(server.jdbc_url_of(rows.database))
 
     def _psycopg_url(self, store: str) -> str:
         return str(self._server(store).url_of("bench")).replace("+psycopg", "")

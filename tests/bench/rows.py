@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, sources
+from tests.bench import database_sinks, database_sources, sources
+from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
 
@@ -74,19 +75,21 @@ class Row:
     Attributes:
         name: for `--rows`.
         about: what is copied, for people.
-        load: the topic, or for a source the file.
+        load: the topic, or for a source the file or the table.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
         store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, or `kafka`
-            from a file.
+            from a file or a table.
+        is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
     name: str
     about: str
-    load: Load | LogLines
+    load: Load | LogLines | TableRows
     config: dict[str, str] = field(default_factory=dict)
     cold: bool = False
     store: str = "s3"
+    is_idle: bool = False
 
     @property
     def is_avro(self) -> bool:
@@ -142,7 +145,25 @@ def all_rows(records: int) -> list[Row]:
         Row("late-compact-few", "the same, fewer records, compact", few, {**cut, **_COMPACT}),
         Row("late-interval-few", "the same with rotate.interval.ms of an hour", few, {**cut, **_INTERVAL}),
     ]
-    return main + sweeps + of_files + _source_rows(records) + _database_rows(avro)
+    return main + sweeps + of_files + _source_rows(records) + _table_rows(records) + _database_rows(avro)
+
+
+def _table_rows(records: int) -> list[Row]:
+    rows, idle = TableRows(records), TableRows(200, tables=200)
+    new, bulk, one, json = (
+        database_sources.NEW_ROWS, database_sources.BULK, database_sources.ONE_TASK, database_sources.JSON
+    )  # fmt: skip
+    found = [
+        ("json", "a table of PostgreSQL into a topic, JSON, mode bulk, two tasks", rows, {**bulk, **json}),
+        ("avro", "the same, Avro with a registry", rows, {**bulk, **AVRO_VALUES}),
+        ("json-one", "JSON, one task", rows, {**bulk, **json, **one}),
+        ("json-new", "JSON, first load in mode timestamp+incrementing, two tasks", rows, {**new, **json}),
+        ("idle", "200 tables without a new row", idle, {**new, **json, **database_sources.TOPICS}),
+    ]
+    return [
+        Row(f"postgresql-{name}", about, load, config, store="kafka", is_idle=load is idle)
+        for name, about, load, config in found
+    ]
 
 
 def _database_rows(load: Load) -> list[Row]:

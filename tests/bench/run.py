@@ -31,12 +31,13 @@ from airflow_connect.devstack.hdfs import HdfsCluster  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
 from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
-from airflow_connect.documents.run import RunReport  # noqa: E402
+from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import sources  # noqa: E402
+from tests.bench import database_sources, sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
+from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
@@ -85,7 +86,7 @@ class Bench:
         self._registry: SchemaRegistry | None = None
         self._warm: subprocess.Popen[str] | None = None
         self._hdfs: HdfsCluster | None = None
-        self._databases = databases.DatabaseSinks(stack, folder)
+        self._databases = databases.Databases(stack, folder)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
@@ -94,12 +95,15 @@ class Bench:
         if row.store == "kafka":
             create_topic(self.kafka.bootstrap, f"{row.name}-{prefix}")
         connector = self._connector(row, prefix)
+        if row.is_idle:
+            self._run_warm(connector)
         before = cpu_seconds(self.kafka.pid), self._store_cpu_s(row)
         run = self._run_cold if row.cold else self._run_warm
         seconds, cpu, peak, report = run(connector)
         servers = cpu_seconds(self.kafka.pid) - before[0], self._store_cpu_s(row) - before[1]
         arrived = self._arrived(row, prefix)
-        problem = arrived.problem if report.status == "done" else f"{report.status}: {report.error}"
+        expected = EMPTY if row.is_idle else DONE
+        problem = arrived.problem if report.status == expected else f"{report.status}: {report.error}"
         copy_seconds = report.phases_ms.get("copy", 0) / 1000
         millions = row.load.records / 1e6
         return Measured(
@@ -123,7 +127,11 @@ class Bench:
         """Count what a run has written, and remove it."""
         if row.store == "kafka":
             topic = f"{row.name}-{prefix}"
-            size, problem = sources.check_topic(self.kafka.bootstrap, topic, row.load.records)
+            numbers = sources.line_numbers
+            if isinstance(row.load, TableRows):
+                numbers = database_sources.numbers_of(row.config)
+            records = 0 if row.is_idle else row.load.records
+            size, problem = sources.check_topic(self.kafka.bootstrap, topic, records, numbers)
             delete_topic(self.kafka.bootstrap, topic)
             return Arrived(1, size, problem)
         if row.store in databases.STORES:
@@ -157,6 +165,8 @@ class Bench:
 
     def _store_cpu_s(self, row: Row) -> float:
         """CPU time of the servers that hold the files; Kafka's has a column of its own."""
+        if isinstance(row.load, TableRows):
+            return self._databases.cpu_s("postgresql")
         if row.store == "kafka":
             return 0.0
         if row.store in databases.STORES:
@@ -182,7 +192,10 @@ class Bench:
                 raise RuntimeError(f"The warm-up failed: {report.error}")
             remove(self.s3, BUCKET, prefix + "/")
 
-    def _fill(self, load: Load | LogLines) -> None:
+    def _fill(self, load: Load | LogLines | TableRows) -> None:
+        if isinstance(load, TableRows):
+            self._databases.database_of(load, Progress(f"filling {load.database}", load.records))
+            return
         if load in self._filled:
             return
         if isinstance(load, LogLines):
@@ -262,6 +275,10 @@ class Bench:
     def _connector(self, row: Row, prefix: str) -> dict[str, str]:
         if isinstance(row.load, LogLines):
             return sources.connector(f"{row.name}-{prefix}", self._logs, row.load, {**row.config, **self._schemas(row)})
+        if isinstance(row.load, TableRows):
+            url = self._databases.database_of(row.load, lambda done: None)
+            config = {**row.config, **self._schemas(row)}
+            return database_sources.connector(f"{row.name}-{prefix}", url, row.load, config)
         return {
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",

@@ -86,7 +86,8 @@ def _assets(known: Lineage) -> tuple[list[Asset], list[Asset]]:
     done = None if known.report is None else known.report.source
     if done is None:
         return inlets, outlets
-    tables = [str(move.partition["table"]) for move in done.offsets if move.partition.get("table")]
+    # A large table has an offset for each of its ranges.
+    tables = list(dict.fromkeys(str(move.partition["table"]) for move in done.offsets if move.partition.get("table")))
     read = table_assets(Names(str(known.connector.get("connection.url") or ""), tables))
     written = topic_assets(done.topics, known.worker)
     return [*inlets, *without_known(read, inlets)], [*outlets, *without_known(written, outlets)]

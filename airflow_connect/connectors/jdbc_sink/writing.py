@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.tables import Tables
     from airflow_connect.databases.connecting import Database
 
-IDLE_TRANSACTION_S = 30
+IDLE_TRANSACTION_S, IDLE_CONNECTION_S = 30, 120
 log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
@@ -332,4 +332,8 @@ def _session_settings(connection: Connection) -> list[str]:
     settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"]
     if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
         settings.append(f"SET SESSION idle_write_transaction_timeout = {IDLE_TRANSACTION_S}")
+    else:
+        # MySQL has no limit for transactions, only one for connections, 8 hours by default. A connection that is idle
+        # between two transactions ends, too; the next transaction then opens another one.
+        settings.append(f"SET SESSION wait_timeout = {IDLE_CONNECTION_S}")
     return settings

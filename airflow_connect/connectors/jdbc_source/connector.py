@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.changed import RANGES, ranges_of, ranges_partition
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
-from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.offsets import (
+from airflow_connect.connectors.jdbc_source.offsets.positions import (
     INCREMENTING,
     NANOS,
     PROTOCOL,
@@ -23,9 +20,17 @@ from airflow_connect.connectors.jdbc_source.offsets import (
     committed_position,
     tables_with_offsets,
 )
-from airflow_connect.connectors.jdbc_source.reading import Reading
-from airflow_connect.connectors.jdbc_source.start import start_position
+from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Reconciled, check_range_offset
+from airflow_connect.connectors.jdbc_source.offsets.start import start_position
+from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
+from airflow_connect.connectors.jdbc_source.read.reading import Reading
+from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.split.plan import Division, is_current
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
+from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, items_of, task_config
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.failures import Failure, kind_of
@@ -34,7 +39,7 @@ from airflow_connect.errors import ConfigError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES})
+_PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -43,6 +48,7 @@ class JdbcSourceConnector(SourceConnector):
     config_def = jdbc_source_keys()
     task_class = JdbcSourceTask
     version = "1.0"
+    _exported: ExportedSnapshot | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -50,21 +56,51 @@ class JdbcSourceConnector(SourceConnector):
         self._typed = JdbcSourceConfig.from_config(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """The tables with new rows, divided among tasks; a query is one task."""
+        """The tables with new rows, and ranges of large ones, divided among tasks; a query is one task."""
         config = self._typed
         ignored = config.connection.address.ignored
         if ignored:
             self.context.note(f"Parameters of connection.url have no effect here: {', '.join(ignored)}.")
+        by_row = config.stage_of_rows
+        if by_row:
+            self.context.note(f"Rows are read one by one, which is slower, because {by_row} compares them.")
+        found = self._reconciled(self.context.offset_reader.committed())
         with Database(config.connection) as database, database.connect() as connection:
             with database.failures("read its clock and its tables"):
                 end_us = self._end_us(database, connection)
                 reading = Reading(config, database, connection, end_us, self.context.note)
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
-            waiting = [item for item in items if self._has_rows(reading, item)]
-        return [task_config(self.config, part, end_us) for part in grouped(waiting, max_tasks)]
+            division = Division(reading, found.loads, max_tasks, now_ms())
+            waiting = [item for item in items if division.load_of(item) or self._has_rows(reading, item, found)]
+            new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
+            with database.failures("divide large tables"):
+                division.add(waiting, new)
+                if division.divided and not self.context.only_plans:
+                    self._exported = ExportedSnapshot.export(
+                        config.connection, connection, division.divided, self.context.note
+                    )
+        groups = division.groups() if division.divided else grouped(waiting, max_tasks)
+        snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
+        return [task_config(self.config, part, end_us, snapshot) for part in groups]
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`)."""
+        found = self._reconciled(committed)
+        for table in found.restarted:
+            self.context.note(
+                f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
+                " or because complete ranges of mode bulk are older than a day."
+            )
+        return found.changes
+
+    def stop(self) -> None:
+        """End the snapshot, if tasks shared one."""
+        exported, self._exported = self._exported, None
+        if exported is not None:
+            exported.close()
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
-        """Every form of the names of the task's tables."""
+        """Every form of the names of the task's tables, or the ranges that it reads."""
         partitions = [partition for item in items_of(task_config) for partition in item.partitions]
         if task_config.get(names.BULK_CHANGED_ONLY, "").strip().lower() == "true":
             partitions += [ranges_partition(partition) for partition in partitions]
@@ -87,6 +123,8 @@ class JdbcSourceConnector(SourceConnector):
             if RANGES in dict(partition):
                 ranges_of(offset, "a table")
                 continue
+            if AFTER in dict(partition):
+                check_range_offset(dict(partition), offset)
             for key in (INCREMENTING, TIMESTAMP, NANOS):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):
@@ -107,14 +145,23 @@ class JdbcSourceConnector(SourceConnector):
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
-    def _has_rows(self, reading: Reading, item: Item) -> bool:
-        """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
-        config = self._typed
+    def _reconciled(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> Reconciled:
+        # If this call only shows a plan, the offsets that the last run left may not be reconciled yet.
+        return Reconciled(committed, partial(is_current, self._typed), now_ms())
+
+    def _is_new(self, item: Item, found: Reconciled) -> bool:
+        """Whether a table is read from its beginning."""
+        return self._typed.mode == names.BULK or (item.table is not None and self._offset(item, found) is None)
+
+    def _offset(self, item: Item, found: Reconciled) -> SourceOffset | None:
+        reader = self.context.offset_reader
         if item.table is None:
-            offset = self.context.offset_reader.offset(QUERY_PARTITION)
-        else:
-            offset = committed_position(item.table, self.context.offset_reader)[1]
-        position = start_position(config, offset, item.name)
+            return reader.offset(QUERY_PARTITION)
+        return found.offsets.get(str(item.partition[TABLE])) or committed_position(item.table, reader)[1]
+
+    def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
+        """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
+        position = start_position(self._typed, self._offset(item, found), item.name)
         if position is None:
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):
@@ -126,6 +173,11 @@ class JdbcSourceConnector(SourceConnector):
                 reading.connection.rollback()
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def _refused(message: str) -> ConfigError:

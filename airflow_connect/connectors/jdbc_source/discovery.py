@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError
 

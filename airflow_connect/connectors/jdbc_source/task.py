@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.changed import (
+from airflow_connect.connectors.jdbc_source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BEGAN
+from airflow_connect.connectors.jdbc_source.offsets.start import position_at_end, start_position
+from airflow_connect.connectors.jdbc_source.read.changed import (
     ChangedReader,
     range_key,
     ranges_of,
     ranges_offset,
     ranges_partition,
 )
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.offsets import BULK_DONE, BULK_RUN, Position, committed_position
-from airflow_connect.connectors.jdbc_source.reading import Reading, RowBatch, TableReader
-from airflow_connect.connectors.jdbc_source.start import position_at_end, start_position
-from airflow_connect.connectors.jdbc_source.work import END, Item, items_of
+from airflow_connect.connectors.jdbc_source.read.reading import Reading, RowBatch, TableReader
+from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.work import END, SNAPSHOT, Item, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -52,6 +54,7 @@ class JdbcSourceTask(SourceTask):
         """Take the tables; connects at the first poll."""
         self._config = JdbcSourceConfig.from_config(config)
         self._end_us = int(config[END])
+        self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
         self._database = Database(self._config.connection)
         self._reader: TableReader | ArrowReader | ChangedReader | None = None
@@ -128,6 +131,9 @@ class JdbcSourceTask(SourceTask):
 
     def _bulk_offset(self, *, done: bool = False) -> SourceOffset:
         """Which run has copied the table: another attempt of its task skips tables that are complete."""
+        part = self._waiting[0].part if self._waiting else None
+        if part is not None:
+            return {BULK_RUN: self.context.run_id, BEGAN: part.began_ms}
         return {BULK_RUN: self.context.run_id, BULK_DONE: done}
 
     def _next(self, count: int) -> RowBatch | ColumnBatch | None:
@@ -175,9 +181,9 @@ class JdbcSourceTask(SourceTask):
         position = self._position
         if position is None:
             offset = self._committed(item)
-            if self._is_bulk and offset == self._bulk_offset(done=True):
+            if self._is_complete(item, offset):
                 return False
-            position = start_position(self._config, offset, item.name)
+            position = self._start_position(item, offset)
             if position is None:
                 self.context.skip_to(item.partition, position_at_end(self._end_us).offset())
                 return False
@@ -185,17 +191,25 @@ class JdbcSourceTask(SourceTask):
         if self._connection is None:
             self._connection = self._database.connect()
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
+        reading.snapshot = self._snapshot
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table)
             return True
-        stream = self._opened_stream(item)
-        if stream is None or item.table is None:
-            self._reader = TableReader(reading, item.table, position)
+        stream = self._opened_stream()
+        if stream is None:
+            self._reader = TableReader(reading, item.table, position, part=item.part)
         else:
             from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
 
-            self._reader = ArrowReader(reading, item.table, position, stream)
+            self._reader = ArrowReader(reading, item.table, position, stream, item.part)
         return True
+
+    def _start_position(self, item: Item, offset: SourceOffset | None) -> Position | None:
+        """Where to begin; None: at the run's upper bound."""
+        if item.part is None or item.part.after is None:
+            return start_position(self._config, offset, item.name)
+        own = Position.of(offset, item.name)
+        return item.part.after if own == Position() else own
 
     def _changed_reader(self, reading: Reading, item: Item, table: TableId) -> ChangedReader | TableReader:
         """The reader for `bulk.changed.only`; one of all rows if the table has no suitable key."""
@@ -209,13 +223,12 @@ class JdbcSourceTask(SourceTask):
         offset = self.context.offset_reader.offset(ranges_partition(item.partition))
         return ChangedReader(reading, table, key, ranges_of(offset, item.name))
 
-    def _opened_stream(self, item: Item) -> ArrowStream | None:
+    def _opened_stream(self) -> ArrowStream | None:
         """The connection that reads in Arrow batches; None if rows must be read one by one."""
         config = self._config
-        is_known = config.connection.address.database == "postgresql" and item.table is not None
-        if not self._in_columns or not is_known or config.lookback_ms or self._has_no_stream:
+        if not self._in_columns or self._has_no_stream or config.stage_of_rows:
             return None
-        if self._stream is None:
+        if self._stream is None and config.connection.address.database == "postgresql":
             assert self._connection is not None
             try:
                 self._stream = arrow_stream(self._connection, config.connection.isolation)
@@ -226,7 +239,7 @@ class JdbcSourceTask(SourceTask):
                 self.context.note(
                     f"Rows are read one by one, which is slower, because ADBC could not connect: {reason}."
                 )
-            self._has_no_stream = self._stream is None
+        self._has_no_stream = self._stream is None
         return self._stream
 
     def _rows_at_once(self, count: int) -> int:
@@ -237,7 +250,15 @@ class JdbcSourceTask(SourceTask):
 
     def _committed(self, item: Item) -> SourceOffset | None:
         reader = self.context.offset_reader
-        return reader.offset(item.partition) if item.table is None else committed_position(item.table, reader)[1]
+        if item.table is None or item.part is not None:
+            return reader.offset(item.partition)
+        return committed_position(item.table, reader)[1]
+
+    def _is_complete(self, item: Item, offset: SourceOffset | None) -> bool:
+        """Whether an earlier attempt of this task has copied all of a table, or of its range."""
+        if item.part is not None:
+            return item.part.is_done(offset)
+        return self._is_bulk and offset == self._bulk_offset(done=True)
 
     def _finish(self, item: Item) -> None:
         """Go on to the next table."""
@@ -245,7 +266,9 @@ class JdbcSourceTask(SourceTask):
             if isinstance(self._reader, ChangedReader):
                 self._reader.note_results()
                 self.context.skip_to(ranges_partition(item.partition), ranges_offset(self._reader.ranges))
-            if self._is_bulk:
+            if item.part is not None:
+                self.context.skip_to(item.partition, item.part.done(self._last_offset(item)))
+            elif self._is_bulk:
                 self.context.skip_to(item.partition, self._bulk_offset(done=True))
             if self._reader.forgotten:
                 self.context.note(
@@ -257,6 +280,14 @@ class JdbcSourceTask(SourceTask):
         self._reader = self._position = None
         self._waiting.popleft()
 
+    def _last_offset(self, item: Item) -> SourceOffset:
+        """The offset of the last row of a range; {} if it has none."""
+        if self._is_bulk:
+            return self._bulk_offset()
+        if self._position is not None:
+            return self._position.offset()
+        return Position.of(self._committed(item), item.name).offset()
+
     def _end_transaction(self) -> None:
         """End the transaction, so that the next table has a snapshot of its own.
 
@@ -267,6 +298,8 @@ class JdbcSourceTask(SourceTask):
                 self._reader.close()
             if self._stream is not None and not self._stream.is_reusable:
                 self._close_stream()
+            elif self._stream is not None:
+                self._stream.end_transaction()
             if self._connection is not None:
                 self._connection.rollback()
                 self._connection.connection.rollback()

@@ -1,16 +1,23 @@
-"""What a task gets from the driver, as keys of its configuration: its tables, and the upper bound of the run."""
+"""What a task gets from the driver, as keys of its configuration: tables, the upper bound of the run, a snapshot."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_connect.api.source import SourcePartition
-from airflow_connect.connectors.jdbc_source.offsets import QUERY_PARTITION, TABLE, known_partitions, partition_of
+from airflow_connect.connectors.jdbc_source.offsets.positions import (
+    QUERY_PARTITION,
+    TABLE,
+    known_partitions,
+    partition_of,
+)
+from airflow_connect.connectors.jdbc_source.offsets.ranges import TableRange
 from airflow_connect.databases.identifiers import TableId
 
-TABLES, END = "tables", "airflow_connect.jdbc.end_us"
+TABLES, END, SNAPSHOT = "tables", "airflow_connect.jdbc.end_us", "airflow_connect.jdbc.snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +27,12 @@ class Item:
     Attributes:
         table: None for the query.
         partition: the source partition under which its offsets are written.
+        part: the range of the table that is read; None: all of it.
     """
 
     table: TableId | None
     partition: SourcePartition
+    part: TableRange | None = None
 
     @property
     def name(self) -> str:
@@ -33,13 +42,19 @@ class Item:
     @property
     def partitions(self) -> list[SourcePartition]:
         """Every source partition that may hold its offset."""
+        if self.part is not None:
+            return [self.partition]
         return [QUERY_PARTITION] if self.table is None else known_partitions(self.table)
 
 
-def task_config(config: Mapping[str, str], items: Sequence[Item], end_us: int) -> dict[str, str]:
-    """The configuration of a task."""
-    tables = [[*item.table, item.partition[TABLE]] for item in items if item.table is not None]
-    return {**config, TABLES: json.dumps(tables), END: str(end_us)}
+def task_config(config: Mapping[str, str], items: Sequence[Item], end_us: int, snapshot: str = "") -> dict[str, str]:
+    """The configuration of a task; `snapshot`: as `Snapshot.to_json` wrote it, or ""."""
+    tables = [
+        [*item.table, item.partition[TABLE], *([item.part.to_json()] if item.part is not None else [])]
+        for item in items
+        if item.table is not None
+    ]
+    return {**config, TABLES: json.dumps(tables), END: str(end_us), SNAPSHOT: snapshot}
 
 
 def items_of(config: Mapping[str, str]) -> list[Item]:
@@ -47,7 +62,12 @@ def items_of(config: Mapping[str, str]) -> list[Item]:
     tables = json.loads(config[TABLES])
     if not tables:
         return [Item(None, QUERY_PARTITION)]
-    return [Item(TableId(*names), partition_of(name)) for *names, name in tables]
+    return [_item(*parts) for parts in tables]
+
+
+def _item(catalog: str, schema: str, table: str, name: str, part: Sequence[Any] | None = None) -> Item:
+    found = None if part is None else TableRange.from_json(part)
+    return Item(TableId(catalog, schema, table), partition_of(name) if found is None else found.partition, found)
 
 
 def grouped(items: Sequence[Item], groups: int) -> list[Sequence[Item]]:

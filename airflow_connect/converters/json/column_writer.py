@@ -21,6 +21,8 @@ _QUOTED_AS_IT_IS = r"^[ !#-\[\]-~]*$"
 """Text that only needs quotes in JSON: printable ASCII without quotation marks and backslashes."""
 
 _FIRST_PRINTABLE, _LAST_PRINTABLE = ord(" "), ord("~")
+_LEAST_PLAIN, _FIRST_WITH_EXPONENT = 1e-3, 1e7
+"""java.lang.Double.toString: numbers from the one to below the other have no exponent."""
 _STORED_AS = {DATE: Type.INT32, TIME: Type.INT32, TIMESTAMP: Type.INT64, DECIMAL: Type.BYTES}
 
 ColumnWriter = Callable[["pa.Array[Any]"], "pa.Array[Any] | None"]
@@ -141,10 +143,35 @@ def _text(schema: Schema, options: WriterOptions, values: Any) -> tuple[Any, str
     if schema.type is Type.STRING:
         return (values, '"') if not values.null_count and _needs_no_escapes(values) else (_strings(values), "")
     if schema.type in (Type.FLOAT32, Type.FLOAT64):
-        # Java has its own format for numbers with fractions.
-        one = scalar_writer(schema, options)
-        return pa.array([None if v is None else one(v) for v in values.to_pylist()], pa.string()), ""
+        return _floats(values, scalar_writer(schema, options)), ""
     return values.cast(pa.string()), ""
+
+
+def _floats(values: Any, one: Callable[[Any], str]) -> Any:
+    """Numbers with fractions as Java writes them.
+
+    Java and Arrow both write the shortest digits. They differ in whole numbers, where Java adds `.0`, and outside of
+    the range in which Java writes no exponent: those are written one by one, like infinity and NaN.
+
+    Args:
+        values: a column of floats.
+        one: writes one value.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = values.fill_null(0).to_numpy() if values.null_count else values.to_numpy()
+    size = np.abs(numbers)
+    is_plain = (size >= _LEAST_PLAIN) & (size < _FIRST_WITH_EXPONENT) | (size == 0)
+    is_whole = is_plain & (numbers == np.trunc(numbers))
+    text: Any = values.cast(pa.string())
+    if is_whole.any():
+        text = pc.if_else(pa.array(is_whole), pc.binary_join_element_wise(text, ".0", ""), text)
+    if is_plain.all():
+        return text
+    others = pa.array([one(value) for value in numbers[~is_plain].tolist()], pa.string())
+    return pc.replace_with_mask(text, pa.array(~is_plain), others)
 
 
 def _has_text(schema: Schema, options: WriterOptions) -> bool:

@@ -112,11 +112,24 @@ class Copies:
         connector = JdbcSourceConnector()
         connector.initialize(_Context(self, run, f"run-{self._runs}"))
         connector.start(self.config)
-        run.tasks = list(connector.task_configs(tasks))
-        connector.stop()
-        for config in run.tasks:
-            self._task(run, config, batches, meanwhile)
+        self.reconcile(connector)
+        try:
+            run.tasks = list(connector.task_configs(tasks))
+            for config in run.tasks:
+                self._task(run, config, batches, meanwhile)
+        finally:
+            connector.stop()
+        if batches is None:
+            self.reconcile(connector)
         return run
+
+    def reconcile(self, connector: JdbcSourceConnector) -> None:
+        """What the driver does between tasks."""
+        for partition, offset in connector.reconcile_offsets(self.committed()):
+            if offset is None:
+                del self.stored[json.dumps(partition, sort_keys=True)]
+            else:
+                self.commit(partition, offset)
 
     def _task(
         self, run: Run, config: Mapping[str, str], batches: int | None, meanwhile: Callable[[int], None] | None

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_connect.api import schema as schemas
-from airflow_connect.connectors.jdbc_source.columns import Column, Kind
-from airflow_connect.connectors.jdbc_source.local_times import DAY_US, LocalTimes
-from airflow_connect.connectors.jdbc_source.mapping import FieldMapping, TableMapping, arrow_type
+from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind
+from airflow_connect.connectors.jdbc_source.values.local_times import DAY_US, LocalTimes
+from airflow_connect.connectors.jdbc_source.values.mapping import FieldMapping, TableMapping, arrow_type
 from airflow_connect.converters.decimal_columns import unscaled_column
 
 _LEAST_DAY, _MOST_DAY = (d.toordinal() - date(1970, 1, 1).toordinal() for d in (date.min, date.max))

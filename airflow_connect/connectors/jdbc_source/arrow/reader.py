@@ -1,4 +1,4 @@
-"""Streams one table of PostgreSQL in Arrow batches, each with the position after it.
+"""Streams one table or query of PostgreSQL in Arrow batches, each with the position after it.
 
 Positions move as in `reading.TableReader`: in mode timestamp, a batch never ends inside a group of equal timestamps.
 """
@@ -13,19 +13,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_connect.connectors.jdbc_source import names
 from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, instants_us
-from airflow_connect.connectors.jdbc_source.columns import Column
-from airflow_connect.connectors.jdbc_source.criteria import Criteria
-from airflow_connect.connectors.jdbc_source.mapping import TableMapping
-from airflow_connect.connectors.jdbc_source.offsets import Position
-from airflow_connect.connectors.jdbc_source.reading import Moves, Reading
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
+from airflow_connect.connectors.jdbc_source.read.reading import Moves, Reading, bulk_statement
+from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.values.columns import Column
+from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import RetriableError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.jdbc_source.offsets.ranges import TableRange
 
 BATCH_BYTES = 4 << 20
 """Size at which a batch ends; its messages take a few times as much."""
@@ -51,20 +53,25 @@ class ColumnBatch:
 
 
 class ArrowReader:
-    """Streams the rows of one table after a position."""
+    """Streams the rows of one table, or of the query, after a position."""
 
     forgotten = 0
     """There is no look-back here."""
 
-    def __init__(self, reading: Reading, table: TableId, position: Position, stream: ArrowStream) -> None:
+    def __init__(
+        self, reading: Reading, table: TableId | None, position: Position, stream: ArrowStream,
+        part: TableRange | None = None,
+    ) -> None:  # fmt: skip
         """Does not read yet.
 
         Args:
             reading: describes the table on a connection of psycopg, which holds no lock while `stream` reads.
-            table: what is read.
+            table: what is read; None: the query, as a subquery.
             position: after which rows are new.
             stream: connected to the same database.
+            part: the range that is read; None: the whole table.
         """
+        self._part = part
         self._reading, self._stream = reading, stream
         self._source = reading.source(table)
         self.position = position
@@ -99,25 +106,30 @@ class ArrowReader:
 
     def _open(self) -> None:
         reading, source = self._reading, self._source
-        columns = reading.described(source)
+        columns = reading.described(source if source.table is not None else source.selecting("*"))
         self._mapping: TableMapping = reading.mapping(columns, source)
         if reading.config.mode != names.BULK:
             self._criteria = reading.criteria(source, columns)
-            reading.count_nulls(self._criteria, source)
+            if self._part is None or self._part.after is None:
+                reading.count_nulls(self._criteria, source)
             self._moves = Moves(columns, self._criteria.tracked, reading.name, reading.times)
         self._columns = columns
         granularity = reading.config.granularity
         self._fields = [arrow_field(field, granularity, reading.times) for field in self._mapping.fields]
         chosen = source.selecting(_select_list(self._fields, columns, reading))
         if self._criteria is None:
-            statement = chosen.everything()
+            statement = bulk_statement(chosen, self._part)
         else:
-            statement = self._criteria.of(chosen).select(self.position, reading.end_us)
+            upto = None if self._part is None else self._part.upto
+            statement = self._criteria.of(chosen).select(self.position, reading.end_us, upto)
         sql = reading.literal(statement)
         # Otherwise a waiting ALTER TABLE would be between this connection's lock and that of the other one: a deadlock
         # that the server cannot see.
         reading.connection.rollback()
-        self._batches = self._stream.batches(sql, BATCH_BYTES)
+        stream, table = self._stream, source.table
+        if self._part is not None and table is not None:
+            reading.enter_snapshot(lambda snapshot: enter_stream(stream, snapshot, table))
+        self._batches = stream.batches(sql, BATCH_BYTES)
 
     def _piece(self, count: int) -> pa.RecordBatch | None:
         """The next rows of the result, at most `count`."""

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -90,19 +91,22 @@ class SourceRun(RunInProgress):
             # Read again: an older driver may have written it before it was fenced.
             kafka.fence_tasks(kafka.read_state().task_count or 0)
             reached(crash_points.SOURCE_TASKS_FENCED)
-        with self._phase("plan"):
-            offsets = kafka.take_offsets()
-            self._take_over(kafka, offsets)
-            self._reconcile(kafka, offsets)
-            plan, (configs, partitions) = self.plan_from(offsets)
-            self._config.check_converters()
-            if configs or not self._config.guarantee.uses_transactions:
-                # Without tasks, the next run must still fence those of the last generation.
-                kafka.write_task_count(len(configs) if self._config.guarantee.uses_transactions else 0)
-            self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
-            reached(crash_points.SOURCE_PLANNED)
-        settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
-        reports = self._run_tasks(plan, settings, total=0) if configs else []
+        with ExitStack() as planning:
+            with self._phase("plan"):
+                offsets = kafka.take_offsets()
+                self._take_over(kafka, offsets)
+                self._reconcile(kafka, offsets)
+                # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
+                started = planning.enter_context(self._started(offsets))
+                plan, (configs, partitions) = self._plan(started, offsets)
+                self._config.check_converters()
+                if configs or not self._config.guarantee.uses_transactions:
+                    # Without tasks, the next run must still fence those of the last generation.
+                    kafka.write_task_count(len(configs) if self._config.guarantee.uses_transactions else 0)
+                self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
+                reached(crash_points.SOURCE_PLANNED)
+            settings = self._config.task_settings(plan.created_ms, configs, kafka.known_state(partitions))
+            reports = self._run_tasks(plan, settings, total=0) if configs else []
         with self._phase("reconcile"):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
                 journal.begin(replace(state, phase=CLOSED))
@@ -147,12 +151,15 @@ class SourceRun(RunInProgress):
         Raises:
             ConnectError: the connector cannot configure its tasks.
         """
-        created_ms = now_ms()
         with self._started(offsets, only_plans=only_plans) as started:
-            configs = started.task_configs(self._config.resolved.connector.tasks_max)
-            # A single task gets all offsets.
-            is_shared = len(configs) > 1 and len(offsets) > 0 and not only_plans
-            partitions = started.source_partitions(configs) if is_shared else [None] * len(configs)
+            return self._plan(started, offsets)
+
+    def _plan(self, started: StartedSource, offsets: SourceOffsets) -> tuple[Plan, TaskWork]:
+        created_ms = now_ms()
+        configs = started.task_configs(self._config.resolved.connector.tasks_max)
+        # A single task gets all offsets.
+        is_shared = len(configs) > 1 and len(offsets) > 0 and not started.only_plans
+        partitions = started.source_partitions(configs) if is_shared else [None] * len(configs)
         connector = self._config.resolved.connector
         moves = (OffsetMove(dict(partition), dict(offset)) for partition, offset in offsets.items())
         source = SourcePlan(

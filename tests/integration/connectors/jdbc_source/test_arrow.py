@@ -17,7 +17,7 @@ from airflow_connect.connectors.jdbc_source import task as task_module
 from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.devstack.postgresql import PostgresServer
-from airflow_connect.errors import DatabaseError, DataError
+from airflow_connect.errors import ConfigError, DatabaseError, DataError
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import examples
@@ -99,7 +99,8 @@ def test_every_type_is_copied_as_row_by_row(typed: Database, data: st.DataObject
         places = ", ".join(f"%s::{'text::' if 'bit' in kind or kind == 'money' else ''}{kind}" for kind in kinds)
         with connection.cursor() as cursor:
             cursor.executemany(f"INSERT INTO every_type VALUES ({places})", rows)
-    runs = Copies({"connection.url": typed.jdbc_url, "mode": "bulk", **config}, columnar=True)
+    query = data.draw(st.sampled_from([{}, {"query": "SELECT * FROM every_type"}]))
+    runs = Copies({"connection.url": typed.jdbc_url, "mode": "bulk", **config, **query}, columnar=True)
     by_arrow = compared(runs.run())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_module, "arrow_stream", lambda connection, isolation: None)
@@ -132,7 +133,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     begin = ArrowReader.__init__
 
     def noted(self: ArrowReader, *arguments: Any) -> None:
-        found.append(arguments[1].table)
+        found.append("query" if arguments[1] is None else arguments[1].table)
         begin(self, *arguments)
 
     monkeypatch.setattr(ArrowReader, "__init__", noted)
@@ -140,14 +141,22 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ["bulk", "incrementing", "timestamp", "timestamp+incrementing"])
-def test_tables_are_read_in_arrow_batches_and_queries_row_by_row(
+def test_tables_and_queries_are_read_in_arrow_batches(
     postgresql_database: Database, mode: str, readers: list[str]
 ) -> None:
     table(postgresql_database)
     assert copies(postgresql_database, mode).run().ids() == list(range(1, 41))
     assert readers == ["orders"]
-    run = copies(postgresql_database, mode, query="SELECT * FROM orders").run()
-    assert len(run.records) == 40 and readers == ["orders"]
+    query = 'WITH chosen AS (SELECT * FROM orders) SELECT *, id % 2 AS "a:b%" FROM chosen -- all'
+    run = copies(postgresql_database, mode, query=query).run()
+    assert run.ids() == list(range(1, 41)) and readers == ["orders", "query"]
+
+
+def test_query_with_two_columns_of_one_name_is_refused(postgresql_database: Database) -> None:
+    table(postgresql_database)
+    query = "SELECT a.id, b.id FROM orders a JOIN orders b ON a.id = b.id"
+    with pytest.raises(ConfigError, match="field name duplication id"):
+        copies(postgresql_database, query=query).run()
 
 
 def test_groups_of_equal_timestamps_stay_together_over_batches(postgresql_database: Database) -> None:
@@ -167,8 +176,9 @@ def batches_of(run: Run) -> list[list[Any]]:
 
 def test_lookback_reads_row_by_row(postgresql_database: Database, readers: list[str]) -> None:
     table(postgresql_database)
-    runs = copies(postgresql_database, "timestamp", timestamp_lookback_ms="60000")
-    assert len(runs.run().records) == 40 and readers == []
+    run = copies(postgresql_database, "timestamp", timestamp_lookback_ms="60000").run()
+    assert len(run.records) == 40 and readers == []
+    assert any("one by one" in note and "timestamp.lookback.ms" in note for note in run.notes), run.notes
 
 
 def test_columns_with_the_names_of_results_are_ordered_by_their_own_values(postgresql_database: Database) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.postgresql import PostgresServer
+from airflow_connect.runtime.crash_points import SOURCE_TASK_POINTS as TASK_POINTS
 from airflow_connect.testing import SourceConformance
 from airflow_connect.testing.cases.source_case import SourceCase
 from airflow_connect.testing.suites.source_suite import KILL_POINTS
@@ -69,6 +70,23 @@ class TestTimestampOnPostgresql(SourceConformance):
 
     def value_of(self, value: Any) -> Any:
         return columns_of(value)
+
+    @pytest.mark.crash
+    # A run for each step at which one is killed, most of them short.
+    @pytest.mark.budget(30)
+    def test_first_load_by_several_tasks_that_is_killed_at_every_step(self, case: SourceCase) -> None:
+        """Each run continues in the middle of the load, and kills another one."""
+        case.add(400)
+        divided = {"table.split.min.rows": "10", "batch.max.rows": "20", "transaction.boundary": "poll"}
+        for columnar, point in enumerate(TASK_POINTS):
+            assert case.start(crash_at=point, columnar=bool(columnar % 2), tasks_max="3", **divided).wait() is None
+        ranges = [partition for partition, _ in case.offsets()]
+        assert ranges and all("after" in partition for partition in ranges), ranges
+        report = case.run(tasks_max="2", **divided)
+        assert 0 < report.records < 400
+        case.check_everything_arrived(once=True)
+        ((partition, offset),) = case.offsets()
+        assert set(partition) == {"protocol", "table"} and offset["timestamp"] > 0
 
     @pytest.mark.crash
     # Five runs in processes of their own, four of which are killed.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 
-from airflow_connect.connectors.jdbc_source import changed
+from airflow_connect.connectors.jdbc_source.read import changed
 from airflow_connect.errors import AccessError, ConfigError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
@@ -216,3 +217,27 @@ def test_bulk_sends_only_ranges_that_have_changed(database: Database, monkeypatc
     run = runs.run()
     assert run.ids() == [0, *range(2, 20)]
     assert any("At least 1 row of the table" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "sqlite"])
+def test_statements_of_a_plan_grow_with_the_tables_and_no_faster(kind: str, request: pytest.FixtureRequest) -> None:
+    """Three for each table that might have new rows, whatever the number of tables: 5,000 of them take seconds."""
+    database: Database = request.getfixturevalue(f"{kind}_database")
+    tables = 60
+    with database.connected() as connection:
+        for number in range(tables):
+            connection.exec_driver_sql(f"CREATE TABLE t_{number} (id integer PRIMARY KEY)")
+            connection.exec_driver_sql(f"INSERT INTO t_{number} VALUES (1)")
+    runs = Copies({"connection.url": database.jdbc_url, "mode": "incrementing", "incrementing.column.name": "id"})
+    assert len(runs.run(tasks=4).records) == tables
+    statements: list[str] = []
+
+    def note(*arguments: Any) -> None:
+        statements.append(arguments[2])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert runs.run(tasks=4).tasks == []
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert tables < len(statements) <= 3 * tables + 10, statements[:12]

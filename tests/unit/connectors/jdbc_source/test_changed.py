@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.connectors.jdbc_source import changed
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
+from airflow_connect.connectors.jdbc_source.read import changed
 from airflow_connect.errors import ConfigError, DataError, OffsetError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database, sqlite_in

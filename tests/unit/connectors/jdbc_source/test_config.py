@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_connect.config.definition import plugins
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
 from airflow_connect.errors import ConfigError
 
 BASE = {"connection.url": "jdbc:sqlite:/x", "topic.prefix": "db-", "mode": "bulk"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.discovery import selected
-from airflow_connect.connectors.jdbc_source.offsets import partition_of
+from airflow_connect.connectors.jdbc_source.offsets.positions import partition_of
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.work import Item, grouped
 from airflow_connect.databases.connecting import Database as Connected
 from airflow_connect.databases.identifiers import TableId

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes, micros_of
+from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes, micros_of
 from tests.support.session.searching import examples, settings
 
 BERLIN = LocalTimes(ZoneInfo("Europe/Berlin"))

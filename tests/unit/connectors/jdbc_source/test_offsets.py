@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
-from airflow_connect.connectors.jdbc_source.lookback import SentRows
-from airflow_connect.connectors.jdbc_source.offsets import Position, committed_position, known_partitions
+from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position, committed_position, known_partitions
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError, OffsetError
 from tests.support.copies.jdbc_source import Copies

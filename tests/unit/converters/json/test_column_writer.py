@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -64,6 +65,24 @@ def test_structs_of_scalars_are_the_same_text(found: tuple[Schema, pa.Array], en
 
     assert written is not None
     assert written.to_pylist() == one_by_one(json, schema, values)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [(Type.FLOAT64, np.float64), (Type.FLOAT32, np.float32)])
+def test_fractions_are_the_same_text_at_every_size(kind: Type, dtype: Any):
+    """Java writes an exponent below 0.001 and from ten million on."""
+    chance = np.random.default_rng(7)
+    limits = np.array([1e-3, 1e7, 0.0, np.inf], dtype)
+    beside = [np.nextafter(limits, dtype(towards)) for towards in (-np.inf, np.inf)]
+    sizes = (10 ** chance.uniform(-6, 9, 1500)).astype(dtype)
+    whole = chance.integers(0, 20_000_000, 300).astype(dtype)
+    cents = (chance.integers(0, 10**8, 300) / 100).astype(dtype)
+    numbers = np.concatenate([limits, *beside, sizes, whole, cents, np.array([np.nan], dtype)])
+    values = pa.array([*numbers, *-numbers, None], KINDS[kind][0])
+    json, schema = converter(schemas_enable="false"), Schema(kind, optional=True)
+
+    written = json.from_columns("t", schema, values)
+
+    assert written is not None and written.to_pylist() == one_by_one(json, schema, values)
 
 
 @pytest.mark.parametrize("envelope", ["true", "false"])

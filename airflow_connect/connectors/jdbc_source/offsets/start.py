@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from airflow_connect.api.source import SourceOffset
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.local_times import SECOND_US
-from airflow_connect.connectors.jdbc_source.offsets import Position
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US
 
 
 def start_position(config: JdbcSourceConfig, offset: SourceOffset | None, where: str) -> Position | None:

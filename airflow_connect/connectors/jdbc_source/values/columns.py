@@ -124,6 +124,7 @@ _PG = {
 }  # fmt: skip
 """Object ids of pg_type, which are the same in every PostgreSQL."""
 
+_KNOWN_TYPES = "airflow_connect.types"
 _PG_TYPES = """
 SELECT t.oid, t.typname, t.typtype = 'e' OR t.typcategory = 'S' FROM pg_catalog.pg_type t WHERE t.oid = ANY(%(oids)s)
 """
@@ -146,8 +147,7 @@ def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | No
     if tables:
         rows = connection.exec_driver_sql(_PG_COLUMNS, {"tables": tables})
         known = {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
-    oids = sorted({column.type_code for column in cursor.description})
-    types = {row[0]: (row[1], row[2]) for row in connection.exec_driver_sql(_PG_TYPES, {"oids": oids})}
+    types = _pg_types(connection, {column.type_code for column in cursor.description})
     found: list[Column] = []
     for column, place in zip(cursor.description, places, strict=True):
         name, is_text = types.get(column.type_code, ("unknown", False))
@@ -167,6 +167,16 @@ def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | No
             )
         )
     return found
+
+
+def _pg_types(connection: Connection, oids: set[int]) -> Mapping[int, tuple[str, bool]]:
+    """Names of types, and whether they are texts; each is looked up once for a connection."""
+    known: dict[int, tuple[str, bool]] = connection.info.setdefault(_KNOWN_TYPES, {})
+    unknown = sorted(oids - known.keys())
+    if unknown:
+        rows = connection.exec_driver_sql(_PG_TYPES, {"oids": unknown})
+        known.update({row[0]: (row[1], row[2]) for row in rows})
+    return known
 
 
 def _pg_bits(result: Any, column: Any, kind: Kind, before: Sequence[Column]) -> int:

@@ -10,14 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.columns import Column, by_values, columns_of, find_column
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc_source.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.lookback import SentRows
-from airflow_connect.connectors.jdbc_source.mapping import TableMapping, moment_of, names_of, table_mapping
-from airflow_connect.connectors.jdbc_source.offsets import Position
+from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
+from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
+from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.values.columns import Column, by_values, columns_of, find_column
+from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, moment_of, names_of, table_mapping
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError
@@ -65,6 +67,7 @@ class Reading:
         database: with `connection`, open.
         end_us: upper bound of the run, by the database's clock, exclusive.
         note: adds a sentence to the report.
+        snapshot: in which ranges of tables are read, or None.
     """
 
     def __init__(
@@ -74,10 +77,17 @@ class Reading:
         """Prepare the connection for reading."""
         self.config, self.database, self.connection = config, database, connection
         self.end_us, self.note = end_us, note
+        self.snapshot: Snapshot | None = None
         self.times = LocalTimes(config.connection.zone)
         self.name = config.connection.address.database
         if self.name == "postgresql":
             _load_texts(connection)
+
+    def enter_snapshot(self, enter: Callable[[Snapshot], str]) -> None:
+        """Begin to read a range; `enter` returns why that is not possible in the snapshot, or ""."""
+        reason = enter(self.snapshot) if self.snapshot is not None else ""
+        if reason:
+            self.note(f"Ranges of tables are read as they are now, not in the snapshot of the run: {reason}.")
 
     def source(self, table: TableId | None) -> Source:
         """A table, or the query."""
@@ -191,12 +201,31 @@ class Reading:
             result.close()
 
 
+def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> Statement:
+    """The rows of a table in mode bulk, or of one range of its key."""
+    if part is None:
+        return source.everything(order)
+    after, upto = (None if p is None else p.incrementing for p in (part.after, part.upto))
+    return source.between(part.by.removeprefix(BULK_PREFIX), after, upto)
+
+
 class TableReader:
     """Streams the rows of one table, or of the query, after a position."""
 
-    def __init__(self, reading: Reading, table: TableId | None, position: Position, order: str = "") -> None:
-        """Does not read yet; `order`: an expression, for mode bulk."""
-        self._order = order
+    def __init__(
+        self, reading: Reading, table: TableId | None, position: Position, *, order: str = "",
+        part: TableRange | None = None,
+    ) -> None:  # fmt: skip
+        """Does not read yet.
+
+        Args:
+            reading: connected.
+            table: None for the query.
+            position: after which rows are read.
+            order: an expression, for mode bulk.
+            part: the range that is read; None: the whole table.
+        """
+        self._order, self._part = order, part
         self._reading = reading
         self._config = reading.config
         self._source = reading.source(table)
@@ -237,16 +266,21 @@ class TableReader:
 
     def _open(self) -> None:
         reading, config = self._reading, self._config
+        table, part = self._source.table, self._part
+        if part is not None and table is not None:
+            reading.enter_snapshot(lambda snapshot: enter(reading.connection, snapshot, table))
         if config.mode == names.BULK:
-            statement = self._source.everything(self._order)
+            statement = bulk_statement(self._source, self._part, self._order)
         else:
             self._criteria = reading.criteria(self._source)
-            reading.count_nulls(self._criteria, self._source)
+            if part is None or part.after is None:
+                reading.count_nulls(self._criteria, self._source)
             begin = self.position
             if config.lookback_ms:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
                 begin = begin.changed(timestamp_us=self._sent.begin_us)
-            statement = self._criteria.select(begin, reading.end_us)
+            upto = None if part is None else part.upto
+            statement = self._criteria.select(begin, reading.end_us, upto)
         self._cursor = reading.stream(statement)
 
     def _fetched(self, count: int) -> list[Row]:

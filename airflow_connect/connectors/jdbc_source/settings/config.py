@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_connect.connectors.jdbc_source import names
-from airflow_connect.connectors.jdbc_source.keys import jdbc_source_keys
-from airflow_connect.connectors.jdbc_source.rules import mapped_columns
+from airflow_connect.connectors.jdbc_source.settings import names
+from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
+from airflow_connect.connectors.jdbc_source.settings.rules import mapped_columns
 from airflow_connect.databases.settings import ConnectionSettings
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 
@@ -37,6 +37,7 @@ class JdbcSourceConfig:
         prefix: of topics.
         batch_rows: rows of a batch.
         changed_only: `bulk.changed.only`.
+        split_rows: `table.split.min.rows`.
         retries: of a statement; -1: no limit of its own.
     """
 
@@ -65,6 +66,7 @@ class JdbcSourceConfig:
     prefix: str
     batch_rows: int
     changed_only: bool
+    split_rows: int
     retries: int
 
     @classmethod
@@ -106,6 +108,7 @@ class JdbcSourceConfig:
             prefix=parsed[names.TOPIC_PREFIX],
             batch_rows=parsed[names.BATCH_MAX_ROWS],
             changed_only=parsed[names.BULK_CHANGED_ONLY],
+            split_rows=parsed[names.SPLIT_ROWS],
             retries=parsed[names.QUERY_RETRIES],
         )
 
@@ -118,6 +121,15 @@ class JdbcSourceConfig:
     def uses_incrementing(self) -> bool:
         """Whether rows are found by a growing number."""
         return self.mode in (names.INCREMENTING, names.TIMESTAMP_INCREMENTING)
+
+    @property
+    def stage_of_rows(self) -> str:
+        """The key because of which rows are read one by one, although the database could return columns; or ""."""
+        if self.connection.address.database != "postgresql":
+            return ""
+        if self.lookback_ms:
+            return names.LOOKBACK_MS
+        return names.BULK_CHANGED_ONLY if self.changed_only else ""
 
     def timestamp_columns(self, table: str) -> tuple[str, ...]:
         """The timestamp columns of a table, by its full name; () if none is configured for it."""

@@ -12,8 +12,8 @@ from typing import Any
 from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.config.definition.validators import EnumString, Lambda, NonEmptyString, Range
 from airflow_connect.config.definition.values import invalid
-from airflow_connect.connectors.jdbc_source import rules
-from airflow_connect.connectors.jdbc_source.names import (
+from airflow_connect.connectors.jdbc_source.settings import rules
+from airflow_connect.connectors.jdbc_source.settings.names import (
     BATCH_MAX_ROWS,
     BULK,
     BULK_CHANGED_ONLY,
@@ -36,6 +36,7 @@ from airflow_connect.connectors.jdbc_source.names import (
     QUERY_RETRIES,
     QUERY_SUFFIX,
     SCHEMA_PATTERN,
+    SPLIT_ROWS,
     TABLE_BLACKLIST,
     TABLE_EXCLUDE,
     TABLE_INCLUDE,
@@ -258,6 +259,12 @@ def _value_keys() -> list[ConfigKey]:
 
 def _flow_keys() -> list[ConfigKey]:
     return [
+        ConfigKey(
+            SPLIT_ROWS, Type.INT, 500_000,
+            "A table that has about this many rows, or more, is divided into ranges that several tasks read, when it is"
+            " copied for the first time, and in mode bulk. At most tasks.max tasks read. The plan shows the ranges.",
+            Range(1), Importance.LOW, _FLOW,
+        ),
         ConfigKey(
             QUERY_RETRIES, Type.INT, -1,
             "How often a statement that failed for a temporary reason is repeated; -1: until the run's own time"

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_connect.connectors.jdbc_source.offsets import Position
+from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.errors import OffsetError
 
 _ENTRY = struct.Struct(">q16s")

@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from airflow_connect.connectors.jdbc_source.columns import INTEGERS, TIMES, Column, Kind, find_column
-from airflow_connect.connectors.jdbc_source.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.local_times import SECOND_US, LocalTimes
-from airflow_connect.connectors.jdbc_source.offsets import NO_ID, Position
+from airflow_connect.connectors.jdbc_source.offsets.positions import NO_ID, Position
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
+from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
+from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes
 from airflow_connect.databases.identifiers import Quoting, TableId
 from airflow_connect.errors import ConfigError
 
 _BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
+_LAST, _LAST_ID = "connect_last", "connect_last_id"
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
 
 
@@ -67,20 +68,32 @@ class Source:
         self.name = "query" if table is None else table.full_name
         self._quoting = quoting
         self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
-        self._base = (
-            escaped(config.query.strip().rstrip(";")) if table is None else f"SELECT * FROM {quoting.table_text(table)}"
-        )
+        self._query = escaped(config.query.strip().rstrip(";"))
+        self._from = f"({self._query}\n) AS connect_rows" if table is None else quoting.table_text(table)
+        self._base = self._query if table is None else f"SELECT * FROM {self._from}"
 
-    def selecting(self, columns: str) -> Source:
-        """The same table with other columns than all: a list of expressions for SQLAlchemy's `text`."""
-        assert self.table is not None
+    def selecting(self, columns: str, sample: str = "") -> Source:
+        """The same with other columns than all, or a sample of a table's rows: texts for SQLAlchemy's `text`.
+
+        A query becomes a subquery, so it must not have two columns of one name.
+        """
         chosen = copy(self)
-        chosen._base = f"SELECT {columns} FROM {self._quoting.table_text(self.table)}"
+        chosen._base = f"SELECT {columns} FROM {self._from}{sample}"
         return chosen
 
     def everything(self, order: str = "") -> Statement:
         """All rows, in the order of an expression if one is given."""
         return Statement(self._base + (f" ORDER BY {order}" if order else "") + self._suffix, {})
+
+    def between(self, column: str, after: int | None, upto: int | None) -> Statement:
+        """The rows with a number after one, up to another, in no order; None: no limit."""
+        name = self._quoting.text(column)
+        parts = [f"{name} > :{_ID}"] if after is not None else []
+        parts += [f"{name} <= :{_LAST_ID}"] if upto is not None else []
+        if not parts:
+            return self.everything()
+        numbers = {key: value for key, value in ((_ID, after), (_LAST_ID, upto)) if value is not None}
+        return Statement(f"{self._base} WHERE {' AND '.join(parts)}{self._suffix}", numbers)
 
     def nothing(self) -> Statement:
         """No rows: only the columns."""
@@ -120,9 +133,18 @@ class Criteria:
         chosen._source = source
         return chosen
 
-    def select(self, position: Position, end_us: int) -> Statement:
-        """The rows after `position` and before `end_us`, in the order in which positions move."""
+    def select(self, position: Position, end_us: int, upto: Position | None = None) -> Statement:
+        """The rows after `position` and before `end_us`, in the order in which positions move.
+
+        Args:
+            position: exclusive.
+            end_us: upper bound of the run.
+            upto: the last position, inclusive; None: there is no other limit.
+        """
         condition, parameters = self._condition(position, end_us)
+        if upto is not None:
+            last, more = self._up_to(position, upto)
+            condition, parameters = f"({condition}) AND {last}", {**parameters, **more}
         order = ", ".join(f"{part} ASC" for part in (self._time, self._id) if part)
         return self._source.where(condition, order, parameters)
 
@@ -144,6 +166,17 @@ class Criteria:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
         after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
         return f"{self._time} < :{_END} AND ({after})", {_BEGIN: begin, _END: end, _ID: number}
+
+    def _up_to(self, position: Position, upto: Position) -> tuple[str, dict[str, Any]]:
+        """The condition for rows up to a position, in a form that lets an index find them."""
+        if not self._time:
+            return f"{self._id} <= :{_LAST_ID}", {_LAST_ID: upto.incrementing}
+        last = {_LAST: self._parameter(upto.timestamp_us or 0)}
+        if not self._id:
+            return f"{self._time} <= :{_LAST}", last
+        bounds = f"{self._time} >= :{_BEGIN} AND {self._time} <= :{_LAST}"
+        inside = f"({self._time} < :{_LAST} OR {self._id} <= :{_LAST_ID})"
+        return f"{bounds} AND {inside}", {**last, _LAST_ID: upto.incrementing}
 
     def _comparable(self, name: str) -> str:
         """SQLite stores times as texts of several forms, or numbers; they are compared in one form."""

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import schema as schemas
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.connectors.jdbc_source.columns import INTEGERS, Column, Kind
-from airflow_connect.connectors.jdbc_source.local_times import DAY_US, LocalTimes, days_of, micros_of
-from airflow_connect.connectors.jdbc_source.names import LOGICAL
+from airflow_connect.connectors.jdbc_source.settings.names import LOGICAL
+from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, Column, Kind
+from airflow_connect.connectors.jdbc_source.values.local_times import DAY_US, LocalTimes, days_of, micros_of
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.numbers import unscaled_bytes
 

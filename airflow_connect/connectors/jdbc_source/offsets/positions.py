@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_connect.api.source import OffsetReader, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source.local_times import SECOND_US
+from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import OffsetError
 
