@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.sessions import MarkedTransactions
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import AccessError, DatabaseError, FencedError
 
@@ -63,6 +64,7 @@ class OffsetsTable:
         self._database = database
         self._name = name
         self._connector = connector
+        self.marks = MarkedTransactions(connector, name)
 
     @cached_property
     def _table(self) -> Table:
@@ -186,10 +188,20 @@ class OffsetsTable:
         run_id, epoch = run
         place = self._place(*partition, topic_id)
         taking = update(self._table).where((self._table.c.place == place) & (self._table.c.epoch <= epoch))
+        waits_briefly = True
         for _ in range(_TRIES):
-            with self._transaction(connection):
-                taken = connection.execute(taking.values(epoch=epoch, run_id=run_id)).rowcount
-                found = self.read(connection, partition, topic_id)
+            try:
+                with self._transaction(connection):
+                    if waits_briefly:
+                        self.marks.limit_waiting(connection)
+                    taken = connection.execute(taking.values(epoch=epoch, run_id=run_id)).rowcount
+                    found = self.read(connection, partition, topic_id)
+            except Exception as error:
+                if not waits_briefly or kind_of(error) is not Failure.CONFLICT:
+                    raise
+                # A transaction of an earlier run is over now. One of another attempt of this task is waited for.
+                waits_briefly = self.marks.end_earlier(connection, epoch) > 0
+                continue
             if taken == 1 and found is not None:
                 return found
             if found is not None and found.epoch > epoch:

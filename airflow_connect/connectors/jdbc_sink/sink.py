@@ -50,11 +50,15 @@ class JdbcSinkConnector(SinkConnector):
         if not config.offsets_table:
             return [{_EPOCH: "0"}] * max_tasks
         from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
+        from airflow_connect.connectors.jdbc_sink.sessions import session_settings
         from airflow_connect.databases.connecting import Database
 
         with Database(config.connection) as database, database.connect() as connection:
             offsets = OffsetsTable(database, config.offsets_table, config.name)
             with database.failures(f"claim the offsets in {config.offsets_table}"):
+                for setting in session_settings(connection):
+                    connection.exec_driver_sql(setting)
+                connection.commit()
                 offsets.ensure(connection)
                 epoch = offsets.claim(connection, self.context.run_id)
         return [{_EPOCH: str(epoch)}] * max_tasks

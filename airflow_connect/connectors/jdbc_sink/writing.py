@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.offsets import Move, OffsetsTable, Position, writing
+from airflow_connect.connectors.jdbc_sink.sessions import session_settings
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.tables import Tables
     from airflow_connect.databases.connecting import Database
 
-IDLE_TRANSACTION_S, IDLE_CONNECTION_S = 30, 120
 log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
@@ -237,7 +237,7 @@ class Writer:
     def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
-            for setting in _session_settings(self._connection):
+            for setting in session_settings(self._connection):
                 self._connection.exec_driver_sql(setting)
             self._connection.commit()
         return self._connection
@@ -255,6 +255,7 @@ class Writer:
     def _move_offsets(self, connection: Connection, batch: Batch) -> None:
         if self._offsets is None:
             return
+        self._offsets.marks.mark(connection, self._run.epoch)
         for partition, end in sorted(batch.ends.items()):
             before = self._positions[partition].next_offset
             # Not back: errant records before it may be tried again.
@@ -315,25 +316,3 @@ class Writer:
 
     def _topic_id(self, partition: TopicPartition) -> str:
         return self._run.topic_ids.get(partition.topic, "")
-
-
-def _session_settings(connection: Connection) -> list[str]:
-    """What holds for the session of a task.
-
-    A process that is frozen, or whose machine is gone, must not hold the locks of its transaction forever: the next
-    run waits for them.
-    """
-    dialect = connection.dialect
-    if dialect.name == "postgresql":
-        return [f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_S * 1000}"]
-    if dialect.name not in ("mysql", "mariadb"):
-        return []
-    # As Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
-    settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"]
-    if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
-        settings.append(f"SET SESSION idle_write_transaction_timeout = {IDLE_TRANSACTION_S}")
-    else:
-        # MySQL has no limit for transactions, only one for connections, 8 hours by default. A connection that is idle
-        # between two transactions ends, too; the next transaction then opens another one.
-        settings.append(f"SET SESSION wait_timeout = {IDLE_CONNECTION_S}")
-    return settings

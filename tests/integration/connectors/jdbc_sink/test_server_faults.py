@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from airflow_connect.connectors.jdbc_sink import writing
+from airflow_connect.connectors.jdbc_sink import sessions
 from airflow_connect.databases.connecting import Database as Connected
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
@@ -115,8 +115,8 @@ def test_frozen_task_loses_its_transaction_and_the_next_run_does_not_wait_for_it
 ) -> None:
     """MariaDB also plays MySQL, which ends idle connections instead of idle transactions."""
     database: Database = request.getfixturevalue({"mysql": "mariadb"}.get(kind, kind) + "_database")
-    monkeypatch.setattr(writing, "IDLE_TRANSACTION_S", 1 if kind != "mysql" else 1000)
-    monkeypatch.setattr(writing, "IDLE_CONNECTION_S", 1 if kind == "mysql" else 1000)
+    monkeypatch.setattr(sessions, "IDLE_TRANSACTION_S", 1 if kind != "mysql" else 1000)
+    monkeypatch.setattr(sessions, "IDLE_CONNECTION_S", 1 if kind == "mysql" else 1000)
     database.execute(CREATE)
     if kind == "mysql":
         begin = Connected.connect
@@ -149,6 +149,76 @@ def test_frozen_task_loses_its_transaction_and_the_next_run_does_not_wait_for_it
     thread.join()
     task.abort()
     assert len(found) == 1, found
+    assert written(database) == list(range(160)) and stored(database)[0] == 160
+
+
+def test_task_that_is_frozen_in_a_copy_loses_its_session_to_the_next_run(
+    postgresql_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server waits for data of a COPY without any limit of time."""
+    database = postgresql_database
+    monkeypatch.setattr(sessions, "LOCK_WAIT_S", 1)
+    database.execute(CREATE)
+    frozen, thawed, found = threading.Event(), threading.Event(), []
+    task = SinkRun(database, max_retries="0").open()
+
+    def freeze(connection: Any, _name: str) -> None:
+        with connection.connection.driver_connection.cursor().copy("COPY orders (n) FROM STDIN") as copy:
+            copy.write_row((0,))
+            frozen.set()
+            assert thawed.wait(60)
+
+    def work() -> None:
+        try:
+            give(task, numbers(0, 150))
+        except (FencedError, UnavailableError) as error:
+            found.append(error.code)
+
+    event.listen(task._task._database.engine, "savepoint", freeze)  # after the offset was moved
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert frozen.wait(30)
+        SinkRun(database, "another", topic="other").claim()  # ends no session of another connector
+        SinkRun(database, max_retries="0").write(numbers(0, 160))
+    finally:
+        thawed.set()
+        thread.join()
+    task.abort()
+    assert len(found) == 1, found
+    assert written(database) == list(range(160)) and stored(database)[0] == 160
+
+
+def test_attempt_of_the_same_run_is_waited_for(postgresql_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = postgresql_database
+    monkeypatch.setattr(sessions, "LOCK_WAIT_S", 1)
+    database.execute(CREATE)
+    run = SinkRun(database, max_retries="0").claim()
+    held, slow = threading.Event(), run.open()
+
+    def wait_for_the_other(_connection: Any) -> None:
+        if held.is_set():
+            return
+        held.set()
+        blocked = (
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        )
+        # Until it has given up waiting for a limited time: its second statement has another start.
+        starts: set[Any] = set()
+
+        def waits_again() -> bool:
+            starts.update(database.rows(blocked.replace("COUNT(*)", "xact_start")))
+            return len(starts) > 1
+
+        wait_until(waits_again, "the other attempt to wait without a limit")
+
+    event.listen(slow._task._database.engine, "commit", wait_for_the_other)
+    first = threading.Thread(target=lambda: give(slow, numbers(0, 150)))
+    first.start()
+    assert held.wait(30)
+    again = run.open()
+    first.join()
+    give(again, numbers(150, 160))
     assert written(database) == list(range(160)) and stored(database)[0] == 160
 
 
