@@ -61,7 +61,9 @@ class Connect:
         app_id: name of the application, the same in each of its processes. It is the worker's `group.id` and the
             beginning of the names of the state topics.
         worker: a worker configuration: `bootstrap.servers`, converters, security. Its keys take precedence over those
-            that the id gives. With `spark.master` or `spark.remote`, tasks run on Spark, else in this process.
+            that the id gives. `spark.*` are the settings of the Spark session; the first run with something to copy
+            starts it.
+        in_process: run tasks in this process, one after the other, instead of on Spark: for tests and small copies.
 
     Raises (when it is entered):
         ConfigError: names the key of the worker.
@@ -69,9 +71,10 @@ class Connect:
         UnavailableError, AccessError: Kafka.
     """
 
-    def __init__(self, app_id: str, worker: Mapping[str, Any]) -> None:
+    def __init__(self, app_id: str, worker: Mapping[str, Any], *, in_process: bool = False) -> None:
         """Opens nothing yet."""
         self._worker = worker_of(app_id, worker)
+        self._in_process = in_process
         self._open: KafkaConnectors | None = None
         self._engine: Engine | None = None
         self._thread: threading.Thread | None = None
@@ -88,7 +91,7 @@ class Connect:
 
         connectors = KafkaConnectors(self._worker)
         connectors.open()
-        self._open, self._engine = connectors, engine_of(self._worker)
+        self._open, self._engine = connectors, engine_of(self._worker, in_process=self._in_process)
         return self
 
     def __exit__(

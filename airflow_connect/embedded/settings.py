@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 _STATE = {"config": "configs", "offset": "offsets", "status": "status", "runs": "runs"}
 _LEGAL = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_SPARK = ("spark.master", "spark.remote")
 INTERVAL = "run.interval.seconds"
 
 
@@ -38,14 +37,14 @@ def worker_of(app_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def engine_of(worker: Mapping[str, Any]) -> Engine:
-    """Where tasks run: on Spark if the worker names a master, else in this process."""
-    if any(worker.get(key) for key in _SPARK):
-        from airflow_connect.config_providers.resolving import resolve_references
-        from airflow_connect.runtime.engine.spark import SparkEngine
+def engine_of(worker: Mapping[str, Any], *, in_process: bool) -> Engine:
+    """Where tasks run: on Spark, or in this process."""
+    if in_process:
+        from airflow_connect.runtime.engine.in_process import InProcessEngine
 
-        resolved = resolve_references({}, worker).resolve(worker)
-        return SparkEngine({key: str(value) for key, value in resolved.items() if key.startswith("spark.")})
-    from airflow_connect.runtime.engine.in_process import InProcessEngine
+        return InProcessEngine()
+    from airflow_connect.config_providers.resolving import resolve_references
+    from airflow_connect.runtime.engine.spark import SparkEngine
 
-    return InProcessEngine()
+    resolved = resolve_references({}, worker).resolve(worker)
+    return SparkEngine({key: str(value) for key, value in resolved.items() if key.startswith("spark.")})

@@ -86,7 +86,8 @@ def test_the_workers_file_is_valid_and_lets_nobody_in_without_a_password(tmp_pat
     users.write_text("connect=secret\n")
     users.chmod(0o600)
     settings = WorkerSettings.from_worker({**given, "rest.basic.auth.file": str(users)})
-    assert (settings.server.port, settings.server.users) == (8083, {"connect": "secret"})
+    (listener,) = settings.server.listeners
+    assert (listener.port, settings.server.users) == (8083, {"connect": "secret"})
 
 
 def test_dockerfile_copies_what_exists_and_takes_the_locked_versions() -> None:

@@ -23,6 +23,8 @@ def program(name: str) -> str:
     return found[1]
 
 
+@pytest.mark.budget(20)  # a Spark session
+@pytest.mark.usefixtures("spark_classes")
 def test_application_of_the_page_counts_words(kafka, unique_name, make_topic, tmp_path: Path, capsys):
     topic = make_topic()
     (tmp_path / "lines.txt").write_text("to be or not to be\nthat is to ask\n")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.herder.recording import topics_of
 from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
@@ -145,7 +146,7 @@ class Rounds:
             if report.status != EMPTY or due.name not in self._empty:  # Most runs find nothing, every minute.
                 self._tell(redact(report_line(report)))
             (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
-            self._herder.used_topics(due.name, _topics_of(report))
+            self._herder.used_topics(due.name, topics_of(report))
             self._record(due, None, is_config=False)
             return True
         assert error is not None
@@ -165,12 +166,3 @@ class Rounds:
         # The result of a run that another worker has fenced says nothing about the connector.
         only_own = self._sharing is not None
         self._herder.run_ended(due.name, due.offset, trace, is_config=is_config, only_own=only_own)
-
-
-def _topics_of(report: RunReport) -> list[str]:
-    """Topics that the run has read or written."""
-    if report.source is not None:
-        return sorted(report.source.topics)
-    if not report.records:
-        return []
-    return sorted({place.rpartition("-")[0] for place in report.committed})

@@ -1,4 +1,4 @@
-"""Runs the tasks of a run one after the other in this process, without Spark, which only decides where tasks run."""
+"""Runs the tasks of a run one after the other in this process: for tests, and for small copies inside a program."""
 
 from __future__ import annotations
 

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def app(kafka, unique_name):
     worker = {"bootstrap.servers": kafka.bootstrap, "key.converter": STRINGS, "value.converter": STRINGS}
-    return lambda **more: Connect(unique_name, {**worker, **{k.replace("_", "."): v for k, v in more.items()}})
+    return lambda **more: Connect(
+        unique_name, {**worker, **{k.replace("_", "."): v for k, v in more.items()}}, in_process=True
+    )
 
 
 @pytest.fixture
