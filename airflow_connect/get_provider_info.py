@@ -81,6 +81,23 @@ _CONNECT_DRIVER = {
         "key": {"label": "Key of the client certificate", "description": "Path of a PEM file.", "schema": _TEXT},
     },
 }
+_CONFIG = {
+    "airflow_connect": {
+        "description": "Kafka Connect in Airflow's API server: `/connect` and its pages.",
+        "options": {
+            "worker_conn_ids": {
+                "description": (
+                    "Connections of type `connect_worker`, separated by commas: the installations of Kafka Connect that"
+                    " this Airflow shows. `/connect` answers for the first of them. Empty: none.\n"
+                ),
+                "version_added": None,
+                "type": "string",
+                "example": "connect_production, connect_test",
+                "default": "",
+            },
+        },
+    },
+}
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -141,5 +158,6 @@ def get_provider_info() -> dict[str, Any]:
             {"name": "connector", "class-name": "airflow_connect.decorators.connector.connector_task"},
         ],
         "notifications": ["airflow_connect.notifications.connector.ConnectorNotifier"],
+        "config": _CONFIG,
         "plugins": [{"name": "airflow_connect", "plugin-class": "airflow_connect.plugin.ConnectPlugin"}],
     }

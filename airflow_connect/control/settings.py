@@ -12,7 +12,7 @@ from airflow_connect.config.definition.validators import NonEmptyString
 from airflow_connect.config.definition.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
 from airflow_connect.config.resolved.worker import RUN_INTERVAL, WorkerConfig, worker_keys
-from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references
 from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.topic_upkeep import Upkeep
@@ -56,14 +56,20 @@ class ControlSettings:
         return self.worker.group_id
 
     @classmethod
-    def from_worker(cls, raw: Mapping[str, Any]) -> ControlSettings:
+    def from_worker(
+        cls, raw: Mapping[str, Any], providers: Mapping[str, ProviderFactory] | None = None
+    ) -> ControlSettings:
         """Resolve, check and type a worker configuration.
+
+        Args:
+            raw: as written.
+            providers: config providers that need no configuration.
 
         Raises:
             ConfigError: names every wrong key.
             UnavailableError: a config provider's server did not answer.
         """
-        references = resolve_references({}, raw)
+        references = resolve_references({}, raw, providers=providers)
         with references.hiding_errors():
             resolved = references.resolve(raw)
             worker = WorkerConfig.from_properties(resolved)

@@ -1,0 +1,93 @@
+"""Who sends a request to Airflow, and what that user may do with the connectors of an installation.
+
+Only permissions that every auth manager knows are asked for. FAB's auth manager would refuse a custom view of our own
+to everybody until somebody grants it, and the simple auth manager allows viewers every method of a custom view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import ConnectionDetails, DagAccessEntity
+from airflow.api_fastapi.core_api.security import bearer_scheme, get_user
+from airflow.configuration import conf
+from airflow.models.connection import Connection
+from fastapi import HTTPException
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from airflow_connect.control.herder.refusals import FORBIDDEN, RefusedError
+
+UNAUTHORIZED = 401
+
+
+class Right(Enum):
+    """What a request does, and the permission of Airflow that it needs.
+
+    The connection of an installation holds its credentials: who may change it can reach everything that its connectors
+    reach, so the same users may configure connectors. A configuration can name any installed class and any reference.
+    """
+
+    READ = "read DAG runs"
+    OPERATE = "edit DAG runs"
+    CHANGE = "edit the connection of the installation"
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The user of a request."""
+
+    user: BaseUser = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """As Airflow shows it."""
+        return self.user.get_name()
+
+    def may(self, right: Right, conn_id: str) -> bool:
+        """Whether the user has a right on an installation. May ask a server: do not call it in the event loop."""
+        manager = get_auth_manager()
+        if right is Right.CHANGE:
+            details = ConnectionDetails(conn_id=conn_id, team_name=_team_of(conn_id))
+            return bool(manager.is_authorized_connection(method="PUT", details=details, user=self.user))
+        method = "GET" if right is Right.READ else "PUT"
+        return bool(
+            manager.is_authorized_dag(method=method, access_entity=DagAccessEntity.RUN, user=self.user)  # type: ignore[arg-type]
+        )
+
+    async def refuse_without(self, right: Right, conn_id: str) -> None:
+        """Refuse the request if the user lacks the right.
+
+        Raises:
+            RefusedError: with status 403; names the permission.
+        """
+        if not await run_in_threadpool(self.may, right, conn_id):
+            raise RefusedError(
+                f"User {self.name} has no permission for this request: it needs the permission to {right.value}"
+                f" ({conn_id}).",
+                FORBIDDEN,
+            )
+
+
+async def visitor_of(request: Request) -> Visitor:
+    """The user whose bearer token, or else whose login cookie, the request has.
+
+    Raises:
+        RefusedError: with status 401 if there is none or it has expired, 403 if it is not valid.
+    """
+    try:
+        user = await get_user(request, bearer_credentials=await bearer_scheme(request))
+    except HTTPException as error:
+        raise RefusedError(str(error.detail), error.status_code) from error
+    return Visitor(user)
+
+
+def _team_of(conn_id: str) -> str | None:
+    """The team that owns a connection; a connection from the environment or a secrets backend has none."""
+    if not conf.getboolean("core", "multi_team"):
+        return None
+    team: str | None = Connection.get_team_name(conn_id)
+    return team

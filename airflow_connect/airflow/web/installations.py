@@ -1,0 +1,133 @@
+"""Which installations of Kafka Connect an Airflow shows: connections of type `connect_worker` that its settings name.
+
+[airflow_connect]
+worker_conn_ids = connect_production, connect_test
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
+from airflow_connect.airflow.connections.masking import mask_in_airflow
+from airflow_connect.airflow.connections.official import get_connection
+from airflow_connect.airflow.connections.worker import settings_of
+from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.runtime.reporting.redaction import secret_values
+
+SECTION = "airflow_connect"
+WORKER_CONN_IDS = "worker_conn_ids"
+READ_AGAIN_AFTER_S = 30.0
+"""How long a connection is used as it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """One installation of Kafka Connect. Threads may share it.
+
+    Attributes:
+        conn_id: the connection that names it.
+        worker: the worker configuration that the connection holds, references unresolved.
+        settings: the same, checked.
+        topics: its state; open.
+        herder: its operations.
+    """
+
+    conn_id: str
+    worker: dict[str, Any] = field(repr=False)
+    settings: ControlSettings
+    topics: StateTopics
+    herder: Herder
+
+
+@dataclass(slots=True)
+class _Opened:
+    installation: Installation
+    read_at_s: float
+
+
+class Installations:
+    """The installations of this process. Their topics stay open, so that a request reads only what is new in them."""
+
+    def __init__(self) -> None:
+        """Reads nothing."""
+        self._opened: dict[str, _Opened] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def names() -> list[str]:
+        """Ids of the connections, in the order of the setting."""
+        from airflow.configuration import conf
+
+        found = conf.getlist(SECTION, WORKER_CONN_IDS, fallback=[]) or []
+        return list(dict.fromkeys(name.strip() for name in found if name.strip()))
+
+    def default_name(self) -> str:
+        """The first of them.
+
+        Raises:
+            RefusedError: with status 404; there is none.
+        """
+        names = self.names()
+        if not names:
+            raise RefusedError(
+                "This Airflow shows no installation of Kafka Connect. Create a connection of type connect_worker, and"
+                f" name it in Airflow's configuration: [{SECTION}] {WORKER_CONN_IDS}.",
+                NOT_FOUND,
+            )
+        return names[0]
+
+    def get(self, conn_id: str) -> Installation:
+        """An installation, connected to Kafka. Takes a second when it is used for the first time.
+
+        Raises:
+            RefusedError: with status 404; the setting does not name the connection.
+            ConfigError: there is no such connection, or its worker configuration is wrong.
+            UnavailableError, AccessError: Airflow or Kafka.
+        """
+        if conn_id not in self.names():
+            raise RefusedError(
+                f"This Airflow shows no installation {conn_id}. [{SECTION}] {WORKER_CONN_IDS} names those it shows.",
+                NOT_FOUND,
+            )
+        with self._lock:
+            lock = self._locks.setdefault(conn_id, threading.Lock())
+        with lock:
+            opened = self._opened.get(conn_id)
+            now_s = time.monotonic()
+            if opened is not None and now_s - opened.read_at_s < READ_AGAIN_AFTER_S:
+                return opened.installation
+            worker = settings_of(get_connection(conn_id))
+            if opened is None or opened.installation.worker != worker:
+                opened = _Opened(_open(conn_id, worker), now_s)
+                self._opened[conn_id] = opened
+            opened.read_at_s = now_s
+            return opened.installation
+
+
+def _open(conn_id: str, worker: dict[str, Any]) -> Installation:
+    mask_in_airflow(secret_values(worker))
+    settings = ControlSettings.from_worker(worker, providers={PROVIDER_NAME: AirflowConfigProvider})
+    mask_in_airflow(settings.references.shapes())
+    with settings.references.hiding_errors():
+        topics = StateTopics(settings)
+        topics.open()
+    return Installation(conn_id, worker, settings, topics, Herder(topics, settings, _worker_id()))
+
+
+def _worker_id() -> str:
+    """host:port of this Airflow: who has written a state."""
+    import socket
+
+    from airflow.configuration import conf
+
+    named = urlsplit(conf.get("api", "base_url", fallback="") or "").netloc
+    return named or f"{socket.gethostname()}:{conf.get('api', 'port', fallback='8080')}"
