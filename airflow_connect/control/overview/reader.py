@@ -47,6 +47,7 @@ class InstallationReader:
     def __init__(self, settings: ControlSettings, now_ms: Callable[[], int] = _now_ms) -> None:
         """Connects at the first round."""
         self._settings = settings
+        self._references = settings.references.values
         self._now_ms = now_ms
         self._admin: Admin | None = None
         self._registry, self._histories = Registry(), Histories()
@@ -102,7 +103,7 @@ class InstallationReader:
         if known is None or known[0] != registered.offset or isinstance(known[1], ConnectError):
             connector, worker = without_unneeded(registered.config, self._settings.raw)
             try:
-                found: Target | ConnectError = target_of(RunSpec(connector, worker))
+                found: Target | ConnectError = target_of(RunSpec(connector, worker, references=self._references))
             except ConnectError as error:
                 found = error
             self._targets[name] = registered.offset, found
@@ -118,7 +119,7 @@ class InstallationReader:
         return Target(own.cluster, history.name, f"connect-{history.name}", topics)
 
     def _own_target(self) -> Target:
-        return target_of(RunSpec({"name": ""}, self._settings.raw), reads_topics=False)
+        return target_of(RunSpec({"name": ""}, self._settings.raw, references=self._references), reads_topics=False)
 
     def _lags(self, admin: Admin, targets: Mapping[str, Target]) -> dict[str, _Lag]:
         """The lag of each sink. Those that reach Kafka in another way than the worker are not looked at."""
