@@ -15,6 +15,7 @@ from airflow_connect.runtime.reporting.redaction import Redactor
 if TYPE_CHECKING:
     from airflow_connect.control.overview.closer import DeadLetters, FullRun
     from airflow_connect.control.overview.model import Overview
+    from airflow_connect.control.overview.retention import Deadline
     from airflow_connect.documents.run import Plan
     from airflow_connect.runtime.spec import RunSpec
 
@@ -25,7 +26,8 @@ FRESH_S = 4.0
 WAIT_S = 1.5
 """How long a page waits for its first answer."""
 DETAILS_FRESH_S = 20.0
-DETAILS_WAIT_S = 0.6
+DETAILS_WAIT_S = 0.1
+"""A page that does not have everything yet is loaded again by its script after a second."""
 
 
 class Console:
@@ -71,6 +73,18 @@ class Console:
             return plan_connector(self._spec(conn_id, config))
 
         return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
+        """When topics lose records that no sink has copied."""
+
+        def ask() -> dict[str, Deadline]:
+            from airflow_connect.control.overview.retention import deadlines
+
+            overview = self.overview(conn_id).value
+            connectors = list(overview.connectors.values()) if overview else []
+            return deadlines(self.installations.get(conn_id).settings, connectors)
+
+        return self._detail(("deadlines", conn_id), conn_id, ask)
 
     def _spec(self, conn_id: str, config: Config) -> RunSpec:
         from airflow_connect.runtime.spec import RunSpec

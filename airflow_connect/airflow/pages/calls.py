@@ -81,14 +81,13 @@ def connector_of(call: Call, seen: Seen[Overview]) -> Connector | None:
     Raises:
         RefusedError: with status 404; names those with a similar name.
     """
-    from airflow_connect.config.definition.near_names import nearest
+    from airflow_connect.config.definition.near_names import did_you_mean, nearest
 
     name = call.query.get("name", "")
     if seen.value is None:
         return None
     found = seen.value.connectors.get(name)
     if found is None:
-        near = nearest(name, seen.value.connectors)
-        hint = f" Did you mean {near}?" if near else ""
-        raise RefusedError(f"There is no connector {name!r} in {call.conn_id}.{hint}", NOT_FOUND)
+        hint = did_you_mean(nearest(name, seen.value.connectors))
+        raise RefusedError(f"There is no connector {name!r} in {call.conn_id}. {hint}".rstrip(), NOT_FOUND)
     return found

@@ -28,7 +28,7 @@ class Facts:
     Attributes:
         config: None: it is not registered.
         target: target state.
-        status: what a worker has reported last.
+        statuses: what a worker has reported last, of the connector and of its tasks.
         runs: the newest first.
         is_copying: whether its last run has begun to copy and has not committed.
         lag: records to copy; None: not known.
@@ -37,7 +37,7 @@ class Facts:
 
     config: Mapping[str, str | None] | None
     target: str
-    status: Status | None
+    statuses: tuple[Status, ...]
     runs: tuple[Run, ...]
     is_copying: bool
     lag: int | None
@@ -67,10 +67,12 @@ def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
 
 
 def _error_of(facts: Facts) -> Mapping[str, str]:
-    if facts.config is not None and facts.status is not None and facts.status.state == FAILED:
-        return {"message": facts.status.trace or "A worker has reported that it failed, without a reason."}
+    failed = [status for status in facts.statuses if status.state == FAILED]
+    if facts.config is not None and failed:
+        trace = next((status.trace for status in failed if status.trace), None)
+        return {"message": trace or "A worker has reported that it failed, without a reason."}
     last = facts.runs[0] if facts.runs else None
-    if last is None or last.status in (DONE, EMPTY) or (facts.config is not None and facts.status is not None):
+    if last is None or last.status in (DONE, EMPTY) or (facts.config is not None and facts.statuses):
         return {}
     # A registered connector that runs again after a failure has a status of its own; a DAG's has only this.
     return last.error or {"message": "Its last run failed.", "suggestion": "Look at the log of its task."}

@@ -14,6 +14,7 @@ from airflow_connect.control.overview.documents import Histories, History, Regis
 from airflow_connect.control.overview.model import Connector, Overview, Position
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.records import STARTED
+from airflow_connect.control.state.status_fold import Status
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.admin.topics import TopicInfo
@@ -179,6 +180,12 @@ class InstallationReader:
         )  # fmt: skip
         return _Lag(positions, sum(position.lag for position in positions))
 
+    def _statuses(self, name: str) -> tuple[Status, ...]:
+        status = self._registry.status
+        own = status.connectors.get(name)
+        tasks = status.tasks.get(name, {})
+        return (*([own] if own else []), *(tasks[number] for number in sorted(tasks)))
+
     # --- connectors ----------------------------------------------------------------------------------------------
 
     def _connector(self, name: str, lag: _Lag, now_ms: int) -> Connector:
@@ -187,7 +194,7 @@ class InstallationReader:
         facts = judging.Facts(
             config=registered.config if registered else None,
             target=self._registry.config.target(name) if registered else STARTED,
-            status=self._registry.status.connectors.get(name),
+            statuses=self._statuses(name),
             runs=history.newest_first(),
             is_copying=judging.is_copying(history.state),
             lag=lag.lag,

@@ -44,9 +44,14 @@ const refresh = async () => {
   if (fresh) document.getElementById("live").replaceWith(document.adoptNode(fresh));
 };
 
+// A page that does not have everything yet asks for it after a second.
+const again = () => setTimeout(async () => {
+  try { await refresh(); } catch { /* the server is away: the next attempt may find it */ }
+  again();
+}, 1000 * document.getElementById("live").dataset.every);
+
 addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", openInAirflow);
   document.addEventListener("click", chooseAll);
-  const live = document.getElementById("live");
-  if (live) setInterval(() => refresh().catch(() => { /* the server is away: the next attempt may find it */ }), 1000 * live.dataset.every);
+  if (document.getElementById("live")) again();
 });

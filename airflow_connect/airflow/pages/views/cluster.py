@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 
 from airflow_connect.airflow.pages.calls import Call
-from airflow_connect.airflow.pages.rendering import render
+from airflow_connect.airflow.pages.rendering import render, span_of
 from airflow_connect.control.overview.model import Connector, Overview
+from airflow_connect.control.overview.retention import Deadline
+
+
+SOON_S = 24 * 3600.0
+"""A loss within a day is shown as an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,35 @@ def topics_of(overview: Overview) -> list[TopicRow]:
     return sorted(rows, key=lambda row: (not row.lost, -row.share, row.topic))
 
 
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """When a topic loses data, as text, and how bad that is."""
+
+    text: str
+    kind: str
+
+
+def risk_of(deadline: Deadline) -> Risk:
+    """What the page says about a topic with lag."""
+    left_s = deadline.at_ms / 1000 - time.time()
+    kept = f"{deadline.connector} is at a record of {deadline.place} that Kafka keeps for {span_of(deadline.retention_ms / 1000)}"
+    if left_s <= 0:
+        return Risk(f"✗ This topic may lose data now: {kept}.", "bad")
+    kind = "bad" if left_s < SOON_S else "warn" if left_s * 4 < deadline.retention_ms / 1000 else "quiet"
+    sign = {"bad": "✗ ", "warn": "! "}.get(kind, "")
+    return Risk(f"{sign}This topic loses data in {span_of(left_s)}: {kept}.", kind)
+
+
 def page(call: Call) -> str:
     """The page."""
     seen = call.seen()
     overview = seen.value
+    known = call.console.deadlines(call.conn_id) if overview else None
     return render(
         "cluster.html",
         **call.shell("Cluster", "cluster", seen),
         topics=topics_of(overview) if overview else [],
+        risks={topic: risk_of(found) for topic, found in ((known.value if known else None) or {}).items()},
+        risks_problem=known.problem if known else "",
         workers=overview.workers if overview else {},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.rendering import render, segment
+from airflow_connect.control.herder.refusals import RefusedError
 
 
 def home(call: Call) -> str | tuple[int, str]:
@@ -17,6 +18,8 @@ def home(call: Call) -> str | tuple[int, str]:
 def of_airflow(call: Call) -> str:
     """The connectors of a DAG; or those that a run or a task of it has run."""
     dag_id, run_id, task_id = (call.query.get(name, "") for name in ("dag_id", "run_id", "task_id"))
+    if not dag_id:
+        raise RefusedError("The address names no DAG: of?dag_id=...")
     found, waiting = [], []
     for conn_id in call.console.installations.names():
         own = Call(call.console, call.visitor, call.root, conn_id, call.query)

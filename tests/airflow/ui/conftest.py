@@ -1,0 +1,69 @@
+"""The pages over real topics and real runs, behind Airflow's own login."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.testclient import TestClient
+
+from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, OF_DAG, PAUSED, Showcase
+
+ROLES = ("viewer", "user", "op", "admin")
+CONN_ID = "connect_test"
+ORIGIN = "http://airflow.example.com"
+
+
+@pytest.fixture(scope="session")
+def tokens(airflow_home: Path) -> Iterator[dict[str, str]]:
+    """A login for a user of each role."""
+    from airflow.api_fastapi.app import create_auth_manager, purge_cached_app
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    manager = create_auth_manager()
+    yield {role: manager.generate_jwt(SimpleAuthManagerUser(username=role, role=role.upper())) for role in ROLES}
+    purge_cached_app()
+
+
+@pytest.fixture(scope="session")
+def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showcase]:
+    """Connectors in every state, in an installation that Airflow shows."""
+    from tests.support.kafka_data import TopicProducer, create_topic
+
+    name = f"pages-{uuid.uuid4().hex[:8]}"
+    topics = {connector: f"{name}-{connector}" for connector in (HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG)}
+    producer = TopicProducer(kafka.bootstrap)
+    for topic in topics.values():
+        create_topic(kafka.bootstrap, topic, 3, {"retention.ms": str(7 * 24 * 3600 * 1000)})
+    made = Showcase(kafka.bootstrap, name, tmp_path_factory.mktemp("files"), producer, topics)
+    made.fill()
+    with pytest.MonkeyPatch.context() as patch:
+        connection = {"conn_type": "connect_worker", "extra": made.worker}
+        patch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(connection))
+        patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", CONN_ID)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def application(showcase: Showcase, tokens: dict[str, str]) -> Starlette:
+    """The pages as Airflow mounts them."""
+    from airflow_connect.airflow.pages.app import create_app
+    from airflow_connect.airflow.pages.calls import MOUNT
+
+    return Starlette(routes=[Mount(MOUNT, create_app())])
+
+
+@pytest.fixture
+def browser_of(application: Starlette, tokens: dict[str, str]):
+    """`browser_of("viewer")`: a client with the login cookie of that role; redirects are followed."""
+
+    def make(role: str) -> TestClient:
+        cookies = {"_token": tokens[role]}
+        return TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN}, cookies=cookies)
+
+    return make

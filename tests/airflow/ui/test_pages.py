@@ -1,0 +1,340 @@
+"""What each page says, to whom, and what its buttons do: real topics, real runs, Airflow's own login."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from tests.airflow.ui.conftest import CONN_ID, ORIGIN, ROLES
+from tests.support.copies.showcase import DAG_ORIGIN, FAILING, HEALTHY, LAGGING, OF_DAG, PAUSED, SECRET, Showcase
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.integration
+
+BrowserOf = Callable[[str], TestClient]
+LIST = f"/airflow-connect/{CONN_ID}"
+
+
+def text_of(page: str) -> str:
+    """What a person reads, with one space between words."""
+    live = page[page.index('id="live"') :]
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", live)))
+
+
+def complete(browser: TestClient, path: str, wanted: str, **query: str) -> str:
+    """The page, once what it reads in the background is there."""
+    found = ""
+
+    def is_there() -> bool:
+        nonlocal found
+        answer = browser.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        found = answer.text
+        return wanted in text_of(found)
+
+    wait_until(is_there, f"{wanted!r} on {path}")
+    return found
+
+
+def names_of(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a href="[^"]*connector\?name=([^"]+)"', page)
+
+
+def last_entry() -> tuple[str, str, dict[str, Any]]:
+    from airflow.models.log import Log
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        found = session.query(Log).order_by(Log.id.desc()).first()
+        return found.event, found.owner, json.loads(found.extra)
+
+
+# --- access ----------------------------------------------------------------------------------------------------------
+
+
+def routes(application: Starlette) -> list[tuple[str, str]]:
+    (mount,) = application.routes
+    found = [route for route in mount.app.routes if isinstance(route, Route)]  # type: ignore[attr-defined]
+    every = [(method, route.path.replace("{conn_id}", CONN_ID)) for route in found for method in route.methods or ()]
+    return [(method, path) for method, path in every if not path.startswith("/static/")]
+
+
+def test_no_page_is_shown_without_a_login(application: Starlette) -> None:
+    stranger = TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN})
+    every = routes(application)
+    assert len(every) >= 12
+    for method, path in every:
+        answer = stranger.request(method, f"/airflow-connect{path}")
+        assert answer.status_code == 401, (method, path)
+        assert method == "HEAD" or "Please log in" in answer.text
+
+
+def test_no_change_is_made_for_a_viewer_or_for_a_page_of_another_site(
+    application: Starlette, browser_of: BrowserOf, showcase: Showcase
+) -> None:
+    posts = [path for method, path in routes(application) if method == "POST"]
+    assert len(posts) >= 2
+    before = showcase.herder.status(HEALTHY)
+    for path in posts:
+        form = {"do": f"pause:{HEALTHY}", "confirmed": "yes", "wanted": "{}", "before": "{}"}
+        refused = browser_of("viewer").post(f"/airflow-connect{path}", data=form, params={"name": HEALTHY})
+        assert refused.status_code == 403
+        assert "User viewer has no permission" in refused.text
+        strange = {"Origin": "http://evil.example.com"}
+        refused = browser_of("admin").post(f"/airflow-connect{path}", data=form, headers=strange)
+        assert refused.status_code == 403
+    assert showcase.herder.status(HEALTHY) == before
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_button_is_there_only_for_those_whose_click_would_work(browser_of: BrowserOf, role: str) -> None:
+    browser = browser_of(role)
+    page = complete(browser, LIST, HEALTHY)
+    assert ('name="do"' in page) is (role != "viewer")
+    assert ('type="checkbox"' in page) is (role != "viewer")
+    page = complete(browser, f"{LIST}/connector", "Offsets", name=HEALTHY)
+    assert (f"restart:{HEALTHY}" in page) is (role != "viewer")
+    assert ("Set or reset offsets" in page) is (role in ("op", "admin"))
+
+
+# --- the list --------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_begins_with_what_has_failed_and_says_what_helps(browser_of: BrowserOf) -> None:
+    page = complete(browser_of("viewer"), LIST, LAGGING)
+    names = names_of(page)
+    assert names[0] == FAILING
+    assert sorted(names) == sorted([FAILING, HEALTHY, LAGGING, PAUSED, OF_DAG])
+    told = text_of(page)
+    assert "The directory /mnt/invoices cannot be written: No space left on device. Free some space." in told
+    assert f"{LAGGING} sink · LocalSinkConnector ✓ Has new records 90" in told
+    assert f"{HEALTHY} sink · LocalSinkConnector ✓ Up to date 0" in told
+    assert f"{PAUSED} sink · LocalSinkConnector – Paused" in told
+    assert f"{OF_DAG} sink · DAG nightly ✓ Up to date 0" in told
+    assert "5 in all 1 failed" in told
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"state": "failed"}, [FAILING]),
+        ({"q": "CLICK"}, [LAGGING]),
+        ({"q": "topic.name dlq"}, [FAILING]),
+        ({"q": "sasl.password"}, []),
+        ({"q": SECRET}, []),
+        ({"q": "orders", "state": "failed"}, []),
+    ],
+    ids=str,
+)
+def test_the_list_is_filtered_by_state_and_by_words(
+    browser_of: BrowserOf, query: dict[str, str], expected: list[str]
+) -> None:
+    browser = browser_of("viewer")
+    complete(browser, LIST, HEALTHY)
+    page = browser.get(LIST, params=query).text
+    assert names_of(page) == expected
+    assert ("None of the 5 connectors matches." in text_of(page)) is (not expected)
+
+
+def test_connectors_are_paused_and_resumed_together_and_each_has_its_audit_entry(
+    browser_of: BrowserOf, showcase: Showcase
+) -> None:
+    user = browser_of("user")
+    answer = user.post(LIST, data={"do": "pause", "name": [HEALTHY, LAGGING]})
+    assert answer.history[0].status_code == 303
+    assert "2 of 2 connectors paused." in answer.text
+    assert [c for c in (HEALTHY, LAGGING) if showcase.herder.status(c)["connector"]["state"] == "PAUSED"] == [
+        HEALTHY,
+        LAGGING,
+    ]
+    extra = {"connection": CONN_ID, "connector": LAGGING, "via": "page"}
+    assert last_entry() == ("connect.pause_connector", "user", extra)
+    answer = user.post(LIST, data={"do": "resume", "name": [HEALTHY, LAGGING, "gone"]})
+    assert "2 of 3 connectors resumed. gone: Unknown connector gone" in html.unescape(answer.text)
+    assert "Choose at least one connector first." in user.post(LIST, data={"do": "resume"}).text
+    refused = user.post(LIST, data={"do": "explode", "name": HEALTHY})
+    assert (refused.status_code, "There is no action" in refused.text) == (400, True)
+
+
+def test_a_button_of_a_connector_leads_back_to_it(browser_of: BrowserOf, showcase: Showcase) -> None:
+    form = {"do": f"restart:{FAILING}", "back": f"connector:{FAILING}"}
+    answer = browser_of("op").post(LIST, data=form)
+    assert str(answer.url).startswith(f"{ORIGIN}{LIST}/connector?name={FAILING}")
+    assert f"{FAILING} was restarted." in answer.text
+    assert last_entry()[0] == "connect.restart_connector"
+    showcase.ended(FAILING, "The directory /mnt/invoices cannot be written: No space left on device. Free some space.")
+
+
+# --- one connector ---------------------------------------------------------------------------------------------------
+
+
+def test_a_connector_shows_runs_lag_plan_and_changes_but_no_secret(browser_of: BrowserOf, showcase: Showcase) -> None:
+    browser = browser_of("viewer")
+    page = complete(browser, f"{LIST}/connector", "Nothing: everything is copied.", name=HEALTHY)
+    told = text_of(page)
+    assert SECRET not in page
+    assert "producer.override.sasl.password not set [hidden]" in told
+    assert "flush.size 10 20" in told
+    for report in showcase.runs[HEALTHY]:
+        assert f"run={report.run_id}" in page
+    end = showcase.runs[HEALTHY][-1].committed[f"{showcase.topics[HEALTHY]}-0"]
+    assert f"{showcase.topics[HEALTHY]}-0 {end} {end} 0" in told
+    page = complete(browser, f"{LIST}/connector", "Records, at most", name=LAGGING)
+    assert "Tasks 2 Records, at most 90" in text_of(page)
+    assert "about" in text_of(page)
+
+
+def test_dead_letters_are_counted_by_reason_and_shown_as_text(browser_of: BrowserOf) -> None:
+    page = complete(browser_of("viewer"), f"{LIST}/connector", "4 letters", name=FAILING)
+    told = text_of(page)
+    assert "VALUE_CONVERTER" in told
+    assert "<script>alert(3)</script>" in told
+    assert "<script>alert" not in page
+
+
+def test_a_connector_of_a_dag_leads_to_its_dag_and_says_what_is_not_known(browser_of: BrowserOf) -> None:
+    page = complete(browser_of("op"), f"{LIST}/connector", "It is part of a DAG", name=OF_DAG)
+    assert '<a data-airflow href="/dags/nightly">DAG nightly</a>' in page
+    assert 'name="do"' not in page
+
+
+def test_unknown_names_are_answered_with_what_is_known(browser_of: BrowserOf) -> None:
+    browser = browser_of("viewer")
+    complete(browser, LIST, HEALTHY)
+    answer = browser.get(f"{LIST}/connector", params={"name": "orderz"})
+    assert (answer.status_code, "Did you mean orders?" in answer.text) == (404, True)
+    answer = browser.get("/airflow-connect/other")
+    assert answer.status_code == 404
+    assert "worker_conn_ids" in answer.text
+    answer = browser.get(f"{LIST}/nothing/here")
+    assert (answer.status_code, "There is no such page." in answer.text) == (404, True)
+    answer = browser.get("/airflow-connect/static/../app.py")
+    assert answer.status_code == 404
+
+
+# --- a run -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_shows_phases_tasks_audit_and_files(browser_of: BrowserOf, showcase: Showcase) -> None:
+    report = showcase.runs[FAILING][0]
+    query = {"name": FAILING, "run": report.run_id}
+    page = complete(browser_of("viewer"), f"{LIST}/run", "Audit", **query)
+    told = text_of(page)
+    assert report.detail is not None
+    first = report.detail.partitions[0]
+    assert first.dead_lettered == 4
+    place = f"{first.topic}-{first.partition}"
+    assert f"{place} {first.start} {first.end} {first.read} = {first.written} 0 4 0" in told
+    assert "Where the time went" in told and "copy: " in page
+    assert f"task 0 on {report.detail.tasks[0].host}, attempt 1: " in page
+    assert report.detail.files[0].key in told
+
+
+def test_a_run_of_a_dag_leads_to_its_task(browser_of: BrowserOf, showcase: Showcase) -> None:
+    report = showcase.runs[OF_DAG][0]
+    page = complete(browser_of("viewer"), f"{LIST}/run", "Its task in Airflow", name=OF_DAG, run=report.run_id)
+    assert 'href="/dags/nightly/runs/manual__2026-11-23T01%3A00%3A00%2B00%3A00/tasks/copy"' in page
+
+
+def test_a_run_that_the_history_does_not_have_is_not_found(browser_of: BrowserOf) -> None:
+    browser = browser_of("viewer")
+    complete(browser, LIST, HEALTHY)
+    answer = browser.get(f"{LIST}/run", params={"name": HEALTHY, "run": "20200101T000000-abcdef"})
+    wait_until(
+        lambda: browser.get(f"{LIST}/run", params={"name": HEALTHY, "run": "20200101T000000-abcdef"}).status_code == 404,
+        "the run to be looked for",
+    )
+    assert "20200101T000000-abcdef" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"dag_id": "other"}, []),
+        ({"dag_id": DAG_ORIGIN["dag_id"]}, [OF_DAG]),
+        ({"dag_id": DAG_ORIGIN["dag_id"], "run_id": DAG_ORIGIN["dag_run_id"], "task_id": "copy"}, [OF_DAG]),
+        ({"dag_id": DAG_ORIGIN["dag_id"], "task_id": "other"}, []),
+    ],
+    ids=str,
+)
+def test_the_tab_of_a_dag_a_run_or_a_task_shows_what_it_has_run(
+    browser_of: BrowserOf, query: dict[str, str], expected: list[str]
+) -> None:
+    browser = browser_of("viewer")
+    complete(browser, LIST, HEALTHY)
+    page = browser.get("/airflow-connect/of", params=query).text
+    assert re.findall(r'connector\?name=([^"]+)"', page) == expected
+    assert ("No run of a connector is known here" in page) is (not expected)
+
+
+# --- cluster ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_cluster_tells_when_a_topic_loses_what_was_not_copied(browser_of: BrowserOf, showcase: Showcase) -> None:
+    page = complete(browser_of("viewer"), f"{LIST}/cluster", "This topic loses data in 7 days")
+    assert f"{LAGGING} is at a record of {showcase.topics[LAGGING]}-" in text_of(page)
+    assert "worker-1:8083" in text_of(page)
+
+
+# --- offsets ---------------------------------------------------------------------------------------------------------
+
+
+def test_offsets_are_previewed_confirmed_and_set_only_while_the_connector_is_stopped(
+    browser_of: BrowserOf, showcase: Showcase
+) -> None:
+    op, address, topic = browser_of("op"), f"{LIST}/offsets", showcase.topics[PAUSED]
+    showcase.produce(topic, [(0, None, b"{}", 0, []) for _ in range(7)])
+    query = {"name": PAUSED}
+    wait_until(lambda: f"{topic}-0: none of 7" in op.get(address, params=query).text, "the new records")
+    form = {"place": f"{topic}-0", "to": "offset", "value": "5"}
+    shown = op.post(address, params=query, data=form)
+    assert "5 records will be skipped, and never be written" in shown.text
+    assert "Offsets can only be changed while a connector is stopped" in shown.text
+    assert 'name="confirmed"' not in shown.text
+    op.post(LIST, data={"do": f"stop:{PAUSED}"})
+    shown = op.post(address, params=query, data=form)
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', shown.text))
+    confirmed = {name: html.unescape(value) for name, value in hidden.items()}
+    assert json.loads(confirmed["wanted"]) == {f"{topic}-0": 5}
+    done = op.post(address, params=query, data=confirmed)
+    assert "The offsets of 1 partitions were changed." in done.text
+    assert showcase.herder.offsets(PAUSED)["offsets"][0]["offset"] == {"kafka_offset": 5}
+    event, who, extra = last_entry()
+    assert (event, who, extra["connector"]) == ("connect.alter_offsets", "op", PAUSED)
+    again = op.post(address, params=query, data=confirmed)
+    assert (again.status_code, "has committed other offsets since" in again.text) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({"to": "offset", "value": "soon"}, "which is no position"),
+        ({"to": "offset", "value": "999999"}, "999999"),
+        ({"to": "time", "value": "yesterday"}, "which is no position"),
+        ({"to": "earliest", "place": "no-such-topic-0"}, "no-such-topic-0"),
+        ({"confirmed": "yes", "wanted": "{", "before": "{}"}, "Start again from the page of the offsets."),
+    ],
+    ids=str,
+)
+def test_wrong_fields_of_the_offsets_form_are_explained(
+    browser_of: BrowserOf, form: dict[str, str], told: str
+) -> None:
+    op = browser_of("op")
+    complete(op, LIST, HEALTHY)
+    answer = op.post(f"{LIST}/offsets", params={"name": HEALTHY}, data=form)
+    assert answer.status_code == 400
+    assert told in html.unescape(answer.text)
+
+
+def test_a_body_that_is_too_large_or_no_form_is_refused(browser_of: BrowserOf) -> None:
+    op = browser_of("op")
+    assert op.post(LIST, content=b"x" * 1_000_001).status_code == 413
+    assert op.post(LIST, content=b"\xff\xfe").status_code == 400
