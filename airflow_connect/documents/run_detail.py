@@ -78,15 +78,17 @@ class RunDetail:
     Attributes:
         partitions, tasks, files: the first of them.
         all_partitions: number of partitions; the numbers of tasks and files are in the report.
+        queue: the dead letter queue of the connector, or "".
     """
 
     partitions: tuple[PartitionRow, ...] = ()
     tasks: tuple[TaskRow, ...] = ()
     files: tuple[FileRow, ...] = ()
     all_partitions: int = 0
+    queue: str = ""
 
     @classmethod
-    def of(cls, reports: Sequence[TaskReport]) -> RunDetail | None:
+    def of(cls, reports: Sequence[TaskReport], queue: str = "") -> RunDetail | None:
         """The detail of a run whose tasks have sent these reports; None if it had no tasks."""
         if not reports:
             return None
@@ -104,18 +106,19 @@ class RunDetail:
             tuple(_task_row(report) for report in sorted(reports, key=lambda r: r.task)[:MOST_TASKS]),
             tuple(FileRow(f.key, f.topic, f.partition, f.start, f.end, f.records, f.size_bytes) for f in files),
             len(parts),
+            queue,
         )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
         rows = {name: [list(asdict(row).values()) for row in getattr(self, name)] for name in _ROWS}
-        return {**rows, "all_partitions": self.all_partitions}
+        return {**rows, "all_partitions": self.all_partitions, "queue": self.queue}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunDetail:
         """Inverse of `to_json`."""
         rows = {name: tuple(kind(*row) for row in data[name]) for name, kind in _ROWS.items()}
-        return cls(**rows, all_partitions=data["all_partitions"])
+        return cls(**rows, all_partitions=data["all_partitions"], queue=data["queue"])
 
 
 _ROWS: Mapping[str, Any] = {"partitions": PartitionRow, "tasks": TaskRow, "files": FileRow}

@@ -26,6 +26,7 @@ from airflow_connect.control.herder.refusals import BAD_REQUEST, NOT_FOUND, Refu
 from airflow_connect.errors import ConnectError
 
 _LOG = logging.getLogger(__name__)
+_DEFECT = "The page failed because of a defect. The log of the API server has its traceback."
 MOST_BODY_BYTES = 1_000_000
 _STATIC = {"pages.css": "text/css", "pages.js": "text/javascript"}
 _HEADERS = {
@@ -87,7 +88,7 @@ async def _answered(request: Request, console: Console, handler: Handler, right:
         return _problem(request, 503 if error.retriable else BAD_REQUEST, str(error))
     except Exception:  # noqa: BLE001 (a defect must not end the server, nor show its inside)
         _LOG.exception("The page %s failed.", request.url.path)
-        return _problem(request, 500, "The page failed because of a defect. The log of the API server has its traceback.")
+        return _problem(request, 500, _DEFECT)
     if isinstance(found, tuple):
         return HTMLResponse(found[1], found[0], headers=_HEADERS)
     if found.startswith("/"):
@@ -124,7 +125,9 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 def _problem(request: Request, status: int, message: str) -> Response:
     root = request.scope.get("root_path", "").rstrip("/")
-    html = render("problem.html", root=root, status=status, message=message, conn_id=request.path_params.get("conn_id", ""))
+    html = render(
+        "problem.html", root=root, status=status, message=message, conn_id=request.path_params.get("conn_id", "")
+    )
     return HTMLResponse(html, status, headers=_HEADERS)
 
 

@@ -54,15 +54,15 @@ class Console:
 
         return self._detail(("run", conn_id, connector, run_id), conn_id, ask)
 
-    def dead_letters(self, conn_id: str, name: str, config: Config) -> Seen[DeadLetters]:
-        """The newest dead letters of a registered sink."""
+    def dead_letters(self, conn_id: str, name: str, queue: str) -> Seen[DeadLetters]:
+        """The newest dead letters of a sink."""
 
         def ask() -> DeadLetters:
             from airflow_connect.control.overview.closer import newest_letters
 
-            return newest_letters(self._spec(conn_id, config))
+            return newest_letters(self.installations.get(conn_id).settings, name, queue)
 
-        return self._detail(("letters", conn_id, name, _mark(config)), conn_id, ask)
+        return self._detail(("letters", conn_id, name, queue), conn_id, ask)
 
     def plan(self, conn_id: str, name: str, config: Config) -> Seen[Plan]:
         """What the next run of a registered connector would copy."""

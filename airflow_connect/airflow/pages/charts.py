@@ -11,6 +11,8 @@ _STRIP_BAR, _STRIP_GAP, _STRIP_HEIGHT = 6, 2, 22
 _PLOT_WIDTH, _PLOT_HEIGHT = 640, 110
 _ROW, _GAP = 16, 6
 _LABEL = 190
+_RECT = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
+_TEXT = '<text x="{:.0f}" y="{:.0f}" text-anchor="end">{}</text>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +44,9 @@ class Span:
 
 
 def _rect(x: float, y: float, width: float, height: float, bar: Bar | Span) -> Markup:
-    shape = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>').format(
-        x, y, width, height, f"bar {bar.kind}", bar.title
-    )
+    shape = Markup(
+        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
+    ).format(x, y, width, height, f"bar {bar.kind}", bar.title)
     if isinstance(bar, Bar) and bar.href:
         return Markup('<a href="{}" aria-label="{}">{}</a>').format(bar.href, bar.title, shape)
     return shape
@@ -95,7 +97,7 @@ def spans(rows: Sequence[Span], label: str, most_rows: int = 60) -> Markup:
     body = []
     for place, row in enumerate(shown):
         y = place * (_ROW + _GAP)
-        body.append(Markup('<text x="{:.0f}" y="{:.0f}" text-anchor="end">{}</text>').format(_LABEL - 8, y + 12, row.label))
+        body.append(Markup(_TEXT).format(_LABEL - 8, y + 12, row.label))
         width = max(2.0, (row.end - row.start) * scale)
         body.append(_rect(_LABEL + (row.start - first) * scale, y, min(width, _PLOT_WIDTH - _LABEL), _ROW, row))
     return _svg(_PLOT_WIDTH, len(shown) * (_ROW + _GAP), label, body, "spans")

@@ -14,10 +14,7 @@ from airflow_connect.exactly_once.kafka_journal import RUN
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.dead_letters import LetterFilter, find_ranges, read_letters
 from airflow_connect.kafka.state import runs_topic
-from airflow_connect.runtime.driver.dead_letters.replay import queue_of, queue_reader_settings
 from airflow_connect.runtime.driver.dead_letters.view import describe
-from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-from airflow_connect.runtime.spec import RunSpec
 
 MOST_READ = 5_000
 """Letters that are read from the end of each partition of a queue."""
@@ -44,7 +41,7 @@ class DeadLetters:
     """The newest letters of a connector.
 
     Attributes:
-        queue: the topic; "": the connector has none.
+        queue: the topic.
         reasons: stage and class of the exception, and how many of the letters that were read have it.
         letters: the newest ones, as `describe` gives them, the newest first.
         is_cut: whether older letters were not read.
@@ -78,28 +75,22 @@ def full_run(settings: ControlSettings, connector: str, run_id: str) -> FullRun:
     return FullRun(run_of(report), report, RunDetail.from_json(detail) if detail else None)
 
 
-def newest_letters(spec: RunSpec) -> DeadLetters:
-    """The newest dead letters of a sink.
+def newest_letters(settings: ControlSettings, connector: str, queue: str) -> DeadLetters:
+    """The newest dead letters of a sink, read as the worker reads Kafka.
 
     Raises:
-        ConfigError: the configuration is wrong.
         UnavailableError, AccessError: Kafka.
     """
-    configuration = RunConfiguration.from_spec(spec)
-    if not configuration.resolved.connector.errors.dead_letter_topic:
-        return DeadLetters("")
-    with configuration.references.hiding_errors():
-        queue = queue_of(configuration)
-        ranges = find_ranges(admin_client(configuration.admin.settings), queue)
-        short = [replace(r, start=max(r.start, r.end - MOST_READ)) for r in ranges]
-        wanted, reasons = LetterFilter(configuration.name), Counter[tuple[str, str]]()
-        kept: deque[Mapping[str, Any]] = deque(maxlen=MOST_SHOWN)
-        for letter in read_letters(queue_reader_settings(configuration), short):
-            if letter.connector and not wanted.accepts(letter):
-                continue
-            context = letter.context
-            reasons[context.get("stage", "?"), context.get("exception.class.name", "?")] += 1
-            kept.append(describe(letter))
+    ranges = find_ranges(admin_client(settings.admin), queue)
+    short = [replace(r, start=max(r.start, r.end - MOST_READ)) for r in ranges]
+    wanted, reasons = LetterFilter(connector), Counter[tuple[str, str]]()
+    kept: deque[Mapping[str, Any]] = deque(maxlen=MOST_SHOWN)
+    for letter in read_letters(settings.reader, short):
+        if letter.connector and not wanted.accepts(letter):
+            continue
+        context = letter.context
+        reasons[context.get("stage", "?"), context.get("exception.class.name", "?")] += 1
+        kept.append(describe(letter))
     newest = sorted(kept, key=lambda told: told["timestamp"] or 0, reverse=True)
     counted = tuple((stage, error, count) for (stage, error), count in reasons.most_common())
     return DeadLetters(queue, counted, tuple(newest), is_cut=short != ranges)

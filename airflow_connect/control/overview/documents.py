@@ -189,4 +189,3 @@ class Registry:
             self.changes.pop(name, None)
         elif dict(now.config) != dict(before.config):
             self.changes[name] = Change(dict(before.config), int(message.timestamp()[1]))
-

@@ -79,8 +79,12 @@ def _error_of(facts: Facts) -> Mapping[str, str]:
 
 
 def next_run_ms(facts: Facts) -> int | None:
-    """When a worker runs it again, if one does; None: nobody knows, as for a connector that a DAG runs."""
-    if facts.config is None or facts.target != records.STARTED or not facts.runs:
+    """When a worker runs it again, if one does; None: nobody knows.
+
+    A DAG decides for the connectors that it runs. A worker repeats a run that has failed only if another attempt may
+    succeed, which its state does not tell.
+    """
+    if facts.config is None or facts.target != records.STARTED or not facts.runs or _error_of(facts):
         return None
     return facts.runs[0].ended_ms + round(_interval_s(facts) * 1000)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 
-class State(str, Enum):
+class State(StrEnum):
     """The state of a connector, the worst first: pages sort by this order."""
 
     FAILED = "failed"
@@ -35,6 +35,7 @@ class Run:
         phases_ms: phase name to milliseconds, in the order of the run.
         error: `message`, `suggestion` and `code` of a run that has failed; otherwise {}.
         origin: who started it, see `runtime.spec.RunSpec.origin`; {} in entries of earlier releases.
+        queue: the connector's dead letter queue, or "".
     """
 
     run_id: str
@@ -50,6 +51,7 @@ class Run:
     phases_ms: Mapping[str, int] = field(default_factory=dict)
     error: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, str] = field(default_factory=dict)
+    queue: str = ""
 
     @property
     def duration_ms(self) -> int:
@@ -80,6 +82,7 @@ def run_of(document: Mapping[str, Any]) -> Run:
         phases_ms=dict(document.get("phases_ms") or {}),
         error=_error_of(document),
         origin=dict(document.get("origin") or {}),
+        queue=str((document.get("detail") or {}).get("queue") or ""),
     )
 
 
@@ -183,6 +186,13 @@ class Connector:
     def last_copy(self) -> Run | None:
         """The newest run that has copied something."""
         return next((run for run in self.runs if run.read), None)
+
+    @property
+    def queue(self) -> str:
+        """Its dead letter queue, as its configuration or its last run names it; or ""."""
+        if self.config is not None:
+            return str(self.config.get("errors.deadletterqueue.topic.name") or "")
+        return self.last_copy.queue if self.last_copy else ""
 
     @property
     def dags(self) -> tuple[str, ...]:

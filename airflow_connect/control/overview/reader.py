@@ -70,8 +70,8 @@ class InstallationReader:
             tail.refresh(admin, info)
         names = sorted({*self._registry.config.connectors, *self._histories.of})
         targets = {name: found for name in names if (found := self._target(name)) is not None}
-        lags = self._lags(admin, {name: found for name, found in targets.items() if isinstance(found, Target)})
-        lags.update({name: _Lag(problem=str(found)) for name, found in targets.items() if not isinstance(found, Target)})
+        lags = {name: _Lag(problem=str(found)) for name, found in targets.items() if isinstance(found, ConnectError)}
+        lags |= self._lags(admin, {name: found for name, found in targets.items() if isinstance(found, Target)})
         self._admin = admin
         now_ms = self._now_ms()
         connectors = {name: self._connector(name, lags.get(name, _Lag()), now_ms) for name in names}
@@ -126,7 +126,7 @@ class InstallationReader:
         """The lag of each sink. Those that reach Kafka in another way than the worker are not looked at."""
         own = dict(self._own_target().cluster.admin)
         found = {
-            name: _Lag(problem="Its own client settings reach another cluster, or as another user; it is not looked at.")
+            name: _Lag(problem="Its client settings reach another cluster, or as another user: this page does not.")
             for name, target in targets.items()
             if dict(target.cluster.admin) != own
         }

@@ -31,7 +31,7 @@ def tokens(airflow_home: Path) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showcase]:
+def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Showcase:
     """Connectors in every state, in an installation that Airflow shows."""
     from tests.support.kafka_data import TopicProducer, create_topic
 
@@ -42,11 +42,17 @@ def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Showca
         create_topic(kafka.bootstrap, topic, 3, {"retention.ms": str(7 * 24 * 3600 * 1000)})
     made = Showcase(kafka.bootstrap, name, tmp_path_factory.mktemp("files"), producer, topics)
     made.fill()
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shown(showcase: Showcase) -> Iterator[None]:
+    """Airflow's settings name the installation; only for these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        connection = {"conn_type": "connect_worker", "extra": made.worker}
+        connection = {"conn_type": "connect_worker", "extra": showcase.worker}
         patch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(connection))
         patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", CONN_ID)
-        yield made
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -117,7 +117,7 @@ def test_the_list_begins_with_what_has_failed_and_says_what_helps(browser_of: Br
     assert "The directory /mnt/invoices cannot be written: No space left on device. Free some space." in told
     assert f"{LAGGING} sink · LocalSinkConnector ✓ Has new records 90" in told
     assert f"{HEALTHY} sink · LocalSinkConnector ✓ Up to date 0" in told
-    assert f"{PAUSED} sink · LocalSinkConnector – Paused" in told
+    assert f"{PAUSED} sink · LocalSinkConnector · Paused" in told
     assert f"{OF_DAG} sink · DAG nightly ✓ Up to date 0" in told
     assert "5 in all 1 failed" in told
 
@@ -128,7 +128,7 @@ def test_the_list_begins_with_what_has_failed_and_says_what_helps(browser_of: Br
         ({"state": "failed"}, [FAILING]),
         ({"q": "CLICK"}, [LAGGING]),
         ({"q": "topic.name dlq"}, [FAILING]),
-        ({"q": "sasl.password"}, []),
+        ({"q": "sasl.password"}, [HEALTHY]),
         ({"q": SECRET}, []),
         ({"q": "orders", "state": "failed"}, []),
     ],
@@ -249,7 +249,9 @@ def test_a_run_that_the_history_does_not_have_is_not_found(browser_of: BrowserOf
     complete(browser, LIST, HEALTHY)
     answer = browser.get(f"{LIST}/run", params={"name": HEALTHY, "run": "20200101T000000-abcdef"})
     wait_until(
-        lambda: browser.get(f"{LIST}/run", params={"name": HEALTHY, "run": "20200101T000000-abcdef"}).status_code == 404,
+        lambda: (
+            browser.get(f"{LIST}/run", params={"name": HEALTHY, "run": "20200101T000000-abcdef"}).status_code == 404
+        ),
         "the run to be looked for",
     )
     assert "20200101T000000-abcdef" in answer.text
@@ -273,6 +275,17 @@ def test_the_tab_of_a_dag_a_run_or_a_task_shows_what_it_has_run(
     page = browser.get("/airflow-connect/of", params=query).text
     assert re.findall(r'connector\?name=([^"]+)"', page) == expected
     assert ("No run of a connector is known here" in page) is (not expected)
+
+
+def test_the_link_of_a_task_leads_to_its_connector(browser_of: BrowserOf) -> None:
+    browser = browser_of("viewer")
+    complete(browser, LIST, HEALTHY)
+    query = {"dag_id": DAG_ORIGIN["dag_id"], "connector": OF_DAG}
+    answer = browser.get("/airflow-connect/of", params=query)
+    assert str(answer.url) == f"{ORIGIN}{LIST}/connector?name={OF_DAG}"
+    page = browser.get("/airflow-connect/of", params={**query, "connector": "not-yet"}).text
+    assert re.findall(r'connector\?name=([^"]+)"', page) == [OF_DAG]
+    assert browser.get("/airflow-connect/of").status_code == 400
 
 
 # --- cluster ---------------------------------------------------------------------------------------------------------
@@ -324,9 +337,7 @@ def test_offsets_are_previewed_confirmed_and_set_only_while_the_connector_is_sto
     ],
     ids=str,
 )
-def test_wrong_fields_of_the_offsets_form_are_explained(
-    browser_of: BrowserOf, form: dict[str, str], told: str
-) -> None:
+def test_wrong_fields_of_the_offsets_form_are_explained(browser_of: BrowserOf, form: dict[str, str], told: str) -> None:
     op = browser_of("op")
     complete(op, LIST, HEALTHY)
     answer = op.post(f"{LIST}/offsets", params={"name": HEALTHY}, data=form)

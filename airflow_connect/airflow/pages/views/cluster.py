@@ -11,7 +11,6 @@ from airflow_connect.airflow.pages.rendering import render, span_of
 from airflow_connect.control.overview.model import Connector, Overview
 from airflow_connect.control.overview.retention import Deadline
 
-
 SOON_S = 24 * 3600.0
 """A loss within a day is shown as an error."""
 
@@ -69,7 +68,8 @@ class Risk:
 def risk_of(deadline: Deadline) -> Risk:
     """What the page says about a topic with lag."""
     left_s = deadline.at_ms / 1000 - time.time()
-    kept = f"{deadline.connector} is at a record of {deadline.place} that Kafka keeps for {span_of(deadline.retention_ms / 1000)}"
+    retention = span_of(deadline.retention_ms / 1000)
+    kept = f"{deadline.connector} is at a record of {deadline.place} that Kafka keeps for {retention}"
     if left_s <= 0:
         return Risk(f"✗ This topic may lose data now: {kept}.", "bad")
     kind = "bad" if left_s < SOON_S else "warn" if left_s * 4 < deadline.retention_ms / 1000 else "quiet"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect.airflow.pages.calls import Call, connector_of
 from airflow_connect.airflow.pages.charts import Bar, meter, plot
 from airflow_connect.airflow.pages.rendering import render
+from airflow_connect.airflow.pages.views.hiding import shown_config
 from airflow_connect.airflow.pages.views.listing import badge, run_bar
 from airflow_connect.control.overview.model import Connector, Position
 from airflow_connect.control.overview.watching import Seen
 from airflow_connect.documents.run import Plan
-from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
 
 MOST_PARTITIONS = 100
@@ -66,7 +65,7 @@ def _took(run: Any, href: str) -> Bar:
 
 def config_rows(connector: Connector) -> list[tuple[str, str]]:
     """The configuration: references as written, secrets hidden."""
-    return sorted(_shown(connector.config or {}).items())
+    return sorted(shown_config(connector.config or {}).items())
 
 
 def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
@@ -74,24 +73,19 @@ def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
     if connector.change is None or connector.config is None:
         return []
     old, new = connector.change.before, connector.config
-    before, after = _shown(old), _shown(new)
+    before, after = shown_config(old), shown_config(new)
     keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
     return [(key, before.get(key, ""), after.get(key, "")) for key in keys]
-
-
-def _shown(config: Mapping[str, str | None]) -> dict[str, str]:
-    shown = shown_config(config, Redactor(secret_values(config)))
-    return {key: "" if value is None else str(value) for key, value in shown.items()}
 
 
 # --- dead letters and plan ---------------------------------------------------------------------------------------
 
 
 def _letters(call: Call, connector: Connector) -> Seen[Any] | None:
-    """The newest dead letters of a registered sink; None: nobody here knows its queue."""
-    if connector.config is None or connector.kind != "sink":
+    """The newest dead letters; None: it has no queue, or nobody here knows its name."""
+    if not connector.queue or "${" in connector.queue:
         return None
-    return call.console.dead_letters(call.conn_id, connector.name, connector.config)
+    return call.console.dead_letters(call.conn_id, connector.name, connector.queue)
 
 
 def _histogram(letters: Seen[Any] | None) -> list[tuple[str, str, int, object]]:
@@ -131,5 +125,3 @@ def forecast(connector: Connector, plan: Plan) -> list[tuple[str, str]]:
     if speed:
         rows.append(("Copying, at the speed of the last runs", f"about {format_seconds(records / speed)}"))
     return rows
-
-

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.charts import Bar, strip
 from airflow_connect.airflow.pages.rendering import at, duration, render
+from airflow_connect.airflow.pages.views.hiding import shown_config
 from airflow_connect.control.overview.model import Connector, Run, State
 from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count
@@ -23,7 +24,7 @@ KINDS = {
     State.FAILED: "bad", State.LATE: "warn", State.RUNNING: "busy", State.WAITING: "ok", State.NEW: "quiet",
     State.CURRENT: "ok", State.PAUSED: "quiet", State.STOPPED: "quiet",
 }  # fmt: skip
-SIGNS = {"bad": "✗", "warn": "!", "busy": "▶", "ok": "✓", "quiet": "–"}
+SIGNS = {"bad": "✗", "warn": "!", "busy": "▶", "ok": "✓", "quiet": "·"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +73,14 @@ def page(call: Call) -> str:
 
 def _matches(connector: Connector, search: str) -> bool:
     """Whether each word is in the name, the class, a topic or a key or value of the configuration."""
-    config = connector.config or {}
+    words = search.lower().split()
+    if not words:
+        return True
     topics = {position.topic for position in connector.positions}
-    text = " ".join([connector.name, connector.kind, *topics, *(f"{k}={v}" for k, v in config.items() if _is_open(k))])
-    return all(word in text.lower() for word in search.lower().split())
-
-
-def _is_open(key: str) -> bool:
-    """A search must not tell, letter by letter, what a secret is."""
-    from airflow_connect.config.definition.values import is_secret_name
-
-    return not is_secret_name(key)
+    # Only what a page shows: a search must not tell, letter by letter, what a secret is.
+    shown = (f"{key}={value}" for key, value in shown_config(connector.config or {}).items())
+    text = " ".join([connector.name, connector.kind, *topics, *shown]).lower()
+    return all(word in text for word in words)
 
 
 def _row(call: Call, connector: Connector) -> Row:

@@ -16,10 +16,14 @@ def home(call: Call) -> str | tuple[int, str]:
 
 
 def of_airflow(call: Call) -> str:
-    """The connectors of a DAG; or those that a run or a task of it has run."""
+    """The connectors of a DAG; or those that a run or a task of it has run.
+
+    A link of a task names its connector as well: it leads there, if an installation has it.
+    """
     dag_id, run_id, task_id = (call.query.get(name, "") for name in ("dag_id", "run_id", "task_id"))
     if not dag_id:
         raise RefusedError("The address names no DAG: of?dag_id=...")
+    named = call.query.get("connector", "")
     found, waiting = [], []
     for conn_id in call.console.installations.names():
         own = Call(call.console, call.visitor, call.root, conn_id, call.query)
@@ -27,6 +31,8 @@ def of_airflow(call: Call) -> str:
         if seen.value is None:
             waiting.append((conn_id, seen.problem))
             continue
+        if named in seen.value.connectors:
+            return own.href("connector", name=named)
         for connector in seen.value.worst_first():
             runs = [run for run in connector.runs if _is_of(run.origin, dag_id, run_id, task_id)]
             if runs:
