@@ -58,15 +58,23 @@ class Remembered(Generic[_Value]):
         An older one is returned at once, and the next look gets the new one. Only without any answer, or with
         `fresh_s=0`, this waits for the new one, for at most `wait_s`.
         """
+        until_s = time.monotonic() + wait_s
         with self._changed:
+            if fresh_s <= 0 and self._is_asking:  # It was asked before the change that the caller wants to see.
+                self._wait(until_s)
             now = time.monotonic()
             if not self._is_asking and now - self._asked_s >= fresh_s:
                 self._is_asking, self._asked_s = True, now
                 threading.Thread(target=self._work, name="airflow-connect-look", daemon=True).start()
-            if self._is_asking and (self._value is None or fresh_s <= 0):
-                self._changed.wait_for(lambda: not self._is_asking, wait_s)
+            if self._is_asking and fresh_s <= 0:
+                self._wait(until_s)
+            elif self._is_asking and self._value is None:
+                self._wait(self._asked_s + wait_s)  # Somebody has waited as long for the same answer.
             age_s = max(0.0, time.monotonic() - self._answered_s) if self._value is not None else 0.0
             return Seen(self._value, age_s, self._problem, self._is_asking)
+
+    def _wait(self, until_s: float) -> None:
+        self._changed.wait_for(lambda: not self._is_asking, max(0.0, until_s - time.monotonic()))
 
     def _work(self) -> None:
         value, problem = None, ""
@@ -101,8 +109,3 @@ class Memory:
             while len(self._known) > MOST_QUESTIONS:
                 self._known.popitem(last=False)
             return self._known[key]  # type: ignore[return-value]
-
-    def forget(self, key: Hashable) -> None:
-        """Ask anew the next time."""
-        with self._lock:
-            self._known.pop(key, None)

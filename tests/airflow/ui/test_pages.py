@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -349,3 +350,35 @@ def test_a_body_that_is_too_large_or_no_form_is_refused(browser_of: BrowserOf) -
     op = browser_of("op")
     assert op.post(LIST, content=b"x" * 1_000_001).status_code == 413
     assert op.post(LIST, content=b"\xff\xfe").status_code == 400
+
+
+# --- Kafka is away ---------------------------------------------------------------------------------------------------
+
+
+def test_pages_answer_although_no_broker_does(tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow_connect.airflow.pages.app import create_app
+    from airflow_connect.devstack.launching.process import free_ports
+
+    worker = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}", "group.id": "away"}
+    monkeypatch.setenv("AIRFLOW_CONN_AWAY", json.dumps({"conn_type": "connect_worker", "extra": worker}))
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "away")
+    browser = TestClient(create_app(), base_url=ORIGIN, headers={"Origin": ORIGIN}, cookies={"_token": tokens["op"]})
+    paths = ["/away", "/away/cluster", "/away/connector?name=x", "/away/run?name=x&run=y", "/of?dag_id=d"]
+    started = time.monotonic()
+    for path in paths:
+        answer = browser.get(path)
+        assert answer.status_code == 200
+        assert "Kafka is being asked." in answer.text or "Kafka does not answer." in answer.text
+    assert time.monotonic() - started < 12  # Kafka's own timeout for one request is as long.
+
+
+def test_without_an_installation_the_page_says_how_to_get_one(
+    tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_connect.airflow.pages.app import create_app
+
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
+    browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})
+    answer = browser.get("/")
+    assert answer.status_code == 200
+    assert "This Airflow shows no installation yet" in answer.text and "worker_conn_ids" in answer.text
