@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from starlette.applications import Starlette
-from starlette.routing import Mount
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, OF_DAG, PAUSED, Showcase
+from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, Showcase
 
 ROLES = ("viewer", "user", "op", "admin")
 CONN_ID = "connect_test"
@@ -20,14 +19,22 @@ ORIGIN = "http://airflow.example.com"
 
 
 @pytest.fixture(scope="session")
-def tokens(airflow_home: Path) -> Iterator[dict[str, str]]:
+def application(airflow_home: Path) -> Iterator[FastAPI]:
+    """Airflow's API server with its UI and its plugins."""
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+
+    yield create_app(apps="core")
+    purge_cached_app()
+
+
+@pytest.fixture(scope="session")
+def tokens(application: FastAPI) -> dict[str, str]:
     """A login for a user of each role."""
-    from airflow.api_fastapi.app import create_auth_manager, purge_cached_app
+    from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
-    manager = create_auth_manager()
-    yield {role: manager.generate_jwt(SimpleAuthManagerUser(username=role, role=role.upper())) for role in ROLES}
-    purge_cached_app()
+    manager = get_auth_manager()
+    return {role: manager.generate_jwt(SimpleAuthManagerUser(username=role, role=role.upper())) for role in ROLES}
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +43,7 @@ def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Showcase:
     from tests.support.kafka_data import TopicProducer, create_topic
 
     name = f"pages-{uuid.uuid4().hex[:8]}"
-    topics = {connector: f"{name}-{connector}" for connector in (HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG)}
+    topics = {connector: f"{name}-{connector}" for connector in (HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG, NEW)}
     producer = TopicProducer(kafka.bootstrap)
     for topic in topics.values():
         create_topic(kafka.bootstrap, topic, 3, {"retention.ms": str(7 * 24 * 3600 * 1000)})
@@ -55,17 +62,8 @@ def shown(showcase: Showcase) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def application(showcase: Showcase, tokens: dict[str, str]) -> Starlette:
-    """The pages as Airflow mounts them."""
-    from airflow_connect.airflow.pages.app import create_app
-    from airflow_connect.airflow.pages.calls import MOUNT
-
-    return Starlette(routes=[Mount(MOUNT, create_app())])
-
-
 @pytest.fixture
-def browser_of(application: Starlette, tokens: dict[str, str]):
+def browser_of(application: FastAPI, tokens: dict[str, str]):
     """`browser_of("viewer")`: a client with the login cookie of that role; redirects are followed."""
 
     def make(role: str) -> TestClient:

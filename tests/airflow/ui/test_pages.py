@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from tests.airflow.ui.conftest import CONN_ID, ORIGIN, ROLES
-from tests.support.copies.showcase import DAG_ORIGIN, FAILING, HEALTHY, LAGGING, OF_DAG, PAUSED, SECRET, Showcase
+from tests.support.copies.showcase import DAG_ORIGIN, FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, SECRET, Showcase
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -61,16 +61,18 @@ def last_entry() -> tuple[str, str, dict[str, Any]]:
 # --- access ----------------------------------------------------------------------------------------------------------
 
 
-def routes(application: Starlette) -> list[tuple[str, str]]:
-    (mount,) = application.routes
-    found = [route for route in mount.app.routes if isinstance(route, Route)]  # type: ignore[attr-defined]
+def routes() -> list[tuple[str, str]]:
+    """Every page; style sheet and script are for everybody."""
+    from airflow_connect.airflow.pages.app import create_app
+
+    found = [route for route in create_app().routes if isinstance(route, Route)]
     every = [(method, route.path.replace("{conn_id}", CONN_ID)) for route in found for method in route.methods or ()]
     return [(method, path) for method, path in every if not path.startswith("/static/")]
 
 
-def test_no_page_is_shown_without_a_login(application: Starlette) -> None:
+def test_no_page_is_shown_without_a_login(application: FastAPI) -> None:
     stranger = TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN})
-    every = routes(application)
+    every = routes()
     assert len(every) >= 12
     for method, path in every:
         answer = stranger.request(method, f"/airflow-connect{path}")
@@ -79,9 +81,9 @@ def test_no_page_is_shown_without_a_login(application: Starlette) -> None:
 
 
 def test_no_change_is_made_for_a_viewer_or_for_a_page_of_another_site(
-    application: Starlette, browser_of: BrowserOf, showcase: Showcase
+    browser_of: BrowserOf, showcase: Showcase
 ) -> None:
-    posts = [path for method, path in routes(application) if method == "POST"]
+    posts = [path for method, path in routes() if method == "POST"]
     assert len(posts) >= 2
     before = showcase.herder.status(HEALTHY)
     for path in posts:
@@ -113,14 +115,15 @@ def test_the_list_begins_with_what_has_failed_and_says_what_helps(browser_of: Br
     page = complete(browser_of("viewer"), LIST, LAGGING)
     names = names_of(page)
     assert names[0] == FAILING
-    assert sorted(names) == sorted([FAILING, HEALTHY, LAGGING, PAUSED, OF_DAG])
+    assert sorted(names) == sorted([FAILING, HEALTHY, LAGGING, PAUSED, OF_DAG, NEW])
     told = text_of(page)
     assert "The directory /mnt/invoices cannot be written: No space left on device. Free some space." in told
     assert f"{LAGGING} sink · LocalSinkConnector ✓ Has new records 90" in told
     assert f"{HEALTHY} sink · LocalSinkConnector ✓ Up to date 0" in told
+    assert f"{NEW} sink · LocalSinkConnector · Has not run yet" in told
     assert f"{PAUSED} sink · LocalSinkConnector · Paused" in told
     assert f"{OF_DAG} sink · DAG nightly ✓ Up to date 0" in told
-    assert "5 in all 1 failed" in told
+    assert "6 in all 1 failed" in told
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ def test_the_list_is_filtered_by_state_and_by_words(
     complete(browser, LIST, HEALTHY)
     page = browser.get(LIST, params=query).text
     assert names_of(page) == expected
-    assert ("None of the 5 connectors matches." in text_of(page)) is (not expected)
+    assert ("None of the 6 connectors matches." in text_of(page)) is (not expected)
 
 
 def test_connectors_are_paused_and_resumed_together_and_each_has_its_audit_entry(

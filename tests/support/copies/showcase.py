@@ -18,7 +18,9 @@ from tests.support.servers.rest import worker_of
 
 SECRET = "opensesame-of-the-pages"
 DAG_ORIGIN = {"dag_id": "nightly", "dag_run_id": "manual__2026-11-23T01:00:00+00:00", "task_id": "copy"}
-HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG = "orders", "clicks", "invoices", "archive", "nightly-meetups"
+HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG, NEW = (
+    "orders", "clicks", "invoices", "archive", "nightly-meetups", "refunds",
+)  # fmt: skip
 Rows = list[tuple[int, bytes | None, bytes | None, int, list[Any]]]
 
 
@@ -105,6 +107,8 @@ class Showcase:
 
         self.herder.create(PAUSED, self.config(PAUSED))
         self.herder.pause(PAUSED)
+
+        self.herder.create(NEW, self.config(NEW))
 
         of_dag = self.config(OF_DAG)
         self.add(OF_DAG, 50)

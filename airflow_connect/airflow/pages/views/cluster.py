@@ -88,5 +88,6 @@ def page(call: Call) -> str:
         topics=topics_of(overview) if overview else [],
         risks={topic: risk_of(found) for topic, found in ((known.value if known else None) or {}).items()},
         risks_problem=known.problem if known else "",
+        is_waiting=known is not None and known.value is None and not known.problem,
         workers=overview.workers if overview else {},
     )
