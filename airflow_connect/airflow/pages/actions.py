@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from airflow_connect.airflow.pages.calls import Call
-from airflow_connect.airflow.pages.views import offsets
+from airflow_connect.airflow.pages.views import create as create_page
+from airflow_connect.airflow.pages.views import letters, offsets
 from airflow_connect.airflow.web.audit import record
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.refusals import RefusedError
@@ -61,6 +62,29 @@ def change_offsets(call: Call) -> str | tuple[int, str]:
     herder.alter_offsets(name, {"offsets": entries})
     call.seen(now=True)
     return call.href("connector", name=name, done=f"The offsets of {len(wanted)} partitions were changed.")
+
+
+def replay_letters(call: Call) -> str:
+    """Replay dead letters whose number the user has seen and confirmed."""
+    name = call.query.get("name", "")
+    record("replay_dead_letters", call.visitor.name, call.conn_id, name, via="page")
+    told = letters.replay(call)
+    call.seen(now=True)
+    return call.href("connector", name=name, done=told)
+
+
+def create(call: Call) -> str | tuple[int, str]:
+    """Check a configuration; register it if the user has confirmed that."""
+    if call.field_of("do") != "create":
+        return create_page.check(call)
+    checked = create_page.checked_form(call)
+    if checked.problem:
+        return create_page.check(call)
+    name = str(checked.config[create_page.NAME])
+    record("create_connector", call.visitor.name, call.conn_id, name, checked.config, via="page")
+    call.console.installations.get(call.conn_id).herder.create(name, checked.config)
+    call.seen(now=True)
+    return call.href("connector", name=name, done=f"{name} was created.")
 
 
 def _back(call: Call, page: str, told: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
 from airflow_connect.airflow.web.installations import Installation, Installations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_connect.control.overview.model import Overview
     from airflow_connect.control.overview.retention import Deadline
     from airflow_connect.documents.run import Plan
+    from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.spec import RunSpec
 
 Config = Mapping[str, str | None]
@@ -85,6 +86,22 @@ class Console:
             return deadlines(self.installations.get(conn_id).settings, connectors)
 
         return self._detail(("deadlines", conn_id), conn_id, ask)
+
+    def worker(self, conn_id: str) -> dict[str, Any]:
+        """The worker configuration of an installation, references unresolved."""
+        return self.installations.get(conn_id).worker
+
+    def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
+        """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
+        from airflow_connect.runtime.driver.dead_letters.replay import replay
+        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+
+        configuration = RunConfiguration.from_spec(self._spec(conn_id, config))
+        with configuration.references.hiding_errors():
+            found = replay(configuration, request)
+        if not request.dry_run:
+            self._memory.forget(("letters", conn_id, name, found.queue))
+        return found
 
     def _spec(self, conn_id: str, config: Config) -> RunSpec:
         from airflow_connect.runtime.spec import RunSpec

@@ -109,3 +109,8 @@ class Memory:
             while len(self._known) > MOST_QUESTIONS:
                 self._known.popitem(last=False)
             return self._known[key]  # type: ignore[return-value]
+
+    def forget(self, key: Hashable) -> None:
+        """Ask anew the next time."""
+        with self._lock:
+            self._known.pop(key, None)

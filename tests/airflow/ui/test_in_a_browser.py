@@ -155,6 +155,20 @@ def test_offsets_are_previewed_by_clicks(open_page: OpenPage) -> None:
     saved(page, "pages-offsets")
 
 
+def test_a_configuration_is_typed_checked_and_corrected(open_page: OpenPage, showcase: Showcase) -> None:
+    page = open_page("op", f"{LIST}/create")
+    config = {**showcase.config(NEW), "name": "typed", "flush.size": "many"}
+    page.get_by_label("Configuration").fill("\n".join(f"{key}={value}" for key, value in config.items()))
+    page.get_by_role("button", name="Check").click()
+    wrong = page.get_by_label("flush.size (required)")
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    saved(page, "pages-create")
+    assert Axe().run(page).violations_count == 0
+    wrong.fill("50")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("button", name="Create typed")).to_be_visible()
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
 def test_pages_have_no_serious_barrier_and_fit_their_width(
     open_page: OpenPage, showcase: Showcase, scheme: str, width: int
@@ -166,6 +180,7 @@ def test_pages_have_no_serious_barrier_and_fit_their_width(
         "run": f"{LIST}/run?name={FAILING}&run={run}",
         "cluster": f"{LIST}/cluster",
         "offsets": f"{LIST}/offsets?name={PAUSED}",
+        "create": f"{LIST}/create",
         "dag": "airflow-connect/of?dag_id=nightly",
         "missing": f"{LIST}/connector?name=nobody",
     }

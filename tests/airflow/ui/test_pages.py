@@ -73,7 +73,7 @@ def routes() -> list[tuple[str, str]]:
 def test_no_page_is_shown_without_a_login(application: FastAPI) -> None:
     stranger = TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN})
     every = routes()
-    assert len(every) >= 12
+    assert len(every) >= 16
     for method, path in every:
         answer = stranger.request(method, f"/airflow-connect{path}")
         assert answer.status_code == 401, (method, path)
@@ -84,7 +84,7 @@ def test_no_change_is_made_for_a_viewer_or_for_a_page_of_another_site(
     browser_of: BrowserOf, showcase: Showcase
 ) -> None:
     posts = [path for method, path in routes() if method == "POST"]
-    assert len(posts) >= 2
+    assert len(posts) >= 4
     before = showcase.herder.status(HEALTHY)
     for path in posts:
         form = {"do": f"pause:{HEALTHY}", "confirmed": "yes", "wanted": "{}", "before": "{}"}
@@ -353,6 +353,72 @@ def test_a_body_that_is_too_large_or_no_form_is_refused(browser_of: BrowserOf) -
     op = browser_of("op")
     assert op.post(LIST, content=b"x" * 1_000_001).status_code == 413
     assert op.post(LIST, content=b"\xff\xfe").status_code == 400
+
+
+# --- new connectors, and dead letters --------------------------------------------------------------------------------
+
+
+def test_a_configuration_is_checked_key_by_key_planned_and_then_created(
+    browser_of: BrowserOf, showcase: Showcase
+) -> None:
+    op, address = browser_of("op"), f"{LIST}/create"
+    assert "Nothing is registered before you have seen the plan" in op.get(address).text
+    config = {**showcase.config(NEW), "name": "typed", "flush.size": "many"}
+    pasted = json.dumps({"name": "typed", "config": {k: v for k, v in config.items() if k != "name"}})
+    wrong = op.post(address, data={"do": "create", "config": pasted})
+    assert wrong.status_code == 400
+    assert "Invalid value many for configuration flush.size" in html.unescape(wrong.text)
+    assert re.search(r'<input [^>]*name="set:flush.size" value="many"[^>]* aria-invalid="true"', wrong.text)
+    assert "typed" not in showcase.herder.names()
+    right = op.post(address, data={"do": "check", "config": pasted, "set:flush.size": "50", "set:format.class": ""})
+    assert (right.status_code, "Create typed" in right.text) == (400, False)  # a key that was emptied is gone
+    form = {"do": "check", "config": pasted, "set:flush.size": "50"}
+    wait_until(lambda: "would copy" in (shown := op.post(address, data=form).text) and "From" in shown, "the plan")
+    text = html.unescape(re.findall(r"<textarea[^>]*>(.*?)</textarea>", op.post(address, data=form).text, re.S)[0])
+    assert json.loads(text) == {**config, "flush.size": "50"}
+    done = op.post(address, data={"do": "create", "config": text})
+    assert "typed was created." in done.text
+    assert showcase.herder.config("typed")["flush.size"] == "50"
+    event, _, extra = last_entry()
+    assert (event, "flush.size" in extra["keys"], "50" in json.dumps(extra)) == (
+        "connect.create_connector",
+        True,
+        False,
+    )
+    again = op.post(address, data={"do": "create", "config": text})
+    assert (again.status_code, "Connector typed already exists" in again.text) == (409, True)
+    showcase.herder.delete("typed")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "The configuration"),
+        ("name=x", "contains no connector type"),
+        ("name=x\nconnector.class=NoSuchConnector", "Failed to find any class"),
+        ("connector.class=LocalSinkConnector", "name"),
+    ],
+    ids=["no-json", "no-class", "unknown-class", "no-name"],
+)
+def test_a_configuration_that_cannot_be_registered_is_explained(browser_of: BrowserOf, text: str, told: str) -> None:
+    answer = browser_of("op").post(f"{LIST}/create", data={"do": "check", "config": text})
+    assert answer.status_code == 400
+    assert told in html.unescape(answer.text)
+
+
+def test_dead_letters_are_replayed_once_after_a_look(browser_of: BrowserOf, showcase: Showcase) -> None:
+    op, query = browser_of("op"), {"name": FAILING}
+    complete(op, LIST, FAILING)
+    shown = op.get(f"{LIST}/replay", params=query)
+    topic = showcase.topics[FAILING]
+    assert f"4 letters of {topic}-dlq would go back to {topic}" in text_of(shown.text)
+    assert op.get(f"{LIST}/replay", params=query).text == shown.text  # a look replays nothing
+    done = op.post(f"{LIST}/replay", params=query)
+    assert f"4 dead letters went back to {topic}." in done.text
+    assert last_entry()[0] == "connect.replay_dead_letters"
+    assert "There is nothing to replay" in op.get(f"{LIST}/replay", params=query).text
+    refused = op.post(f"{LIST}/replay", params={"name": OF_DAG})
+    assert (refused.status_code, "ReplayDeadLettersOperator" in refused.text) == (400, True)
 
 
 # --- Kafka is away ---------------------------------------------------------------------------------------------------
