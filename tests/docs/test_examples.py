@@ -32,6 +32,7 @@ KEY = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+")
 NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
+    "retention.ms",
     "max.message.bytes",
     "auto.create.topics.enable",
     "max.compaction.lag.ms",

@@ -21,8 +21,6 @@ from starlette.requests import Request
 
 from airflow_connect.control.herder.refusals import FORBIDDEN, RefusedError
 
-UNAUTHORIZED = 401
-
 
 class Right(Enum):
     """What a request does, and the permission of Airflow that it needs.

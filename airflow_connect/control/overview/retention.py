@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.control.overview.model import Connector, Position
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.admin.topic_settings import settings_of_topics
 from airflow_connect.kafka.clients.settings import READ_COMMITTED
-from airflow_connect.kafka.clients.short_lived import Admin, admin_client, wait
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.reading.first_timestamps import first_records
 
 MOST_PLACES = 60
 """Partitions whose first record that is not copied is looked at: those with the longest lag."""
-REQUEST_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +69,11 @@ def deadlines(
 
 def _retention(admin: Admin, topics: Sequence[str]) -> dict[str, int]:
     """`retention.ms` of topics that delete old records; a topic whose settings may not be read is left out."""
-    if not topics:
-        return {}
-    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     found: dict[str, int] = {}
-    for resource, future in admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S).items():
-        try:
-            configs: Mapping[str, object] = wait(future, f"reading the settings of topic {resource.name}")
-        except ConnectError:
+    for topic, settings in settings_of_topics(admin, topics).items():
+        if isinstance(settings, ConnectError):
             continue  # Without DESCRIBE_CONFIGS its retention is not known; the page says nothing about it.
-        retention = int(str(getattr(configs["retention.ms"], "value", -1)))
-        if retention >= 0 and "delete" in str(getattr(configs["cleanup.policy"], "value", "")):
-            found[resource.name] = retention
+        retention = int(settings["retention.ms"])
+        if retention >= 0 and "delete" in settings["cleanup.policy"]:
+            found[topic] = retention
     return found

@@ -23,7 +23,7 @@ START = {NAME: "", CLASS: ""}
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FormKey:
     """A key as a field of the form.
 
     Attributes:
@@ -53,7 +53,7 @@ class Checked:
     """
 
     config: Mapping[str, str | None]
-    keys: tuple[Key, ...] = ()
+    keys: tuple[FormKey, ...] = ()
     problem: str = ""
 
 
@@ -112,10 +112,10 @@ def _config_of(call: Call) -> dict[str, str | None]:
     return config
 
 
-def _key(info: Mapping[str, Any], config: Mapping[str, str | None]) -> Key:
+def _key(info: Mapping[str, Any], config: Mapping[str, str | None]) -> FormKey:
     definition, value = info["definition"], info["value"]
     name, errors = definition["name"], tuple(value["errors"])
-    return Key(
+    return FormKey(
         name,
         definition["group"] or "Other",
         definition["documentation"] or "",

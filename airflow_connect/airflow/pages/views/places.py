@@ -9,9 +9,8 @@ from airflow_connect.control.herder.refusals import RefusedError
 
 def home(call: Call) -> str | tuple[int, str]:
     """The first installation, or what to do if there is none."""
-    names = call.console.installations.names()
-    if names:
-        return f"{call.root}/{segment(names[0])}"
+    if call.console.installations.names():
+        return f"{call.root}/{segment(call.console.installations.default_name())}"
     return render("none.html", **call.shell("Kafka Connect", ""))
 
 
