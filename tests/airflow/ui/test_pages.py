@@ -108,6 +108,17 @@ def test_a_button_is_there_only_for_those_whose_click_would_work(browser_of: Bro
     assert ("Set or reset offsets" in page) is (role in ("op", "admin"))
 
 
+def test_airflow_has_a_menu_entry_and_tabs_of_its_own_for_the_pages(
+    application: FastAPI, tokens: dict[str, str]
+) -> None:
+    client = TestClient(application, base_url=ORIGIN, headers={"Authorization": f"Bearer {tokens['admin']}"})
+    (plugin,) = [p for p in client.get("/api/v2/plugins").json()["plugins"] if p["name"] == "airflow_connect"]
+    views = {view["destination"]: view["href"] for view in plugin["external_views"]}
+    assert sorted(views) == ["dag", "dag_run", "nav", "task_instance"]
+    assert views["task_instance"] == "airflow-connect/of?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}"
+    assert client.get("/api/v2/plugins/importErrors").json()["total_entries"] == 0
+
+
 # --- the list --------------------------------------------------------------------------------------------------------
 
 
@@ -363,7 +374,7 @@ def test_a_configuration_is_checked_key_by_key_planned_and_then_created(
 ) -> None:
     op, address = browser_of("op"), f"{LIST}/create"
     assert "Nothing is registered before you have seen the plan" in op.get(address).text
-    config = {**showcase.config(NEW), "name": "typed", "flush.size": "many"}
+    config = {**showcase.config(LAGGING), "name": "typed", "flush.size": "many"}
     pasted = json.dumps({"name": "typed", "config": {k: v for k, v in config.items() if k != "name"}})
     wrong = op.post(address, data={"do": "create", "config": pasted})
     assert wrong.status_code == 400
@@ -412,7 +423,7 @@ def test_dead_letters_are_replayed_once_after_a_look(browser_of: BrowserOf, show
     shown = op.get(f"{LIST}/replay", params=query)
     topic = showcase.topics[FAILING]
     assert f"4 letters of {topic}-dlq would go back to {topic}" in text_of(shown.text)
-    assert op.get(f"{LIST}/replay", params=query).text == shown.text  # a look replays nothing
+    assert "4 letters of" in text_of(op.get(f"{LIST}/replay", params=query).text)  # a look replays nothing
     done = op.post(f"{LIST}/replay", params=query)
     assert f"4 dead letters went back to {topic}." in done.text
     assert last_entry()[0] == "connect.replay_dead_letters"
