@@ -386,6 +386,8 @@ def test_a_configuration_is_checked_key_by_key_planned_and_then_created(
     assert (right.status_code, "Create typed" in right.text) == (400, False)  # a key that was emptied is gone
     form = {"do": "check", "config": pasted, "set:flush.size": "50"}
     wait_until(lambda: "would copy" in (shown := op.post(address, data=form).text) and "From" in shown, "the plan")
+    untouched = {**form, "config": pasted.replace("many", "60"), "was:flush.size": "50"}
+    assert '"flush.size": "60"' in html.unescape(op.post(address, data=untouched).text)  # the text was changed
     text = html.unescape(re.findall(r"<textarea[^>]*>(.*?)</textarea>", op.post(address, data=form).text, re.S)[0])
     assert json.loads(text) == {**config, "flush.size": "50"}
     done = op.post(address, data={"do": "create", "config": text})

@@ -18,6 +18,8 @@ from airflow_connect.runtime.config_files import connector_of
 
 SET = "set:"
 """Prefix of the form fields that hold the value of one key."""
+WAS = "was:"
+"""Prefix of the form fields that hold what those have shown."""
 NAME, CLASS = "name", "connector.class"
 START = {NAME: "", CLASS: ""}
 
@@ -97,14 +99,15 @@ def _infos(call: Call, config: Mapping[str, str | None]) -> list[dict[str, Any]]
 
 
 def _config_of(call: Call) -> dict[str, str | None]:
-    """The text of the form, changed by its fields: an empty field removes its key."""
+    """The text of the form, changed by those fields that somebody has changed: an empty one removes its key."""
     text = call.field_of("config")
     parsed = connector_of(text, "The configuration") if text else {}
     config: dict[str, str | None] = {key: None if value is None else str(value) for key, value in parsed.items()}
     for field, values in call.form.items():
-        if not field.startswith(SET):
-            continue
         key, value = field.removeprefix(SET), values[-1].strip()
+        # A field that was left alone must not undo what was changed in the text.
+        if not field.startswith(SET) or call.form.get(f"{WAS}{key}", [None])[-1] == value:
+            continue
         if value:
             config[key] = value
         elif key != CLASS:  # Nothing chosen in the list of classes: the text names one.
