@@ -23,7 +23,7 @@ class LoadedOnRequest:
     """An ASGI application whose module is imported, in a thread, when the first request comes."""
 
     def __init__(self, module: str, name: str) -> None:
-        """`name`: a class of the module, without arguments."""
+        """`name`: what the module has that makes it: a class or a function, without arguments."""
         self._module, self._name = module, name
         self._app: Any = None
         self._lock = asyncio.Lock()
@@ -40,7 +40,7 @@ class LoadedOnRequest:
 
 
 class ConnectPlugin(AirflowPlugin):
-    """Adds the macro `connector_group`, and Kafka Connect's REST API under `/connect`."""
+    """Adds the macro `connector_group`, Kafka Connect's REST API under `/connect`, and pages about connectors."""
 
     # A name that another plugin has too would drop every later plugin of the batch.
     name = "airflow_connect"
@@ -51,5 +51,33 @@ class ConnectPlugin(AirflowPlugin):
             "url_prefix": "/connect",
             "name": "Kafka Connect's REST API",
         },
+        {
+            "app": LoadedOnRequest("airflow_connect.airflow.pages.app", "create_app"),
+            "url_prefix": "/airflow-connect",
+            "name": "Pages about connectors",
+        },
+    ]
+    # Addresses are relative to the one that the API server has: Airflow's pages have it as their base.
+    external_views: list[Any] = [  # noqa: RUF012
+        {
+            "name": "Kafka Connect",
+            "href": "airflow-connect/",
+            "destination": "nav",
+            "category": "browse",
+            "url_route": "kafka-connect",
+        },
+        *(
+            {
+                "name": "Connectors",
+                "href": f"airflow-connect/of?{query}",
+                "destination": where,
+                "url_route": f"connectors-of-{where}",
+            }
+            for where, query in (
+                ("dag", "dag_id={DAG_ID}"),
+                ("dag_run", "dag_id={DAG_ID}&run_id={RUN_ID}"),
+                ("task_instance", "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}"),
+            )
+        ),
     ]
     version = __version__

@@ -5,12 +5,13 @@ Plan (what will be copied) -> TaskReport (what a task did) -> manifest (exactly_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import PartitionTimes, StagedFile
+from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 from airflow_connect.documents.time_progress import TimeDirectory
 
@@ -109,6 +110,7 @@ class TaskReport:
         failed_places: the first of them, with stage and reason.
         source: the result of a source's task; None for sinks.
         notes: sentences of the task for the run's report.
+        ended_ms: when it had staged everything, by the clock of its host; 0: an earlier release wrote the report.
     """
 
     task: int
@@ -123,6 +125,7 @@ class TaskReport:
     failed_places: tuple[str, ...] = ()
     source: SourceTaskReport | None = None
     notes: tuple[str, ...] = ()
+    ended_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -139,6 +142,7 @@ class TaskReport:
             "failed_places": list(self.failed_places),
             "source": self.source.to_json() if self.source else None,
             "notes": list(self.notes),
+            "ended_ms": self.ended_ms,
         }
 
     @classmethod
@@ -157,6 +161,7 @@ class TaskReport:
             failed_places=tuple(data["failed_places"]),
             source=SourceTaskReport.from_json(data["source"]) if data.get("source") else None,
             notes=tuple(data.get("notes", ())),
+            ended_ms=data.get("ended_ms", 0),
         )
 
 
@@ -270,6 +275,8 @@ class RunReport:
         complete: time directories that are complete since this run.
         error: `ConnectError.to_json()` of a failure, otherwise None.
         source: the result of a source's run; None for sinks.
+        origin: who started the run, see `RunSpec.origin`; {} in entries of earlier releases.
+        detail: its tasks, partitions and files; None if it had no tasks, and in entries of earlier releases.
     """
 
     connector: str
@@ -296,16 +303,20 @@ class RunReport:
     complete: tuple[TimeDirectory, ...] = ()
     error: dict[str, Any] | None = None
     source: SourceRunReport | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)
+    detail: RunDetail | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
         lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
-        return {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
+        found = {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
+        found.update(origin=dict(self.origin), detail=self.detail.to_json() if self.detail else None)
+        return {name: value for name, value in found.items() if value or name not in ("origin", "detail")}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunReport:
         """Inverse of `to_json`."""
-        source = data.get("source")
+        source, detail = data.get("source"), data.get("detail")
         return cls(
             **{
                 **data,
@@ -313,6 +324,7 @@ class RunReport:
                 "notes": tuple(data["notes"]),
                 "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
                 "source": SourceRunReport.from_json(source) if source else None,
+                "detail": RunDetail.from_json(detail) if detail else None,
             }
         )
 

@@ -19,7 +19,7 @@ from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.airflow.lineage import stats
 from airflow_connect.airflow.lineage.complete_events import alias_of, emit
 from airflow_connect.airflow.lineage.default_assets import default_assets, without_known
-from airflow_connect.airflow.lineage.links import WrittenObjectsLink
+from airflow_connect.airflow.lineage.links import ConnectorHistoryLink, DeadLettersLink, WrittenObjectsLink
 from airflow_connect.airflow.lineage.openlineage import Lineage, LineageMixin
 from airflow_connect.airflow.outcome import asset_extra, driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.run_params import ONLY_SINKS, chosen_limits, run_params
@@ -92,7 +92,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
         ConnectError: a server or Spark was unavailable; `retries` apply.
     """
 
-    operator_extra_links = (WrittenObjectsLink(),)
+    operator_extra_links = (WrittenObjectsLink(), ConnectorHistoryLink(), DeadLettersLink())
     template_fields: Sequence[str] = (*ConnectorTask.template_fields, "plan")
     template_fields_renderers: ClassVar[dict[str, str]] = {**ConnectorTask.template_fields_renderers, "plan": "json"}
 

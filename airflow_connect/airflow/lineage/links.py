@@ -1,4 +1,4 @@
-"""Links of a task in Airflow's UI to what a run wrote.
+"""Links of a task in Airflow's UI: what a run wrote, the history of its connector, its dead letters.
 
 Airflow calls `get_link` where the task ran, keeps the URL as an XCom, and shows that one. So the classes are not listed
 under `extra-links` of the provider: for a listed class it would call `get_link` in the API server, which knows no run.
@@ -7,15 +7,18 @@ under `extra-links` of the provider: for a listed class it would call `get_link`
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from airflow.sdk import BaseOperatorLink
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
+from airflow_connect.config.keys.connector import DLQ_TOPIC
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
+_PAGES = "/plugin/kafka-connect/airflow-connect/of"
+"""The pages inside Airflow's own, whose address shows which one is open."""
 _CONSOLE = "https://console.aws.amazon.com/s3/buckets"
 
 
@@ -39,3 +42,38 @@ class WrittenObjectsLink(BaseOperatorLink):
         where = f"region={quote(str(region), safe='')}&" if region and "${" not in str(region) else ""
         prefix = quote(path.strip("/") + "/", safe="") if path.strip("/") else ""
         return f"{_CONSOLE}/{parts[0].netloc}?{where}prefix={prefix}"
+
+
+class ConnectorHistoryLink(BaseOperatorLink):
+    """The page of the connector: its runs, its lag, its offsets. No link if this Airflow shows no installation."""
+
+    name = "History of runs"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """The URL, or ""."""
+        return _page_of(operator, ti_key)
+
+
+class DeadLettersLink(BaseOperatorLink):
+    """The dead letters of the connector, on the same page. No link if it has no dead letter queue."""
+
+    name = "Dead letters"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """The URL, or ""."""
+        if not operator.lineage().connector.get(DLQ_TOPIC):
+            return ""
+        page = _page_of(operator, ti_key)
+        return f"{page}#dead-letters" if page else ""
+
+
+def _page_of(operator: Any, ti_key: TaskInstanceKey | None) -> str:
+    """The page that looks for the connector in the installations that this Airflow shows, and leads to it."""
+    from airflow.configuration import conf
+
+    connector = operator.lineage().connector.get("name")
+    if not connector or not conf.get("airflow_connect", "worker_conn_ids", fallback=""):
+        return ""
+    dag_id = ti_key.dag_id if ti_key is not None else operator.dag_id
+    base = (conf.get("api", "base_url", fallback="") or "").rstrip("/")
+    return f"{base}{_PAGES}?{urlencode({'dag_id': dag_id, 'connector': str(connector)})}"

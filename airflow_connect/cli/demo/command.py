@@ -37,6 +37,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--keep", action="store_true", help="keep the servers running until Ctrl-C, and show how to inspect them"
     )
     parser.add_argument(
+        "--ui", action="store_true",
+        help="start Airflow with its UI instead, and three connectors to look at: healthy, behind, failed",
+    )  # fmt: skip
+    parser.add_argument(
         "--records", type=int, default=DEFAULT_RECORDS, help=f"records in the topic (default: {DEFAULT_RECORDS})"
     )
 
@@ -44,6 +48,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     """Start servers, copy, show the result, copy again."""
     _check_installation()
+    if arguments.ui:
+        from airflow_connect.cli.demo import ui
+
+        with _signals_as_exceptions():
+            return ui.show(terminal)
     from airflow_connect.cli.demo import stage as stages
     from airflow_connect.cli.demo.airflow_process import AirflowProcess
 

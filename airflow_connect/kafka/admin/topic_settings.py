@@ -1,4 +1,4 @@
-"""Settings of topics, as the broker applies them."""
+"""The settings of topics, as the broker applies them: of many in one request."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
+from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, wait
 
 
@@ -16,14 +17,25 @@ def settings_of(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str]
         AccessError: a topic does not exist, or may not be described.
         UnavailableError: Kafka does not answer.
     """
+    found: dict[str, dict[str, str]] = {}
+    for topic, settings in settings_of_topics(admin, topics).items():
+        if isinstance(settings, ConnectError):
+            raise settings
+        found[topic] = settings
+    return found
+
+
+def settings_of_topics(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str] | ConnectError]:
+    """The same, with an answer or an error for each topic."""
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     if not resources:
         return {}
-    described = admin.describe_configs(resources, request_timeout=API_TIMEOUT_S)
-    return {
-        resource.name: {
-            name: str(entry.value)
-            for name, entry in wait(future, f"reading the settings of topic {resource.name}").items()
-        }
-        for resource, future in described.items()
-    }
+    found: dict[str, dict[str, str] | ConnectError] = {}
+    for resource, future in admin.describe_configs(resources, request_timeout=API_TIMEOUT_S).items():
+        try:
+            configs = wait(future, f"reading the settings of topic {resource.name}")
+        except ConnectError as error:
+            found[resource.name] = error
+        else:
+            found[resource.name] = {name: str(entry.value) for name, entry in configs.items()}
+    return found

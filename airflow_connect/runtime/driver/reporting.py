@@ -103,10 +103,14 @@ def end_of(report: RunReport) -> dict[str, Any]:
     }
 
 
+MOST_CHARACTERS = 4000
+"""Of an error's text in the runs topic: pages show it, the log has all of it."""
+
+
 def failed_end_of(
     run_id: str, started_ms: int, error: BaseException, origin: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """What sensors learn of a failed run; None: nothing.
+    """What sensors and pages learn of a failed run; None: nothing.
 
     They learn nothing if Kafka or another server did not answer, because that would take its time here too; if a newer
     run has taken over; and if the run was stopped. `is_final` says that nobody tries again: another try would fail in
@@ -120,6 +124,9 @@ def failed_end_of(
         "started_ms": started_ms,
         "ended_ms": now_ms(),
         "error_code": error.code,
+        "message": error.message[:MOST_CHARACTERS],
+        "suggestion": error.suggestion[:MOST_CHARACTERS],
+        "origin": dict(origin),
         "is_final": not error.retriable or not origin or origin.get(LAST_TRY) == "true",
     }
 

@@ -120,7 +120,8 @@ class RunInProgress:
         except Exception as error:
             end = failed_end_of(spec.run_id, self._started_ms, error, spec.origin)
             if end is not None:
-                self._tell_end(kafka, end)
+                hidden = {part: self.references.hide(end[part]) for part in ("message", "suggestion")}
+                self._tell_end(kafka, {**end, **hidden})
             raise
 
     def _tell_end(self, kafka: TellsEnd, end: Mapping[str, Any]) -> None:

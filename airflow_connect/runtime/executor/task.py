@@ -121,4 +121,5 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         failed=policy.failed,
         failed_places=tuple(policy.places),
         notes=reader.notes,
+        ended_ms=time.time_ns() // 1_000_000,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
+from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -395,4 +396,6 @@ class SinkRun(RunInProgress):
             ignored_keys=tuple(self._config.ignored_keys),
             notes=tuple(notes),
             complete=state.complete,
+            origin=dict(self._config.spec.origin),
+            detail=RunDetail.of(reports, self._config.resolved.connector.errors.dead_letter_topic),
         )

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
@@ -231,4 +232,6 @@ class SourceRun(RunInProgress):
             ignored_keys=tuple(self._config.ignored_keys),
             notes=tuple(notes),
             source=source,
+            origin=dict(self._config.spec.origin),
+            detail=RunDetail.of(reports),
         )

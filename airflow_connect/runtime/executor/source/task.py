@@ -120,6 +120,7 @@ class _Work:
             failed_places=tuple(policy.places),
             source=done,
             notes=producer.notes,
+            ended_ms=time.time_ns() // 1_000_000,
         )
 
     def _copied(self, task: SourceTask, parts: LoopParts) -> tuple[SourceTaskReport, float]:

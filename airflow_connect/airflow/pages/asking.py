@@ -1,0 +1,132 @@
+"""What pages ask: installations, connectors, single runs, dead letters, plans; each answer is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
+from airflow_connect.airflow.web.installations import Installation, Installations
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.control.overview.reader import InstallationReader
+from airflow_connect.control.overview.watching import Memory, Seen
+from airflow_connect.runtime.reporting.redaction import Redactor
+
+if TYPE_CHECKING:
+    from airflow_connect.control.overview.closer import DeadLetters, FullRun
+    from airflow_connect.control.overview.model import Overview
+    from airflow_connect.control.overview.retention import Deadline
+    from airflow_connect.documents.run import Plan
+    from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
+    from airflow_connect.runtime.spec import RunSpec
+
+Config = Mapping[str, str | None]
+_Value = TypeVar("_Value")
+FRESH_S = 4.0
+"""A page that is loaded again sooner shows what is known; the script loads pages every five seconds."""
+WAIT_S = 1.5
+"""How long a page waits for its first answer."""
+DETAILS_FRESH_S = 20.0
+DETAILS_WAIT_S = 0.1
+"""A page that does not have everything yet is loaded again by its script after a second."""
+
+
+class Console:
+    """Answers for pages. Threads may share it."""
+
+    def __init__(self, installations: Installations) -> None:
+        """Asks for nothing yet."""
+        self.installations = installations
+        self._memory = Memory(Redactor([]))
+        self._readers: dict[str, tuple[Installation, InstallationReader]] = {}
+
+    def overview(self, conn_id: str, *, now: bool = False) -> Seen[Overview]:
+        """The installation; `now`: as it is after a change, if Kafka answers within `WAIT_S`."""
+        remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
+        return remembered.look(0.0 if now else FRESH_S, WAIT_S)
+
+    def run(self, conn_id: str, connector: str, run_id: str) -> Seen[FullRun]:
+        """One run with everything that the history has of it."""
+
+        def ask() -> FullRun:
+            from airflow_connect.control.overview.closer import full_run
+
+            return full_run(self.installations.get(conn_id).settings, connector, run_id)
+
+        return self._detail(("run", conn_id, connector, run_id), conn_id, ask)
+
+    def dead_letters(self, conn_id: str, name: str, queue: str) -> Seen[DeadLetters]:
+        """The newest dead letters of a sink."""
+
+        def ask() -> DeadLetters:
+            from airflow_connect.control.overview.closer import newest_letters
+
+            return newest_letters(self.installations.get(conn_id).settings, name, queue)
+
+        return self._detail(("letters", conn_id, name, queue), conn_id, ask)
+
+    def plan(self, conn_id: str, name: str, config: Config) -> Seen[Plan]:
+        """What the next run of a registered connector would copy."""
+
+        def ask() -> Plan:
+            from airflow_connect.runtime.driver.entry import plan_connector
+
+            return plan_connector(self._spec(conn_id, config))
+
+        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
+        """When topics lose records that no sink has copied."""
+
+        def ask() -> dict[str, Deadline]:
+            from airflow_connect.control.overview.retention import deadlines
+
+            overview = self.overview(conn_id).value
+            connectors = list(overview.connectors.values()) if overview else []
+            return deadlines(self.installations.get(conn_id).settings, connectors)
+
+        return self._detail(("deadlines", conn_id), conn_id, ask)
+
+    def worker(self, conn_id: str) -> dict[str, Any]:
+        """The worker configuration of an installation, references unresolved."""
+        return self.installations.get(conn_id).worker
+
+    def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
+        """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
+        from airflow_connect.runtime.driver.dead_letters.replay import replay
+        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+
+        configuration = RunConfiguration.from_spec(self._spec(conn_id, config))
+        with configuration.references.hiding_errors():
+            found = replay(configuration, request)
+        if not request.dry_run:
+            self._memory.forget(("letters", conn_id, name, found.queue))
+        return found
+
+    def _spec(self, conn_id: str, config: Config) -> RunSpec:
+        from airflow_connect.runtime.spec import RunSpec
+
+        worker = self.installations.get(conn_id).worker
+        providers = {PROVIDER_NAME: AirflowConfigProvider}
+        return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
+
+    def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value]) -> Seen[_Value]:
+        def hiding() -> _Value:
+            with self.installations.get(conn_id).settings.references.hiding_errors():
+                return ask()
+
+        return self._memory.of(key, hiding).look(DETAILS_FRESH_S, DETAILS_WAIT_S)
+
+    def _read(self, conn_id: str) -> Overview:
+        """In the one thread that asks for this installation."""
+        installation = self.installations.get(conn_id)
+        known = self._readers.get(conn_id)
+        if known is None or known[0] is not installation:
+            known = self._readers[conn_id] = installation, InstallationReader(installation.settings)
+        with installation.settings.references.hiding_errors():
+            return known[1].read()
+
+
+def _mark(config: Config) -> int:
+    """Another number for another configuration, which itself is not kept: it may hold secrets."""
+    return hash(frozenset(config.items()))

@@ -1,0 +1,107 @@
+"""Charts as inline SVG. Each has a title or a table beside it: colour and shape are never the only sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+_STRIP_BAR, _STRIP_GAP, _STRIP_HEIGHT = 6, 2, 22
+_PLOT_WIDTH, _PLOT_HEIGHT = 640, 110
+_ROW, _GAP = 16, 6
+_LABEL = 190
+_RECT = '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
+_TEXT = '<text x="{:.0f}" y="{:.0f}" text-anchor="end">{}</text>'
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar.
+
+    Attributes:
+        value: its length.
+        title: what a pointer shows, and a screen reader reads.
+        kind: class of its colour: `ok`, `bad`, `warn`, `quiet`.
+        href: where a click leads, or "".
+    """
+
+    value: float
+    title: str
+    kind: str = "ok"
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a time line or of a Gantt chart: from `start` to `end`, in any unit."""
+
+    label: str
+    start: float
+    end: float
+    title: str
+    kind: str = "ok"
+
+
+def _rect(x: float, y: float, width: float, height: float, bar: Bar | Span) -> Markup:
+    shape = Markup(
+        '<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>'
+    ).format(x, y, width, height, f"bar {bar.kind}", bar.title)
+    if isinstance(bar, Bar) and bar.href:
+        return Markup('<a href="{}" aria-label="{}">{}</a>').format(bar.href, bar.title, shape)
+    return shape
+
+
+def _svg(width: float, height: float, label: str, body: Sequence[Markup], css: str) -> Markup:
+    return Markup(
+        '<svg class="{}" viewBox="0 0 {:.0f} {:.0f}" width="{:.0f}" height="{:.0f}" role="{}" aria-label="{}">{}</svg>'
+    ).format(
+        f"chart {css}", width, height, width, height, "group" if "plot" in css else "img", label, Markup("").join(body)
+    )
+
+
+def strip(bars: Sequence[Bar], label: str) -> Markup:
+    """Small bars side by side, as high as their values: the last runs of a connector."""
+    most = max((bar.value for bar in bars), default=0) or 1
+    body = []
+    for place, bar in enumerate(bars):
+        height = max(3.0, _STRIP_HEIGHT * bar.value / most)
+        body.append(_rect(place * (_STRIP_BAR + _STRIP_GAP), _STRIP_HEIGHT - height, _STRIP_BAR, height, bar))
+    return _svg(max(1, len(bars)) * (_STRIP_BAR + _STRIP_GAP), _STRIP_HEIGHT, label, body, "strip")
+
+
+def plot(bars: Sequence[Bar], label: str) -> Markup:
+    """Bars over the whole width; a bar with `href` leads somewhere."""
+    most = max((bar.value for bar in bars), default=0) or 1
+    step = _PLOT_WIDTH / max(len(bars), 12)
+    body = [_line(0, _PLOT_HEIGHT - 0.5, _PLOT_WIDTH, _PLOT_HEIGHT - 0.5)]
+    for place, bar in enumerate(bars):
+        height = max(3.0, (_PLOT_HEIGHT - 4) * bar.value / most)
+        body.append(_rect(place * step, _PLOT_HEIGHT - height, max(2.0, step - 2), height, bar))
+    return _svg(_PLOT_WIDTH, _PLOT_HEIGHT, label, body, "plot")
+
+
+def meter(value: float, most: float, title: str, kind: str = "ok") -> Markup:
+    """One horizontal bar, for a cell of a table."""
+    width = 120 * value / most if most > 0 else 0
+    return _svg(120, 10, title, [_rect(0, 1, max(width, 1.5 if value else 0), 8, Bar(value, title, kind))], "meter")
+
+
+def spans(rows: Sequence[Span], label: str, most_rows: int = 60) -> Markup:
+    """Spans below each other on one time axis: phases of a run, or its tasks."""
+    shown = rows[:most_rows]
+    if not shown:
+        return Markup("")
+    first, last = min(row.start for row in shown), max(row.end for row in shown)
+    scale = (_PLOT_WIDTH - _LABEL) / max(last - first, 1e-9)
+    body = []
+    for place, row in enumerate(shown):
+        y = place * (_ROW + _GAP)
+        body.append(Markup(_TEXT).format(_LABEL - 8, y + 12, row.label))
+        width = max(2.0, (row.end - row.start) * scale)
+        body.append(_rect(_LABEL + (row.start - first) * scale, y, min(width, _PLOT_WIDTH - _LABEL), _ROW, row))
+    return _svg(_PLOT_WIDTH, len(shown) * (_ROW + _GAP), label, body, "spans")
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> Markup:
+    return Markup('<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"></line>').format(x1, y1, x2, y2)

@@ -1,0 +1,57 @@
+// Pages work without this script. It follows Airflow's theme, refreshes numbers, and opens pages of Airflow itself.
+"use strict";
+const theme = () => {
+  let chosen = null;
+  try { chosen = localStorage.getItem("theme"); } catch { /* storage is switched off: the system's theme is used */ }
+  if (chosen === "dark" || chosen === "light") document.documentElement.dataset.theme = chosen;
+  else delete document.documentElement.dataset.theme;
+};
+theme();
+addEventListener("storage", theme);
+
+// A page in a frame may not replace the page around it, but that page's own links may.
+const openInAirflow = (event) => {
+  const link = event.target.closest?.("a[data-airflow]");
+  if (!link || window.parent === window) return;
+  event.preventDefault();
+  const outside = parent.document.createElement("a");
+  outside.href = link.href;
+  parent.document.body.append(outside);
+  outside.click();
+  outside.remove();
+};
+
+const chooseAll = (event) => {
+  const name = event.target.dataset?.choose;
+  if (!name) return;
+  const boxes = [...document.querySelectorAll(`input[type=checkbox][name="${name}"]`)];
+  const all = boxes.every((box) => box.checked);
+  for (const box of boxes) box.checked = !all;
+};
+
+// What somebody is working with must not change under their hands.
+const isBusy = () => {
+  const live = document.getElementById("live");
+  const typing = live.contains(document.activeElement) && document.activeElement.matches("input, select, textarea, button, summary, a");
+  return typing || document.hidden || live.querySelector("input:checked, details[open], form.fields") !== null || String(getSelection()) !== "";
+};
+
+const refresh = async () => {
+  if (isBusy()) return;
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok || isBusy()) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
+  if (fresh) document.getElementById("live").replaceWith(document.adoptNode(fresh));
+};
+
+// A page that does not have everything yet asks for it after a second.
+const again = () => setTimeout(async () => {
+  try { await refresh(); } catch { /* the server is away: the next attempt may find it */ }
+  again();
+}, 1000 * document.getElementById("live").dataset.every);
+
+addEventListener("DOMContentLoaded", () => {
+  document.addEventListener("click", openInAirflow);
+  document.addEventListener("click", chooseAll);
+  if (document.getElementById("live")) again();
+});

@@ -1,0 +1,219 @@
+"""Connectors as pages show them: frozen values that are computed once for each look at Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class State(StrEnum):
+    """The state of a connector, the worst first: pages sort by this order."""
+
+    FAILED = "failed"
+    LATE = "late"
+    RUNNING = "running"
+    WAITING = "waiting"
+    NEW = "new"
+    CURRENT = "current"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return list(State).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One entry of the history, or the end of a run that has no entry.
+
+    Attributes:
+        started_ms, ended_ms: milliseconds since the epoch.
+        phases_ms: phase name to milliseconds, in the order of the run.
+        error: `message`, `suggestion` and `code` of a run that has failed; otherwise {}.
+        origin: who started it, see `runtime.spec.RunSpec.origin`; {} in entries of earlier releases.
+        queue: the connector's dead letter queue, or "".
+    """
+
+    run_id: str
+    status: str
+    started_ms: int
+    ended_ms: int
+    records: int = 0
+    filtered: int = 0
+    dead_lettered: int = 0
+    left: int = 0
+    files: int = 0
+    size_bytes: int = 0
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    error: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, str] = field(default_factory=dict)
+    queue: str = ""
+
+    @property
+    def duration_ms(self) -> int:
+        """How long it took."""
+        return max(0, self.ended_ms - self.started_ms)
+
+    @property
+    def read(self) -> int:
+        """Records that it has taken from its topics, or from its source."""
+        return self.records + self.filtered + self.dead_lettered + self.left
+
+    @property
+    def records_per_s(self) -> float | None:
+        """Records per second of copying; None if it has copied nothing."""
+        copying_ms = self.phases_ms.get("copy") or self.duration_ms
+        return self.read * 1000 / copying_ms if self.read and copying_ms else None
+
+
+def run_of(document: Mapping[str, Any]) -> Run:
+    """A run from its document; members that an earlier release did not write are missing there."""
+    numbers = ("records", "filtered", "dead_lettered", "left", "files", "size_bytes")
+    return Run(
+        run_id=str(document["run_id"]),
+        status=str(document["status"]),
+        started_ms=int(document["started_ms"]),
+        ended_ms=int(document["ended_ms"]),
+        **{name: int(document.get(name) or 0) for name in numbers},
+        phases_ms=dict(document.get("phases_ms") or {}),
+        error=_error_of(document),
+        origin=dict(document.get("origin") or {}),
+        queue=str((document.get("detail") or {}).get("queue") or ""),
+    )
+
+
+def _error_of(document: Mapping[str, Any]) -> dict[str, str]:
+    code = document.get("error_code")
+    if not code:
+        return {}
+    parts = {"code": code, "message": document.get("message"), "suggestion": document.get("suggestion")}
+    return {name: str(part) for name, part in parts.items() if part}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A sink in one partition of its topics.
+
+    Attributes:
+        committed: next offset to copy; None: nothing is committed yet.
+        start: where a run would start now.
+        beginning, end: first offset in the log; where a run would stop now.
+    """
+
+    topic: str
+    partition: int
+    committed: int | None
+    start: int
+    beginning: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """Offsets that a run would copy; gaps make it an upper bound of the records."""
+        return max(0, self.end - self.start)
+
+    @property
+    def place(self) -> str:
+        """`topic-partition`."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The configuration before the last change that was read.
+
+    Attributes:
+        before: the whole configuration.
+        at_ms: when it was replaced.
+    """
+
+    before: Mapping[str, str | None] = field(repr=False)
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector.
+
+    Attributes:
+        kind: `sink`, `source` or `unknown`.
+        config: as registered, references unresolved; None: it is not registered, DAGs run it.
+        change: of its configuration, if it was seen.
+        state: see `State`.
+        problem: why it failed, in a sentence; or why its lag is not known.
+        advice: what to do about it, or "".
+        positions: by topic and partition; () for sources, and if they are not known.
+        lag: records to copy; None: not known, or it is a source.
+        runs: the newest first.
+        next_run_ms: when a worker runs it again; None: not known.
+        target: the target state of a registered connector: STARTED, PAUSED or STOPPED.
+    """
+
+    name: str
+    kind: str
+    config: Mapping[str, str | None] | None = field(repr=False)
+    state: State
+    problem: str = ""
+    advice: str = ""
+    lag_problem: str = ""
+    change: Change | None = None
+    positions: tuple[Position, ...] = ()
+    lag: int | None = None
+    runs: tuple[Run, ...] = ()
+    next_run_ms: int | None = None
+    target: str = ""
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it is in the config topic, so that it can be paused."""
+        return self.config is not None
+
+    @property
+    def plugin(self) -> str:
+        """The simple name of its class, or ""."""
+        return str((self.config or {}).get("connector.class") or "").rpartition(".")[2].rpartition(":")[2]
+
+    @property
+    def last_run(self) -> Run | None:
+        """The newest one."""
+        return self.runs[0] if self.runs else None
+
+    @property
+    def last_copy(self) -> Run | None:
+        """The newest run that has copied something."""
+        return next((run for run in self.runs if run.read), None)
+
+    @property
+    def queue(self) -> str:
+        """Its dead letter queue, as its configuration or its last run names it; or ""."""
+        if self.config is not None:
+            return str(self.config.get("errors.deadletterqueue.topic.name") or "")
+        return self.last_copy.queue if self.last_copy else ""
+
+    @property
+    def dags(self) -> tuple[str, ...]:
+        """Ids of the DAGs that have run it, as far as its history tells."""
+        return tuple(dict.fromkeys(run.origin["dag_id"] for run in self.runs if run.origin.get("dag_id")))
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """An installation at one moment.
+
+    Attributes:
+        at_ms: when it was read.
+        connectors: by name.
+        workers: worker to the connectors and tasks that it reported last.
+    """
+
+    at_ms: int
+    connectors: Mapping[str, Connector]
+    workers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def worst_first(self) -> list[Connector]:
+        """All connectors: failures, then late ones, then the others by name."""
+        return sorted(self.connectors.values(), key=lambda c: (min(c.state.rank, State.LATE.rank + 1), c.name))

@@ -1,0 +1,137 @@
+"""What the history keeps of a run's tasks, partitions and files, so that a page can show where its time went.
+
+Bounded: an entry of the history is one Kafka record, and a connector keeps a hundred of them. Rows are lists without
+names, because a name in every row would double the size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_connect.documents.run import TaskReport
+
+MOST_PARTITIONS, MOST_TASKS, MOST_FILES = 200, 200, 50
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """The audit of one topic-partition: `read = written + filtered + dead_lettered + left`.
+
+    Attributes:
+        start, end: offsets, half-open.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    read: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    left: int
+    size_bytes: int
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether every record that was read is accounted for."""
+        return self.read == self.written + self.filtered + self.dead_lettered + self.left
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task: when and where it ran, in milliseconds since the epoch, and how much it did."""
+
+    task: int
+    attempt: int
+    host: str
+    started_ms: int
+    ended_ms: int
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One file that the run has published.
+
+    Attributes:
+        start, end: offsets of its records, half-open.
+    """
+
+    key: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    records: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetail:
+    """The rows of a run, and how many there were.
+
+    Attributes:
+        partitions, tasks, files: the first of them.
+        all_partitions: number of partitions; the numbers of tasks and files are in the report.
+        queue: the dead letter queue of the connector, or "".
+    """
+
+    partitions: tuple[PartitionRow, ...] = ()
+    tasks: tuple[TaskRow, ...] = ()
+    files: tuple[FileRow, ...] = ()
+    all_partitions: int = 0
+    queue: str = ""
+
+    @classmethod
+    def of(cls, reports: Sequence[TaskReport], queue: str = "") -> RunDetail | None:
+        """The detail of a run whose tasks have sent these reports; None if it had no tasks."""
+        if not reports:
+            return None
+        parts = [p for report in reports for p in report.partitions]
+        rows = [
+            PartitionRow(
+                p.range.topic, p.range.partition, p.range.start, p.commit_offset, p.read, p.written, p.filtered,
+                p.dead_lettered, p.left, p.size_bytes,
+            )
+            for p in sorted(parts, key=lambda p: (p.range.topic, p.range.partition, p.range.start))[:MOST_PARTITIONS]
+        ]  # fmt: skip
+        files = [f for report in reports for f in report.files][:MOST_FILES]
+        return cls(
+            tuple(rows),
+            tuple(_task_row(report) for report in sorted(reports, key=lambda r: r.task)[:MOST_TASKS]),
+            tuple(FileRow(f.key, f.topic, f.partition, f.start, f.end, f.records, f.size_bytes) for f in files),
+            len(parts),
+            queue,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        rows = {name: [list(asdict(row).values()) for row in getattr(self, name)] for name in _ROWS}
+        return {**rows, "all_partitions": self.all_partitions, "queue": self.queue}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunDetail:
+        """Inverse of `to_json`."""
+        rows = {name: tuple(kind(*row) for row in data[name]) for name, kind in _ROWS.items()}
+        return cls(**rows, all_partitions=data["all_partitions"], queue=data["queue"])
+
+
+_ROWS: Mapping[str, Any] = {"partitions": PartitionRow, "tasks": TaskRow, "files": FileRow}
+
+
+def _task_row(report: TaskReport) -> TaskRow:
+    source = report.source
+    return TaskRow(
+        task=report.task,
+        attempt=report.attempt,
+        host=report.host,
+        started_ms=report.ended_ms - sum(report.timings_ms.values()),
+        ended_ms=report.ended_ms,
+        records=source.written if source else sum(p.read for p in report.partitions),
+        size_bytes=source.size_bytes if source else sum(p.size_bytes for p in report.partitions),
+    )

@@ -1,0 +1,73 @@
+"""The pages over real topics and real runs, behind Airflow's own login."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, Showcase
+
+ROLES = ("viewer", "user", "op", "admin")
+CONN_ID = "connect_test"
+ORIGIN = "http://airflow.example.com"
+
+
+@pytest.fixture(scope="session")
+def application(airflow_home: Path) -> Iterator[FastAPI]:
+    """Airflow's API server with its UI and its plugins."""
+    from airflow.api_fastapi.app import create_app, purge_cached_app
+
+    yield create_app(apps="core")
+    purge_cached_app()
+
+
+@pytest.fixture(scope="session")
+def tokens(application: FastAPI) -> dict[str, str]:
+    """A login for a user of each role."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    manager = get_auth_manager()
+    return {role: manager.generate_jwt(SimpleAuthManagerUser(username=role, role=role.upper())) for role in ROLES}
+
+
+@pytest.fixture(scope="session")
+def showcase(kafka, tmp_path_factory: pytest.TempPathFactory) -> Showcase:
+    """Connectors in every state, in an installation that Airflow shows."""
+    from tests.support.kafka_data import TopicProducer, create_topic
+
+    name = f"pages-{uuid.uuid4().hex[:8]}"
+    topics = {connector: f"{name}-{connector}" for connector in (HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG, NEW)}
+    producer = TopicProducer(kafka.bootstrap)
+    for topic in topics.values():
+        create_topic(kafka.bootstrap, topic, 3, {"retention.ms": str(7 * 24 * 3600 * 1000)})
+    made = Showcase(kafka.bootstrap, name, tmp_path_factory.mktemp("files"), producer, topics)
+    made.fill()
+    return made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shown(showcase: Showcase) -> Iterator[None]:
+    """Airflow's settings name the installation; only for these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        connection = {"conn_type": "connect_worker", "extra": showcase.worker}
+        patch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(connection))
+        patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", CONN_ID)
+        yield
+
+
+@pytest.fixture
+def browser_of(application: FastAPI, tokens: dict[str, str]):
+    """`browser_of("viewer")`: a client with the login cookie of that role; redirects are followed."""
+
+    def make(role: str) -> TestClient:
+        cookies = {"_token": tokens[role]}
+        return TestClient(application, base_url=ORIGIN, headers={"Origin": ORIGIN}, cookies=cookies)
+
+    return make

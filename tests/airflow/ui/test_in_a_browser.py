@@ -1,0 +1,201 @@
+"""The pages in Chromium, inside Airflow's own UI: clicks, theme, keyboard, phone width, accessibility."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from fastapi import FastAPI
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.airflow.ui.conftest import CONN_ID
+from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, Showcase
+
+pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]  # a browser draws Airflow's UI on a busy machine
+
+IMAGES = os.environ.get("AIRFLOW_CONNECT_SCREENSHOTS", "")
+"""A folder, such as docs/images: the pages are saved there."""
+LIST = f"airflow-connect/{CONN_ID}"
+_WIDER = """(width) => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("body *")]
+    .filter((element) => element.getBoundingClientRect().right > width).map((element) => element.outerHTML)"""
+_HAS_CELL = """(text) => { refresh();
+    return [...document.querySelectorAll("td[data-label='To copy']")].some((cell) => cell.innerText === text); }"""
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.fail("The tests of the pages need Chromium: apt-get install chromium (README.md).")
+    with sync_playwright() as playwright:
+        # The sandbox of Chromium cannot be used by root, and these pages are our own.
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def address(application: FastAPI, showcase: Showcase) -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(application, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def open_page(chromium: Browser, address: str, tokens: dict[str, str]) -> Iterator[OpenPage]:
+    """`open_page("op", path)`: a page of a user with this role. A script that fails fails the test."""
+    contexts: list[Any] = []
+    problems: list[str] = []
+
+    def make(role: str, path: str, width: int = 1280, scheme: Any = "light") -> Page:
+        context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale="en-GB")
+        contexts.append(context)
+        context.add_cookies([{"name": "_token", "value": tokens[role], "url": address}])
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(f"{address}/{path}")
+        return page
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def saved(page: Page, name: str) -> None:
+    if IMAGES:
+        page.screenshot(path=Path(IMAGES) / f"{name}.png", full_page=True)
+
+
+def test_a_person_finds_a_failure_in_airflows_menu_and_repairs_it(open_page: OpenPage, showcase: Showcase) -> None:
+    outside = open_page("op", "plugin/kafka-connect")
+    inside = outside.frame_locator("iframe")
+    first = inside.locator("tbody tr").first
+    expect(first).to_contain_text("No space left on device")
+    saved(outside, "pages-in-airflow")
+    first.get_by_role("link", name=FAILING).click()
+    expect(inside.get_by_role("heading", name=FAILING)).to_be_visible()
+    assert f"connector?name={FAILING}" in outside.url  # the address can be sent to somebody
+    inside.get_by_role("button", name=f"Restart {FAILING}").click()
+    expect(inside.get_by_role("status").first).to_have_text(f"{FAILING} was restarted.")
+    showcase.ended(FAILING, "The directory /mnt/invoices cannot be written: No space left on device. Free some space.")
+
+
+def test_a_link_leaves_the_frame_for_the_dag(open_page: OpenPage) -> None:
+    outside = open_page("viewer", "plugin/kafka-connect")
+    inside = outside.frame_locator("iframe")
+    inside.get_by_role("link", name=OF_DAG).click()
+    inside.get_by_role("link", name="DAG nightly").click()
+    outside.wait_for_url("**/dags/nightly")
+
+
+def test_the_theme_of_airflow_is_followed(open_page: OpenPage) -> None:
+    page = open_page("viewer", LIST, scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.evaluate("localStorage.setItem('theme', 'dark')")
+    page.reload()
+    dark = page.evaluate(background)
+    assert (light, dark) == ("rgb(255, 255, 255)", "rgb(17, 20, 24)")
+    page.evaluate("localStorage.setItem('theme', 'system')")
+    page.reload()
+    assert page.evaluate(background) == light
+
+
+def test_numbers_change_without_a_reload_unless_somebody_is_choosing(open_page: OpenPage, showcase: Showcase) -> None:
+    page = open_page("user", LIST)
+    row = page.locator("tr", has=page.get_by_role("link", name=NEW, exact=True))
+    expect(row.locator("td[data-label='To copy']")).to_have_text("0")
+    showcase.add(NEW, 15)
+    page.wait_for_function(_HAS_CELL, arg="15", polling=200)
+    expect(row.locator("td[data-label='To copy']")).to_have_text("15")
+    page.get_by_role("checkbox", name=f"Choose {HEALTHY}").check()
+    page.evaluate("() => document.querySelector('h1').textContent = 'untouched'")
+    page.evaluate("() => refresh()")
+    expect(page.locator("h1")).to_have_text("untouched")
+
+
+def test_the_list_works_with_the_keyboard_alone(open_page: OpenPage) -> None:
+    page = open_page("user", LIST)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("searchbox").focus()
+    page.keyboard.type("click")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Choose all").focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("checkbox")).to_be_checked()
+
+
+def test_offsets_are_previewed_by_clicks(open_page: OpenPage) -> None:
+    page = open_page("op", f"{LIST}/connector?name={LAGGING}")
+    page.get_by_role("link", name="Set or reset offsets").click()
+    page.get_by_role("button", name="Show what would change").click()
+    expect(page.get_by_text("records will be written again").first).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Change"))).to_have_count(0)  # it is not stopped
+    saved(page, "pages-offsets")
+
+
+def test_a_configuration_is_typed_checked_and_corrected(open_page: OpenPage, showcase: Showcase) -> None:
+    page = open_page("op", f"{LIST}/create")
+    config = {**showcase.config(NEW), "name": "typed", "flush.size": "many"}
+    page.get_by_label("Configuration").fill("\n".join(f"{key}={value}" for key, value in config.items()))
+    page.get_by_role("button", name="Check").click()
+    wrong = page.get_by_label("flush.size (required)")
+    expect(wrong).to_have_attribute("aria-invalid", "true")
+    if IMAGES:
+        page.screenshot(path=Path(IMAGES) / "pages-create.png")
+    assert Axe().run(page).violations_count == 0
+    wrong.fill("50")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("button", name="Create typed")).to_be_visible()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_pages_have_no_serious_barrier_and_fit_their_width(
+    open_page: OpenPage, showcase: Showcase, scheme: str, width: int
+) -> None:
+    run = showcase.runs[FAILING][0].run_id
+    pages = {
+        "list": LIST,
+        "connector": f"{LIST}/connector?name={FAILING}",
+        "run": f"{LIST}/run?name={FAILING}&run={run}",
+        "cluster": f"{LIST}/cluster",
+        "offsets": f"{LIST}/offsets?name={PAUSED}",
+        "create": f"{LIST}/create",
+        "dag": "airflow-connect/of?dag_id=nightly",
+        "missing": f"{LIST}/connector?name=nobody",
+    }
+    page = open_page("op", LIST, width, scheme)
+    ready = {"connector": "The newest", "run": "Audit", "cluster": "loses data"}
+    found: dict[str, Any] = {}
+    for name, path in pages.items():
+        page.goto(page.url.partition("/airflow-connect")[0] + "/" + path)
+        if name in ready:
+            expect(page.locator("#live")).to_contain_text(ready[name], timeout=20_000)
+        problems = Axe().run(page).response["violations"]
+        found |= {f"{name} {p['id']}": p["nodes"] for p in problems if p["impact"] in ("serious", "critical")}
+        wide = page.evaluate(_WIDER, width)
+        assert wide == [], name
+        if name in ("list", "connector") or ((scheme, width) == ("light", 1280) and name in ("run", "cluster")):
+            saved(page, f"pages-{name}-{scheme}-{width}" if name in ("list", "connector") else f"pages-{name}")
+    assert found == {}
