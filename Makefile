@@ -43,6 +43,15 @@ env: $(STAMP) ## make .venv as requirements.lock says
 demo: $(STAMP) ## copy a topic to S3 through Airflow, on a Kafka broker and an S3 server started for it
 	@$(BIN)/airflow-connect demo $(ARGS)
 
+# The pages are tested in Chromium. A build server (CI=true) gets it here, as a person does by the line in the README.
+ifeq ($(CI),true)
+test: chromium
+endif
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null \
+	|| { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium >/dev/null; }
+
 # The longest tests start first, so that all processes end together: tests/support/session/scheduling.py. Lint needs one core for half a minute.
 test: $(STAMP) ## lint, and at the same time all tests on real servers, with four kill rounds of each kind
 	@$(BIN)/python -c 'import platform as p; print("Python", p.python_version(), "on", p.system(), p.machine())'

@@ -8,27 +8,16 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from airflow_connect.cli.main import build_parser, execute
 from airflow_connect.cli.terminal import Terminal
+from tests.support.command_line import Done
 from tests.support.processes.drivers import FAKE_FOLDER
 
 DRIVER = "airflow_connect.runtime.driver.entry"
-
-
-class Done(NamedTuple):
-    """What a command printed and how it ended."""
-
-    exit_code: int
-    out: str
-    err: str
-
-    @property
-    def envelope(self) -> dict[str, Any]:
-        return dict(json.loads(self.out))
 
 
 class FakeTerminalStream(io.StringIO):
