@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,12 @@ def test_tree_names_no_registry_host_and_no_path_of_a_machine(pattern):
 )
 def test_patterns_find_what_they_are_for(text, pattern):
     assert pattern.search(text)
+
+
+def test_benchmarks_can_be_started() -> None:
+    """No test runs them, so a module that has moved would be noticed by whoever measures next."""
+    modules = sorted(f"tests.bench.{path.stem}" for path in (REPOSITORY / "tests" / "bench").glob("*.py"))
+    program = f"import importlib\nfor name in {modules}: importlib.import_module(name)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)  # noqa: PLW1510
+
+    assert done.returncode == 0, done.stderr

@@ -14,7 +14,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.state.offsets import offsets_view, own_records
+from airflow_connect.kafka.state import own_records
+from airflow_connect.kafka.state.offsets import offsets_view
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.spark import SparkEngine
 from airflow_connect.runtime.spec import RunSpec
