@@ -14,6 +14,7 @@ from airflow_connect.control.state.topics import Change, State, StateTopics
 from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state import compacted_topics
+from tests.support.kafka_data import delete_topic
 
 pytestmark = pytest.mark.integration
 
@@ -104,13 +105,10 @@ def test_a_status_topic_that_is_missing_beside_an_existing_config_topic_is_creat
 
 
 def test_a_topic_that_was_recreated_is_read_from_its_beginning(worker, kafka):
-    from confluent_kafka.admin import AdminClient
-
     topics = opened(worker)
     for number in range(3):
         topics.change(lambda _, n=number: Change([records.connector_config(f"c{n}", {})]), lambda _: None)
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    admin.delete_topics([worker["config.storage.topic"]])[worker["config.storage.topic"]].result()
+    delete_topic(kafka.bootstrap, worker["config.storage.topic"])
     again = opened(worker)
     again.change(lambda _: Change([records.connector_config("new", {})]), lambda _: None)
     assert topics.look(lambda state: list(state.config.connectors)) == ["new"]
