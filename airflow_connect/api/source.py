@@ -197,7 +197,8 @@ class SourceColumns(NamedTuple):
             no keys.
         timestamps: int64 array of milliseconds since the epoch, or None.
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
-            later, and needs no object per record. Transformations see `timestamps`.
+            later. Transformations see `timestamps`.
+        partition: of the topic, for all records; None lets the producer choose.
     """
 
     topic: str
@@ -209,6 +210,7 @@ class SourceColumns(NamedTuple):
     values: pa.Array[Any]
     timestamps: pa.Array[Any] | None = None
     timestamps_are_now: bool = False
+    partition: int | None = None
 
 
 class SourceConnector(Connector):
@@ -216,9 +218,13 @@ class SourceConnector(Connector):
 
     Attributes:
         task_class: the class of its tasks, created without arguments.
+        converters: class names by `key.converter`, `value.converter` and `header.converter`, for connectors whose
+            records have one form only. They take precedence over the worker's converters, but not over those in the
+            connector's configuration.
     """
 
     task_class: ClassVar[type[SourceTask]]
+    converters: ClassVar[Mapping[str, str]] = {}
     context: SourceConnectorContext
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
