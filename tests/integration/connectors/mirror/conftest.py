@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -42,11 +43,10 @@ def records_of(bootstrap: str, topic: str) -> dict[int, list[Copied]]:
         numbers = sorted(consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions)
         found: dict[int, list[Copied]] = {number: [] for number in numbers}
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
-        unread = set(numbers)
+        unread, deadline = set(numbers), time.monotonic() + TIMEOUT_S
         while unread:
-            messages = consumer.consume(500, TIMEOUT_S / 10)
-            assert messages, f"Nothing came from {topic}."
-            for message in messages:
+            assert time.monotonic() < deadline, f"{topic} could not be read to its end."
+            for message in consumer.consume(500, 0.02):
                 number = int(message.partition() or 0)
                 error = message.error()
                 if error is None:

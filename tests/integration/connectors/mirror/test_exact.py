@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.integration.connectors.mirror.conftest import Mirror
 from tests.support.session.searching import today
@@ -83,16 +88,42 @@ def test_only_committed_records_are_copied_and_the_run_ends_before_open_transact
 def test_uncommitted_records_are_copied_if_configured_but_not_exactly_once(mirror: Mirror) -> None:
     mirror.write.transaction(mirror.topic, [(0, None, "aborted", 2)], "abort")
 
-    report = mirror.run(**{"source_consumer_isolation_level": "read_uncommitted"})
+    report = mirror.run(source_consumer_isolation_level="read_uncommitted")
 
     assert (report.records, report.delivery_guarantee) == (1, "at_least_once")
 
 
-def test_timestamp_zero_is_told(mirror: Mirror) -> None:
-    mirror.write(mirror.topic, [(0, None, "now", 0)])
-    report = mirror.run()
+def test_reading_continues_after_an_error_of_the_source(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, failures = RangeReader.columns, []
 
-    assert not any("timestamp 0" in note for note in report.notes)
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        for batch in real(reader):
+            yield batch
+            if not failures:
+                failures.append(batch)
+                raise UnavailableError("The leader has moved.")
+
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    mirror.write(mirror.topic, [(n % 3, str(n), str(n), 1000 + n) for n in range(3000)])
+
+    assert mirror.run(tasks_max="1").records == 3000
+
+    assert len(failures) == 1
+    assert mirror.copies() == mirror.originals()
+
+
+def test_timestamp_zero_is_told(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = RangeReader.columns
+
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        # The client that writes the records of this test cannot write such a timestamp either.
+        return (replace(batch, timestamps=batch.timestamps * 0) for batch in real(reader))
+
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    assert not any("timestamp 0" in note for note in mirror.run().notes)
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    assert any("timestamp 0" in note for note in mirror.run().notes)
 
 
 def test_transformation_sees_bytes_partition_and_timestamp(mirror: Mirror) -> None:
