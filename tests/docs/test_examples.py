@@ -33,6 +33,7 @@ NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
     "max.message.bytes",
+    "message.timestamp.type",
     "auto.create.topics.enable",
     "max.compaction.lag.ms",
     "min.cleanable.dirty.ratio",

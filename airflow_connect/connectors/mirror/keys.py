@@ -44,6 +44,8 @@ SETTINGS_EXCLUDE_DEFAULT = (
     r" min\.insync\.replicas"
 )
 
+_TOPIC_FILTER = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
+_SETTINGS_FILTER = "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"
 _CLUSTERS, _WHICH, _COPIES, _RUN = "Clusters", "Topics", "Topics of the target", "Run"
 _EACH_RUN = "Each run looks for topics, partitions and settings once, when it starts."
 _NO_SYNCS = "Offset syncs are not written: consumer groups are not translated."
@@ -125,6 +127,11 @@ def _topic_keys() -> list[ConfigKey]:
             None, low, _WHICH,
         ),
         ConfigKey(
+            "topic.filter.class", Type.STRING, _TOPIC_FILTER,
+            "Class that selects topics; only Kafka's own one is available.",
+            ValidString(_TOPIC_FILTER), low, _WHICH,
+        ),
+        ConfigKey(
             POLICY_CLASS, Type.STRING, DEFAULT_POLICY,
             "How remote topics are named: DefaultReplicationPolicy puts the alias of the source cluster in front,"
             " IdentityReplicationPolicy keeps names, and cannot recognise cycles.",
@@ -161,6 +168,11 @@ def _copy_keys() -> list[ConfigKey]:
             "Topic settings that are not copied: names and Java regular expressions.", patterns, high, _COPIES,
         ),
         ConfigKey(
+            "config.property.filter.class", Type.STRING, _SETTINGS_FILTER,
+            "Class that selects settings; only Kafka's own one is available.",
+            ValidString(_SETTINGS_FILTER), low, _COPIES,
+        ),
+        ConfigKey(
             SETTINGS_BLACKLIST, Type.LIST, None, "Old name of `config.properties.exclude`, used if that is not set.",
             patterns, low, _COPIES,
         ),
@@ -187,7 +199,6 @@ def _run_keys() -> list[ConfigKey]:
 
 def _ignored_keys() -> list[ConfigKey]:
     """Keys of MirrorMaker 2 without a meaning here, and why."""
-    built_in = "Only Kafka's own filter, which the keys for names and patterns configure, is available."
     rows: list[tuple[str, Type, Any, str, str]] = [
         ("refresh.topics.enabled", Type.BOOLEAN, True, "Whether to look for new topics.", _EACH_RUN),
         ("refresh.topics.interval.seconds", Type.LONG, 600, "Seconds between two looks.", _EACH_RUN),
@@ -199,8 +210,6 @@ def _ignored_keys() -> list[ConfigKey]:
         ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "Replicas of the topic.", _NO_SYNCS),
         ("offset-syncs.topic.location", Type.STRING, "source", "Cluster of the topic.", _NO_SYNCS),
         ("consumer.poll.timeout.ms", Type.LONG, 1000, "Timeout of a poll.", "A task waits until there is a record."),
-        ("topic.filter.class", Type.STRING, None, "Class that selects topics.", built_in),
-        ("config.property.filter.class", Type.STRING, None, "Class that selects settings.", built_in),
     ]
     return [
         ConfigKey(name, kind, default, what, None, Importance.LOW, _RUN, ignored=reason)
