@@ -35,7 +35,7 @@ def test_remote_topic_has_partitions_and_settings_of_its_original_and_follows_th
 
     add_partitions(mirror.source, mirror.topic, 5)
     alter(mirror.source, mirror.topic, cleanup_policy=None, segment_bytes="2097152")
-    alter(mirror.target, mirror.remote, retention_ms="5000")
+    alter(mirror.target, mirror.remote, delete_retention_ms="5000")
     mirror.write(mirror.topic, [(4, b"k", b"v", 1)])
     mirror.run()
 
