@@ -86,6 +86,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def only_plans(self) -> bool:
         """Whether no task will run after `task_configs`: only a plan is shown, so no input may be consumed."""
 
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 

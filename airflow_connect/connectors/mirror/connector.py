@@ -13,9 +13,10 @@ from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, star
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
+from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
-from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
 
 _BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
@@ -50,14 +51,15 @@ class MirrorSourceConnector(SourceConnector):
             self.context.note(f"{keys.ENABLED} is false, so nothing is mirrored.")
             return []
         source = admin_client(config.source_admin())
+        target = None if self.context.only_plans else self._target()
         topics = resolve_topics(source, config.selection.select(all_names(source)), None)
         if not topics:
             self.context.note("No topic of the source cluster is selected by the configuration.")
             return []
         # Before topics are created: a run that is refused must change nothing.
         ranges = self._ranges(source, topics)
-        if not self.context.only_plans:
-            RemoteTopics(config, source, admin_client(config.target_admin())).ensure(topics)
+        if target is not None:
+            RemoteTopics(config, source, target).ensure(topics)
         return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
@@ -80,6 +82,22 @@ class MirrorSourceConnector(SourceConnector):
         for partition, offset in offsets_by_partition.items():
             offsets.check_altered(dict(partition), offset)
         return True
+
+    def _target(self) -> Admin:
+        """The admin client of the target cluster.
+
+        Raises:
+            ConfigError: it is not the cluster that records go to: topics would be created where nobody writes.
+        """
+        target = admin_client(self._typed.target_admin())
+        if target.cluster_id(API_TIMEOUT_S) != self.context.cluster_id:
+            servers = target.settings.get("bootstrap.servers")
+            raise ConfigError(
+                f"{keys.TARGET_SERVERS}={servers} is not the cluster of the worker, to which records are written.",
+                suggestion=f"Set {keys.TARGET_SERVERS} and the worker's bootstrap.servers to the same cluster.",
+                config_path=keys.TARGET_SERVERS,
+            )
+        return target
 
     def _ranges(self, source: Admin, topics: Mapping[str, TopicInfo]) -> list[MirroredRange]:
         """What the run reads: everything from the committed offsets to the ends of the logs now."""

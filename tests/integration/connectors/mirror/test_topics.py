@@ -74,6 +74,14 @@ def test_unreachable_source_is_named(mirror: Mirror, monkeypatch: pytest.MonkeyP
     assert "127.0.0.1:1" in report.error["message"]
 
 
+def test_target_that_is_not_the_cluster_of_the_worker_is_refused(mirror: Mirror) -> None:
+    report = mirror.try_run(target_cluster_bootstrap_servers=mirror.source)
+
+    assert report.status == "failed"
+    assert report.error["configPath"] == "target.cluster.bootstrap.servers"
+    assert partition_count(mirror.source, mirror.remote) == 0
+
+
 def test_nothing_is_mirrored_if_disabled_or_not_selected(mirror: Mirror) -> None:
     mirror.write(mirror.topic, [(0, None, "v", 1)])
     disabled = mirror.run(enabled="false")
