@@ -157,6 +157,7 @@ class MirrorSourceTask(SourceTask):
         place.position = int(taken.offsets[-1]) + 1
         if place.position >= place.planned.end:
             self._unfinished.pop(taken.topic_partition, None)
+            self._tell_how_it_was_read()
         return taken
 
     def _finish(self) -> None:
@@ -164,6 +165,12 @@ class MirrorSourceTask(SourceTask):
         for place in self._unfinished.values():
             self.context.skip_to(place.source_partition, place.offset_at(place.planned.end))
         self._unfinished.clear()
+        self._tell_how_it_was_read()
+
+    def _tell_how_it_was_read(self) -> None:
+        """Put notes of the reader, about its slow path, into the report of the run."""
+        for sentence in self._reader.notes if self._reader is not None else ():
+            self.context.note(sentence)
 
 
 def _resumed(planned: MirroredRange, committed: Committed | None) -> int:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.clients.librdkafka import NotDirectError
+from airflow_connect.kafka.reading import batch_fetch
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.integration.connectors.mirror.conftest import Mirror
 from tests.support.session.searching import today
@@ -68,6 +71,23 @@ def test_records_without_headers_are_sent_without_an_object_each(
 
     assert mirror.run(tasks_max="1").records == 9000
 
+    assert mirror.copies() == mirror.originals()
+
+
+def test_client_that_cannot_be_called_directly_copies_the_same_and_tells(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotDirectError("it is another version")
+
+    monkeypatch.setattr(task_producer, "direct_produce", refuse)
+    monkeypatch.setattr(batch_fetch, "open_fetch", refuse)
+    mirror.write(mirror.topic, [(n % 3, str(n), None if n % 7 == 0 else f"value {n}", 1000 + n) for n in range(500)])
+
+    notes = mirror.run().notes
+
+    assert [note for note in notes if "it is another version" in note and "slower" in note] == list(notes)
+    assert len(notes) == 2
     assert mirror.copies() == mirror.originals()
 
 
