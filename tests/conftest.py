@@ -148,6 +148,9 @@ def _shared_server(kind: str, description: str) -> Any:
 
 
 kafka = _shared_server("kafka", "A real Kafka broker, shared by all tests: `.bootstrap`. Restart only one of your own.")
+upstream_kafka = _shared_server(
+    "upstream_kafka", "A second Kafka cluster, shared by all tests that mirror: `.bootstrap`. Do not restart it."
+)
 s3 = _shared_server(
     "s3", "A real S3 server, shared by all tests: `.endpoint_url`, `.access_key`, `.secret_key`, `.client()`."
 )

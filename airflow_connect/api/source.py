@@ -86,6 +86,10 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def only_plans(self) -> bool:
         """Whether no task will run after `task_configs`: only a plan is shown, so no input may be consumed."""
 
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
+
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
@@ -197,7 +201,8 @@ class SourceColumns(NamedTuple):
             no keys.
         timestamps: int64 array of milliseconds since the epoch, or None.
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
-            later, and needs no object per record. Transformations see `timestamps`.
+            later. Transformations see `timestamps`.
+        partition: of the topic, for all records; None lets the producer choose.
     """
 
     topic: str
@@ -209,6 +214,7 @@ class SourceColumns(NamedTuple):
     values: pa.Array[Any]
     timestamps: pa.Array[Any] | None = None
     timestamps_are_now: bool = False
+    partition: int | None = None
 
 
 class SourceConnector(Connector):
@@ -216,9 +222,13 @@ class SourceConnector(Connector):
 
     Attributes:
         task_class: the class of its tasks, created without arguments.
+        converters: class names by `key.converter`, `value.converter` and `header.converter`, for connectors whose
+            records have one form only. They take precedence over the worker's converters, but not over those in the
+            connector's configuration.
     """
 
     task_class: ClassVar[type[SourceTask]]
+    converters: ClassVar[Mapping[str, str]] = {}
     context: SourceConnectorContext
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:

@@ -28,6 +28,9 @@ TABLES = {
         "io.confluent.connect.jdbc.JdbcSourceConnector": (
             "airflow_connect.connectors.jdbc_source.connector:JdbcSourceConnector"
         ),
+        "org.apache.kafka.connect.mirror.MirrorSourceConnector": (
+            "airflow_connect.connectors.mirror.connector:MirrorSourceConnector"
+        ),
         "airflow_connect.connectors.metrics.MetricsSourceConnector": f"{_METRICS}.connector:MetricsSourceConnector",
     },
     # Both generations of the AWS SDK for Java name the same chain.

@@ -19,13 +19,11 @@ S6. When the driver reads what the tasks of its run committed, no attempt of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from airflow_connect.kafka.writing.task_producer import ProducedRecord
+from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from airflow_connect.exactly_once.guarantee import Guarantee
     from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
     from airflow_connect.kafka.writing.refused_records import Delivered, Refused
@@ -38,7 +36,7 @@ class TaskDelivery(Protocol):
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Add a record to the current unit. `refused` may be called until `store` returns, not by `ExactlyOnce`."""
 
-    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """Add many records, text or bytes, to the current unit; returns their size in bytes."""
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
@@ -62,10 +60,10 @@ class ExactlyOnce:
         self._is_open = True
         self._producer.send(record, delivered)
 
-    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
         self._is_open = True
-        return self._producer.send_columns(topic, keys, values)
+        return self._producer.send_columns(columns)
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
         """Write the offsets in the transaction and commit it; does nothing if there is nothing to write."""
@@ -94,9 +92,9 @@ class AtLeastOnce:
         """Send at once."""
         self._producer.send(record, delivered, refused)
 
-    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
-        return self._producer.send_columns(topic, keys, values)
+        return self._producer.send_columns(columns)
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
         """Wait for the records, then write the offsets."""
@@ -115,16 +113,16 @@ class AtMostOnce:
         self._producer = producer
         self._topics = tuple(topics)
         self._waiting: list[tuple[ProducedRecord, Delivered | None, Refused | None]] = []
-        self._columns: list[tuple[str, pa.Array[Any] | None, pa.Array[Any]]] = []
+        self._columns: list[ProducedColumns] = []
 
     def send(self, record: ProducedRecord, delivered: Delivered | None = None, refused: Refused | None = None) -> None:
         """Keep the record until the offsets are written."""
         self._waiting.append((record, delivered, refused))
 
-    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def send_columns(self, columns: ProducedColumns) -> int:
         """As `send`."""
-        self._columns.append((topic, keys, values))
-        return values.nbytes + (0 if keys is None else keys.nbytes)
+        self._columns.append(columns)
+        return columns.values.nbytes + (0 if columns.keys is None else columns.keys.nbytes)
 
     def store(self, offsets: Sequence[OffsetRecord]) -> None:
         """Write the offsets, then the records."""
@@ -134,7 +132,7 @@ class AtMostOnce:
             self._producer.send(record, delivered, refused)
         columns, self._columns = self._columns, []
         for batch in columns:
-            self._producer.send_columns(*batch)
+            self._producer.send_columns(batch)
         self._producer.flush()
 
     def discard(self) -> None:

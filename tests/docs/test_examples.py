@@ -34,6 +34,7 @@ NOT_OURS = {
     "offsets.retention.minutes",
     "retention.ms",
     "max.message.bytes",
+    "message.timestamp.type",
     "auto.create.topics.enable",
     "max.compaction.lag.ms",
     "min.cleanable.dirty.ratio",

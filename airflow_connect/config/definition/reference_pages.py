@@ -69,6 +69,13 @@ PAGES = (
         "airflow_connect.connectors.metrics.config:config_def",
     ),
     Page(
+        "docs/connectors/mirror-source.reference.md",
+        "Mirror source: every configuration key",
+        "Keys of MirrorMaker 2's MirrorSourceConnector keep their names, defaults and checks; `offsets.out.of.range` is"
+        " an addition. Keys that every source has are on [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.mirror.keys:mirror_keys",
+    ),
+    Page(
         "docs/connectors/jdbc-source.reference.md",
         "JDBC source: every configuration key",
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"

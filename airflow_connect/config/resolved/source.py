@@ -59,7 +59,8 @@ class SourceConnectorConfig:
         name: connector name.
         connector: the connector class.
         tasks_max: at least 1.
-        key_converter, value_converter, header_converter: None: the worker's.
+        key_converter, value_converter, header_converter: as configured, or else those of `SourceConnector.converters`;
+            None: the worker's.
         transforms: the chain of transformations, in order.
         errors: error handling; sources have no dead letter queue.
         requires_exactly_once: `exactly.once.support=required`.
@@ -115,9 +116,9 @@ class SourceConnectorConfig:
             name=parsed[keys.NAME],
             connector=plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS]),
             tasks_max=parsed[keys.TASKS_MAX],
-            key_converter=converter_of(text, parsed, keys.KEY_CONVERTER),
-            value_converter=converter_of(text, parsed, keys.VALUE_CONVERTER),
-            header_converter=converter_of(text, parsed, keys.HEADER_CONVERTER),
+            key_converter=_converter_of(text, parsed, keys.KEY_CONVERTER),
+            value_converter=_converter_of(text, parsed, keys.VALUE_CONVERTER),
+            header_converter=_converter_of(text, parsed, keys.HEADER_CONVERTER),
             transforms=transforms_of(text),
             errors=_errors_of(parsed),
             requires_exactly_once=parsed[source_keys.EXACTLY_ONCE_SUPPORT].lower() == source_keys.REQUIRED_SUPPORT,
@@ -197,6 +198,16 @@ def load_source_config(
 
 def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:
     return effective_converter(key, own, worker, "for lines of text use StringConverter")
+
+
+def _converter_of(text: Mapping[str, str], parsed: Mapping[str, Any], key: str) -> ConverterConfig | None:
+    """The converter of the configuration, or else the one that the connector's class prescribes."""
+    own = converter_of(text, parsed, key)
+    if own is not None:
+        return own
+    reference = plugins.resolve(plugins.PluginKind.CONNECTOR, parsed[keys.CONNECTOR_CLASS])
+    name = getattr(plugins.load(reference), "converters", {}).get(key)
+    return None if name is None else converter_of(text, {key: name}, key)
 
 
 def _errors_of(parsed: Mapping[str, Any]) -> ErrorConfig:

@@ -43,7 +43,7 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
         ConfigError: a topic does not exist, or the expression cannot be used.
         AccessError: a topic may not be described.
     """
-    wanted = matching_topics(_all_names(admin), regex) if regex else list(dict.fromkeys(topics or ()))
+    wanted = matching_topics(all_names(admin), regex) if regex else list(dict.fromkeys(topics or ()))
     if not wanted:
         return {}
 
@@ -58,7 +58,7 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
     except AccessError as error:
         if error.code != "kafka.no_topic" or regex:
             raise
-        raise _missing(wanted, _all_names(admin)) from error
+        raise _missing(wanted, all_names(admin)) from error
     return {n: TopicInfo(str(found[n].topic_id), len(found[n].partitions)) for n in sorted(wanted)}
 
 
@@ -72,7 +72,12 @@ def matching_topics(existing: Iterable[str], regex: str) -> list[str]:
     return [name for name in existing if name not in INTERNAL_TOPICS and pattern.fullmatch(name)]
 
 
-def _all_names(admin: Admin) -> list[str]:
+def all_names(admin: Admin) -> list[str]:
+    """Every topic that this principal may see, sorted.
+
+    Raises:
+        ConnectError: Kafka refused, or did not answer.
+    """
     try:
         return sorted(admin.list_topics(timeout=API_TIMEOUT_S).topics)
     except KafkaException as error:

@@ -72,6 +72,7 @@ _QUICK_SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
         [c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t)],
     ),
     "rd_kafka_topic_name": (c_char_p, [c_void_p]),
+    "rd_kafka_produceva": (c_void_p, [c_void_p, c_void_p, c_size_t]),
 }
 
 
@@ -85,6 +86,7 @@ class Librdkafka:
             **_typed(ctypes.PyDLL(path), _QUICK_SIGNATURES),
         }
         self.destroy_message = self._functions["rd_kafka_message_destroy"]
+        self.produce_fields = self._functions["rd_kafka_produceva"]
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call `rd_kafka_<name>`."""
@@ -107,6 +109,12 @@ class Librdkafka:
             value = None if data.value is None else ctypes.string_at(data.value, size.value)
             headers.append(((name.value or b"").decode(), value))
         return tuple(headers)
+
+    def have_headers(self, messages: Iterable[int]) -> bool:
+        """Whether one of the messages has headers."""
+        found = self._functions["rd_kafka_message_headers"]
+        into = byref(c_void_p())
+        return any(not found(message, into) for message in messages)
 
     def topic_name(self, topic: int) -> str:
         """Name of a message's topic."""

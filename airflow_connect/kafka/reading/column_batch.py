@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord
 
 Records = Callable[[int, int], "list[KafkaRecord]"]
+FindHeaders = Callable[[int, int], bool]
+
+
+def _may_have_headers(_start: int, _stop: int) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +35,8 @@ class ColumnBatch:
         keys, values: binary[n], null where the message has none.
         read_records: `(start, stop)` to the records `[start, stop)` as objects, headers included: the reference form
             of the same messages, for batches that are not vectorizable.
+        find_headers: `(start, stop)` to whether one of the records `[start, stop)` has headers; True where this is not
+            known.
     """
 
     topic: str
@@ -40,6 +47,7 @@ class ColumnBatch:
     keys: pa.BinaryArray
     values: pa.BinaryArray
     read_records: Records
+    find_headers: FindHeaders = _may_have_headers
 
     def __len__(self) -> int:
         """Number of records."""
@@ -59,9 +67,13 @@ class ColumnBatch:
         """The same records as objects."""
         return self.read_records(0, len(self))
 
+    def has_headers(self) -> bool:
+        """Whether one of the records has headers, or may have some."""
+        return self.find_headers(0, len(self))
+
     def slice(self, start: int, stop: int) -> ColumnBatch:
         """The records `[start, stop)`; copies nothing."""
-        read = self.read_records
+        read, find = self.read_records, self.find_headers
         return ColumnBatch(
             self.topic,
             self.partition,
@@ -71,6 +83,7 @@ class ColumnBatch:
             self.keys.slice(start, stop - start),
             self.values.slice(start, stop - start),
             lambda first, end: read(start + first, start + end),
+            lambda first, end: find(start + first, start + end),
         )
 
 

@@ -103,6 +103,7 @@ class Messages:
             _copied(self._fields[_KEY][start:stop], self._fields[_KEY_LEN][start:stop]),
             _copied(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop]),
             lambda first, end: [self._record(tp, n) for n in range(start + first, start + end)],
+            lambda first, end: self._library.have_headers(self._pointers[start + first : start + end].tolist()),
         )
 
     def _place(self, index: int) -> TopicPartition:

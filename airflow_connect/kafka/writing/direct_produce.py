@@ -46,6 +46,10 @@ _MESSAGE = [
     ("err", "i4"), ("_pad", "i4"), ("rkt", "u8"), ("partition", "i4"), ("_pad2", "i4"), ("payload", "u8"),
     ("len", "u8"), ("key", "u8"), ("key_len", "u8"), ("offset", "i8"), ("private", "u8"),
 ]  # fmt: skip
+_RKT, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP = 2, 3, 4, 5, 7, 8
+_FIELDS = (_RKT, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP)
+_FIELD = [("type", "i4"), ("_pad", "i4"), ("word", "i8"), ("size", "u8"), ("_rest", "V48")]
+"""`rd_kafka_vu_t` (rdkafka.h): a type and a union of 64 bytes, which here is a number, or an address and a size."""
 
 
 class DirectProduce:
@@ -78,6 +82,41 @@ class DirectProduce:
             return count
         refused = np.flatnonzero(messages["err"])
         return int(refused[0]) if len(refused) else taken
+
+    def send_placed(
+        self,
+        topic: str,
+        keys: pa.Array[Any] | None,
+        values: pa.Array[Any],
+        partition: int | None,
+        timestamps: pa.Array[Any] | None,
+    ) -> int:
+        """As `send`, with a partition, or with timestamps: milliseconds since the epoch, without nulls.
+
+        `rd_kafka_produce_batch` takes no timestamps, so there is one call for each record (`rd_kafka_produceva`). All
+        arguments are written at once by NumPy; a record still has no Python object of its own.
+        """
+        import numpy as np
+
+        count = len(values)
+        fields = np.zeros((count, len(_FIELDS)), dtype=_FIELD)
+        fields["type"] = _FIELDS
+        rkt, place, value, key, flags, stamp = (fields[:, number] for number in range(len(_FIELDS)))
+        rkt["word"], flags["word"] = self._topic(topic), _COPY
+        # Partition and flags are 32 bits wide; the low half of a little-endian word is in the same place.
+        place["word"] = _ANY_PARTITION if partition is None else partition
+        value["word"], value["size"] = addresses(values)
+        if keys is not None:
+            key["word"], key["size"] = addresses(keys)
+        if timestamps is not None:
+            stamp["word"] = timestamps.to_numpy()
+        start, step = fields.ctypes.data, fields.strides[0]
+        produce, handle, width = self._library.produce_fields, self._handle, len(_FIELDS)
+        for number, address in enumerate(range(start, start + count * step, step)):
+            if error := produce(handle, address, width):
+                self._library.call("error_destroy", error)
+                return number
+        return count
 
     def serve(self, timeout_s: float) -> KafkaError | None:
         """Read delivery reports, waiting for the first; returns the most specific reason for a refused record."""

@@ -46,6 +46,8 @@ LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
 """A broker's default for `transaction.max.timeout.ms`; it refuses more."""
 QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
+LARGEST_MESSAGE_BYTES = 1_048_588
+"""A broker's default for `message.max.bytes`: librdkafka's own is smaller, and would refuse what a broker takes."""
 FENCING_AT_ONCE = 8
 _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what was committed."
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
@@ -67,6 +69,28 @@ class ProducedRecord(NamedTuple):
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
     timestamp: int | None = None
+
+
+class ProducedColumns(NamedTuple):
+    """Many records for a topic.
+
+    Attributes:
+        keys, values: text or bytes, of equal length; `keys` None: no keys.
+        partition: of all of them; None: as in `ProducedRecord`.
+        timestamps: int64, milliseconds since the epoch, without nulls; None: now.
+    """
+
+    topic: str
+    keys: pa.Array[Any] | None
+    values: pa.Array[Any]
+    partition: int | None = None
+    timestamps: pa.Array[Any] | None = None
+
+    def slice(self, start: int, length: int) -> ProducedColumns:
+        """Some of the records."""
+        keys = None if self.keys is None else self.keys.slice(start, length)
+        stamps = None if self.timestamps is None else self.timestamps.slice(start, length)
+        return self._replace(keys=keys, values=self.values.slice(start, length), timestamps=stamps)
 
 
 def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
@@ -112,6 +136,7 @@ class TaskProducer:
         own = {key: value for key, value in settings.items() if key not in _DECIDED}
         own.setdefault("queue.buffering.max.kbytes", QUEUE_KILOBYTES)
         own.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
+        own.setdefault("message.max.bytes", LARGEST_MESSAGE_BYTES)
         own |= {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
         own |= {"delivery.report.only.error": not tells_deliveries, "on_delivery": self._refused}
         if transactional_id:
@@ -200,27 +225,30 @@ class TaskProducer:
                 refused(record_refusal(problem, doing))
                 return
 
-    def send_columns(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
-        """Enqueue many records of one topic, text or bytes, keeping nulls; returns their size in bytes.
+    def send_columns(self, columns: ProducedColumns) -> int:
+        """Enqueue many records of one topic, keeping nulls; returns their size in bytes.
 
         Raises:
             ConnectError: as `send`.
         """
         self.begin()
         size = 0
-        for start in range(0, len(values), CHUNK):
-            part = values.slice(start, CHUNK)
-            size += self._send_chunk(topic, None if keys is None else keys.slice(start, CHUNK), part)
+        for start in range(0, len(columns.values), CHUNK):
+            size += self._send_chunk(columns.slice(start, CHUNK))
         return size
 
-    def _send_chunk(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def _send_chunk(self, columns: ProducedColumns) -> int:
+        topic, keys, values = columns.topic, columns.keys, columns.values
         size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
         if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
-            return self._send_each(topic, keys, values)
+            return self._send_each(columns)
         self._switch_to_direct()
         self._bytes_per_record = max(1.0, size / max(1, len(values)))
         self._wait_for_room(len(values), size)
-        taken = self._direct.send(topic, keys, values)
+        if columns.partition is None and columns.timestamps is None:
+            taken = self._direct.send(topic, keys, values)
+        else:
+            taken = self._direct.send_placed(topic, keys, values, columns.partition, columns.timestamps)
         if taken < len(values):
             # Later ones may have been accepted: the order is lost, and only a new attempt restores it.
             self._await_report()
@@ -270,16 +298,20 @@ class TaskProducer:
         elif problem := self._direct.serve(timeout_s):
             self._refused(problem, None)
 
-    def _send_each(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
+    def _send_each(self, columns: ProducedColumns) -> int:
         self._switch_to_client()
         self._took_slow_path = True
-        produce, size = self._producer.produce, 0
-        texts = keys.to_pylist() if keys is not None else [None] * len(values)
-        for key, value in zip(texts, values.to_pylist(), strict=True):
+        produce, size, topic = self._producer.produce, 0, columns.topic
+        values = columns.values.to_pylist()
+        keys = columns.keys.to_pylist() if columns.keys is not None else [None] * len(values)
+        partition = ANY_PARTITION if columns.partition is None else columns.partition
+        # The client takes 0 as the current time.
+        stamps: list[Any] = columns.timestamps.to_pylist() if columns.timestamps is not None else [0] * len(values)
+        for key, value, stamp in zip(keys, values, stamps, strict=True):
             size += len(value or b"") + len(key or b"")
             while True:
                 try:
-                    produce(topic, value, key)
+                    produce(topic, value, key, partition, timestamp=stamp)
                     break
                 except BufferError:
                     self._make_room()

@@ -45,6 +45,11 @@ class ClusterSession:
             self._ensure_same_cluster(kind)
         return self
 
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster."""
+        return str(self.admin.cluster_id(API_TIMEOUT_S))
+
     def _ensure_same_cluster(self, kind: str) -> None:
         """Offsets of one cluster mean nothing in another one; records and state share a transaction."""
         own: Mapping[str, Any] = getattr(self._clients, kind).settings

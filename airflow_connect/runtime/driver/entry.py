@@ -1,6 +1,6 @@
 """What a process can do with a sink or a source: run it, plan a run, validate its configuration.
 
-The protocols are in `sink.run` and `source.run`. Each is imported when a connector of its kind needs it.
+The protocols are in `sink/run.py` and `source/run.py`. Each is imported when a connector of its kind needs it.
 """
 
 from __future__ import annotations

@@ -25,11 +25,13 @@ class ConnectorRun:
         config: the connector's configuration, resolved; may hold secrets.
         run_id: identifier of the run.
         aws: credentials of an Airflow connection, or {}.
+        cluster_id: Kafka's id of the worker's cluster, or "".
     """
 
     config: Mapping[str, str] = field(repr=False)
     run_id: str = ""
     aws: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cluster_id: str = ""
 
 
 class Started:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.writing.task_producer import TaskProducer
+from airflow_connect.kafka.writing.task_producer import ProducedColumns, TaskProducer
 from airflow_connect.testing.topics import Topics
 
 pytestmark = pytest.mark.integration
@@ -23,7 +23,7 @@ def written(kafka: KafkaBroker, topic: str, *, direct: bool, keys: Any, values: 
         producer._direct = None
     producer.fence()
     try:
-        producer.send_columns(topic, keys, values)
+        producer.send_columns(ProducedColumns(topic, keys, values))
         producer.commit() if txn else producer.flush()
     finally:
         producer.close()
@@ -54,11 +54,11 @@ def test_transaction_that_is_not_committed_shows_nothing(kafka: KafkaBroker, mak
     topic, values = make_topic(), pa.array(["a", "b"])
     producer = TaskProducer({"bootstrap.servers": kafka.bootstrap}, unique_name, 60_000)
     producer.fence()
-    producer.send_columns(topic, None, values)
+    producer.send_columns(ProducedColumns(topic, None, values))
     producer.abort()
-    producer.send_columns(topic, None, pa.array(["c"]))
+    producer.send_columns(ProducedColumns(topic, None, pa.array(["c"])))
     producer.commit()
-    producer.send_columns(topic, None, values)
+    producer.send_columns(ProducedColumns(topic, None, values))
     producer.close()
 
     assert [m.value() for m in Topics(kafka.bootstrap).read(topic)] == [b"c"]
@@ -73,7 +73,7 @@ def test_small_queue_is_waited_for(kafka: KafkaBroker, make_topic: Any):
     settings = {"bootstrap.servers": kafka.bootstrap, "queue.buffering.max.messages": 40_100}
     producer = TaskProducer(settings, "", 60_000)
     for start in range(0, 100_000, 20_000):
-        producer.send_columns(topic, None, pa.array([str(n) for n in range(start, start + 20_000)]))
+        producer.send_columns(ProducedColumns(topic, None, pa.array([str(n) for n in range(start, start + 20_000)])))
     producer.flush()
     producer.close()
 

@@ -18,7 +18,7 @@ from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
 from airflow_connect.kafka.writing import task_producer
-from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord, TaskProducer
 from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic
@@ -63,7 +63,7 @@ def send_unit(delivery: TaskDelivery, way: str, topic: str, values: list[str]) -
 
 def send_records(delivery: TaskDelivery, way: str, topic: str, values: list[str]) -> None:
     if way == "columns":
-        delivery.send_columns(topic, None, pa.array(values))
+        delivery.send_columns(ProducedColumns(topic, None, pa.array(values)))
     else:
         for value in values:
             delivery.send(ProducedRecord(topic, None, None, value.encode()))
@@ -316,7 +316,7 @@ def test_columns_and_records_in_turns_keep_their_order(kafka: KafkaBroker, make_
     producer.fence()
     try:
         for n in range(0, 300, 3):
-            producer.send_columns(topic, None, pa.array([str(n), str(n + 1)]))
+            producer.send_columns(ProducedColumns(topic, None, pa.array([str(n), str(n + 1)])))
             producer.send(ProducedRecord(topic, None, None, b"%d" % (n + 2)))
         producer.commit() if txn else producer.flush()
     finally:

@@ -13,7 +13,7 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
 from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
-from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord, TaskProducer
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic
 
@@ -65,7 +65,7 @@ def problems(
 
 def _send(delivery: TaskDelivery, way: str, topic: str, values: list[str]) -> None:
     if way == "columns":
-        delivery.send_columns(topic, None, pa.array(values))
+        delivery.send_columns(ProducedColumns(topic, None, pa.array(values)))
     else:
         for value in values:
             delivery.send(ProducedRecord(topic, None, None, value.encode()))

@@ -76,6 +76,7 @@ def _mariadb() -> Any:
 
 KINDS: dict[str, Callable[[], Any]] = {
     "kafka": _kafka,
+    "upstream_kafka": _kafka,
     "s3": _s3,
     "hdfs": _hdfs,
     "metastore": _metastore,
@@ -219,7 +220,7 @@ def _parts(server: Any) -> list[Any]:
 
 
 def _end(kind: str, server: Any) -> None:
-    if kind == "kafka":
+    if kind in ("kafka", "upstream_kafka"):
         # Told to end in order, it would first write a snapshot for each of a session's thousand topics, which takes
         # most of a minute.
         server.kill()

@@ -25,7 +25,7 @@ from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_memory import Event, Messages
 from airflow_connect.kafka.writing import direct_produce
-from airflow_connect.kafka.writing.task_producer import TaskProducer
+from airflow_connect.kafka.writing.task_producer import ProducedColumns, TaskProducer
 from tests.support.servers.mock_kafka import MockKafka
 from tests.support.waiting import wait_until
 
@@ -96,7 +96,7 @@ def test_unknown_client_sends_and_reads_the_same_records_and_says_so(
     with MockKafka() as mock:
         mock.create("t")
         sender = TaskProducer({"bootstrap.servers": mock.bootstrap}, "", 60_000)
-        sender.send_columns("t", None, pa.array(["a", "b"]))
+        sender.send_columns(ProducedColumns("t", None, pa.array(["a", "b"])))
         sender.flush()
         sender.close()
         reader = RangeReader({"bootstrap.servers": mock.bootstrap}, [OffsetRange("t", 0, 0, 2)])

@@ -65,6 +65,7 @@ class SourceRun(RunInProgress):
         self._config = configuration
         self._reconciled = 0
         self._notes = Notes()
+        self._cluster_id = ""
 
     def execute(self) -> RunReport:
         """The protocol. Returns the report of a run that is done or found nothing.
@@ -94,6 +95,7 @@ class SourceRun(RunInProgress):
             reached(crash_points.SOURCE_TASKS_FENCED)
         with ExitStack() as planning:
             with self._phase("plan"):
+                self._cluster_id = kafka.cluster_id
                 offsets = kafka.take_offsets()
                 self._take_over(kafka, offsets)
                 self._reconcile(kafka, offsets)
@@ -185,7 +187,7 @@ class SourceRun(RunInProgress):
 
     def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)
-        run = ConnectorRun(config, self._config.run_id, aws)
+        run = ConnectorRun(config, self._config.run_id, aws, self._cluster_id)
         return StartedSource(self._config.connector_class, run, offsets, self._notes, only_plans=only_plans)
 
     # --- commit --------------------------------------------------------------------------------------------------

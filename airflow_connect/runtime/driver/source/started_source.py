@@ -38,6 +38,11 @@ class StartedSource(Started):
         self.offset_reader = CommittedOffsets(lambda: offsets)
         self._name = connector.__name__
 
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of the cluster that records go to; "" if only a plan is shown."""
+        return self._run.cluster_id
+
     def note(self, sentence: str) -> None:
         """Put a sentence into the report of the run."""
         self._notes.add(sentence)

@@ -37,12 +37,16 @@ class ColumnMessages(NamedTuple):
         keys: text or bytes; None: no keys.
         values: text or bytes; as many as messages are sent.
         left_out: number of records that a transformation has dropped.
+        partition: of all messages; None: chosen by the producer.
+        timestamps: milliseconds since the epoch; None: set by the producer.
     """
 
     topic: str
     keys: pa.Array[Any] | None
     values: pa.Array[Any]
     left_out: int
+    partition: int | None = None
+    timestamps: pa.Array[Any] | None = None
 
 
 class SourceColumnConverter:
@@ -56,7 +60,10 @@ class SourceColumnConverter:
 
     def convert(self, columns: SourceColumns) -> ColumnMessages | None:
         """The messages of a batch; None if it is not vectorizable and must be processed record by record."""
-        if not self._is_open or not (columns.timestamps is None or columns.timestamps_are_now):
+        stamps = None if columns.timestamps_are_now else columns.timestamps
+        is_placed = columns.partition is not None or stamps is not None
+        # Transformations in columns see neither a partition nor a place in time that must be kept.
+        if not self._is_open or (is_placed and self._steps) or (stamps is not None and stamps.null_count):
             return None
         try:
             return self._converted(columns)
@@ -85,7 +92,8 @@ class SourceColumnConverter:
         keys = None if key is None else _messages(self._key, topic, key)
         if values is None or (keys is None and (key is not None or not _leaves_null(self._key))):
             return None
-        return ColumnMessages(topic, keys, values, left_out)
+        stamps = None if columns.timestamps_are_now else columns.timestamps
+        return ColumnMessages(topic, keys, values, left_out, columns.partition, stamps)
 
 
 def _record_columns(columns: SourceColumns, key: ValueColumns | None, value: ValueColumns) -> RecordColumns | None:
@@ -158,6 +166,7 @@ def _records_of(columns: SourceColumns, part: slice) -> Iterator[SourceRecord]:
     for number, value in enumerate(python_values(columns.value_schema, columns.values[part])):
         yield SourceRecord(
             topic=columns.topic,
+            partition=columns.partition,
             key_schema=columns.key_schema if keys is not None else None,
             key=None if keys is None else keys[number],
             value_schema=columns.value_schema,

@@ -17,6 +17,7 @@ from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
 from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.kafka.writing.task_producer import ProducedColumns
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
@@ -201,7 +202,10 @@ class SourceLoop:
         self._unit.left_out += messages.left_out
         if len(messages.values):
             self._parts.topics.ensure(messages.topic)
-            size = self._parts.delivery.send_columns(messages.topic, messages.keys, messages.values)
+            columns = ProducedColumns(
+                messages.topic, messages.keys, messages.values, messages.partition, messages.timestamps
+            )
+            size = self._parts.delivery.send_columns(columns)
             self._count(messages.topic, len(messages.values), size)
 
     def _take(self, record: SourceRecord, *, moves: bool = True) -> None:

@@ -1,0 +1,155 @@
+"""The mirror source as a connector class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.connectors.mirror import keys, offsets
+from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfig
+from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, start_of
+from airflow_connect.connectors.mirror.task import MirrorSourceTask
+from airflow_connect.connectors.mirror.topics import RemoteTopics
+from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
+from airflow_connect.errors import ConfigError
+from airflow_connect.kafka.admin import watermarks
+from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
+
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+class MirrorSourceConnector(SourceConnector):
+    """`org.apache.kafka.connect.mirror.MirrorSourceConnector`: topics of another cluster, byte for byte."""
+
+    config_def = keys.mirror_keys()
+    task_class = MirrorSourceTask
+    # MirrorMaker 2 sets them for its own workers (MirrorMakerConfig); any other converter would change the bytes.
+    converters: ClassVar[Mapping[str, str]] = {
+        "key.converter": _BYTES,
+        "value.converter": _BYTES,
+        "header.converter": _BYTES,
+    }
+    version = "1.0"
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `Connector`."""
+        super().start(config)
+        self._typed = MirrorConfig.from_config(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Creates and configures remote topics, then divides what is new in the source cluster among tasks.
+
+        Raises:
+            OffsetError: the source cluster no longer holds a committed offset.
+            ConnectError: one of the clusters refused, or did not answer.
+        """
+        config = self._typed
+        if not config.enabled:
+            self.context.note(f"{keys.ENABLED} is false, so nothing is mirrored.")
+            return []
+        source = admin_client(config.source_admin())
+        target = None if self.context.only_plans else self._target()
+        topics = resolve_topics(source, config.selection.select(all_names(source)), None)
+        if not topics:
+            self.context.note("No topic of the source cluster is selected by the configuration.")
+            return []
+        # Before topics are created: a run that is refused must change nothing.
+        ranges = self._ranges(source, topics)
+        if target is not None:
+            RemoteTopics(config, source, target).ensure(topics)
+        return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
+
+    def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
+        """Those of the task's ranges: it never reads others."""
+        alias = self._typed.policy.source
+        return [offsets.partition_of(alias, one.topic_partition) for one in ranges_of(task_config)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """As MirrorMaker 2: only if records of aborted transactions are not read (KIP-618)."""
+        # Asked before keys are checked; what is wrong with them is told then.
+        given = [config.get(f"{prefix}consumer.isolation.level") for prefix in ("source.", "")]
+        level = next((one for one in given if one is not None), READ_COMMITTED)
+        is_committed = level.strip().lower() == READ_COMMITTED
+        return ExactlyOnceSupport.SUPPORTED if is_committed else ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets_by_partition: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
+    ) -> bool:
+        """Check offsets that are being altered."""
+        for partition, offset in offsets_by_partition.items():
+            offsets.check_altered(dict(partition), offset)
+        return True
+
+    def _target(self) -> Admin:
+        """The admin client of the target cluster.
+
+        Raises:
+            ConfigError: it is not the cluster that records go to: topics would be created where nobody writes.
+        """
+        target = admin_client(self._typed.target_admin())
+        if target.cluster_id(API_TIMEOUT_S) != self.context.cluster_id:
+            servers = target.settings.get("bootstrap.servers")
+            raise ConfigError(
+                f"{keys.TARGET_SERVERS}={servers} is not the cluster of the worker, to which records are written.",
+                suggestion=f"Set {keys.TARGET_SERVERS} and the worker's bootstrap.servers to the same cluster.",
+                config_path=keys.TARGET_SERVERS,
+            )
+        return target
+
+    def _ranges(self, source: Admin, topics: Mapping[str, TopicInfo]) -> list[MirroredRange]:
+        """What the run reads: everything from the committed offsets to the ends of the logs now."""
+        consumer = self._typed.source_consumer()
+        logs = _bounds(source, topics, consumer.isolation_level)
+        committed = self._committed(topics)
+        found = []
+        for tp, log in logs.items():
+            start = start_of(tp, committed.get(tp), log, consumer.auto_offset_reset, self._typed.out_of_range)
+            if start.note:
+                self.context.note(start.note)
+            if start.must_commit or start.position < log.end:
+                end = max(start.position, log.end)
+                found.append(MirroredRange(tp.topic, tp.partition, start.position, end, log.topic_id))
+        return found
+
+    def _committed(self, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, Committed]:
+        """Committed offsets of the selected topics.
+
+        Raises:
+            OffsetError: a topic has fewer partitions than were mirrored, so it was recreated, and
+                `offsets.out.of.range` is not set.
+        """
+        found: dict[TopicPartition, Committed] = {}
+        vanished: dict[str, int] = {}
+        for partition, offset in self.context.offset_reader.committed():
+            tp = offsets.topic_partition_of(self._typed.policy.source, partition)
+            committed = Committed.of(offset)
+            if tp is None or committed is None or tp.topic not in topics:
+                continue
+            if tp.partition < topics[tp.topic].partitions:
+                found[tp] = committed
+            else:
+                vanished[tp.topic] = max(vanished.get(tp.topic, 0), tp.partition + 1)
+        for topic, count in vanished.items():
+            what = (
+                f"Topic {topic} of the source cluster was recreated: it has {topics[topic].partitions} partitions, but"
+                f" {count} were mirrored"
+            )
+            if not self._typed.out_of_range:
+                raise offsets.out_of_range_error(what)
+            self.context.note(f"{what}. The offsets of the others are kept.")
+        if ignored := self._typed.source_consumer().ignored:
+            self.context.note(f"Settings of the source consumer that have no effect here: {names(ignored)}.")
+        return found
+
+
+def _bounds(source: Admin, topics: Mapping[str, TopicInfo], isolation: str) -> dict[TopicPartition, LogBounds]:
+    tps = [TopicPartition(topic, number) for topic, info in topics.items() for number in range(info.partitions)]
+    low = watermarks.earliest_offsets(source, tps)
+    end = watermarks.latest_offsets(source, tps, isolation)
+    high = end
+    if isolation == READ_COMMITTED:
+        high = watermarks.latest_offsets(source, tps, watermarks.READ_UNCOMMITTED)
+    return {tp: LogBounds(low[tp], end[tp], high[tp], topics[tp.topic].topic_id) for tp in tps}

@@ -1,0 +1,197 @@
+"""The task of the mirror source: ranges of partitions, in batches of columns or in records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRecord, SourceRecord
+from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
+from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
+from airflow_connect.connectors.mirror.config import MirrorConfig
+from airflow_connect.connectors.mirror.offsets import Committed, offset_of, partition_of
+from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
+from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+
+if TYPE_CHECKING:
+    from airflow_connect.kafka.reading.column_batch import ColumnBatch
+
+RECORDS_AT_ONCE = 2_000
+"""How many records of a batch become objects at the same time."""
+
+
+_ZERO_TIMESTAMP = (
+    "Some records have the timestamp 0 (1 January 1970). Their copies have the time of the run, because Kafka's client"
+    " cannot write this timestamp."
+)
+
+
+class _Place:
+    """A partition that is being mirrored.
+
+    Attributes:
+        position: everything below it was returned.
+        remote: the topic in the target cluster.
+        source_partition: identifies its offset.
+    """
+
+    def __init__(self, planned: MirroredRange, position: int, remote: str, source_partition: SourcePartition) -> None:
+        self.planned = planned
+        self.position = position
+        self.remote = remote
+        self.source_partition = source_partition
+
+    def offset_at(self, position: int) -> SourceOffset:
+        """The offset to commit when everything below `position` is mirrored."""
+        return offset_of(position, self.planned.topic_id)
+
+
+class MirrorSourceTask(SourceTask):
+    """Mirrors ranges of partitions: each record keeps its partition, timestamp, key, value and headers."""
+
+    _reader: RangeReader | None = None
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
+        typed = MirrorConfig.from_config(config)
+        self._settings = typed.source_consumer().settings
+        ranges = ranges_of(config)
+        partitions = [partition_of(typed.policy.source, one.topic_partition) for one in ranges]
+        committed = self.context.offset_reader.offsets(partitions)
+        self._places = {
+            one.topic_partition: _Place(one, _resumed(one, offset), typed.policy.remote_topic(one.topic), partition)
+            for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
+        }
+        self._unfinished = dict(self._places)
+        self._batch: ColumnBatch | None = None
+        self._batches = self._opened()
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next records of one partition, as objects.
+
+        Raises:
+            ConnectError: the source cluster refused, or did not answer.
+        """
+        batch = self._take(RECORDS_AT_ONCE)
+        if batch is None:
+            return None
+        place = self._places[batch.topic_partition]
+        return [_source_record(place, record) for record in batch.records()]
+
+    def poll_columns(self) -> SourceColumns | None:
+        """The next records of one partition in columns; None if some have headers, or nothing is left.
+
+        Raises:
+            ConnectError: the source cluster refused, or did not answer.
+        """
+        import pyarrow as pa
+
+        whole = self._current()
+        if whole is None or whole.has_headers():
+            return None
+        batch = self._take(len(whole))
+        if batch is None:
+            return None
+        place = self._places[batch.topic_partition]
+        has_times = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
+        return SourceColumns(
+            topic=place.remote,
+            source_partition=place.source_partition,
+            source_offset=place.offset_at(int(batch.offsets[-1]) + 1),
+            key_schema=OPTIONAL_BYTES,
+            keys=batch.keys,
+            value_schema=OPTIONAL_BYTES,
+            values=batch.values,
+            timestamps=pa.array(batch.timestamps, pa.int64()) if has_times else None,
+            partition=batch.partition,
+        )
+
+    def has_ended(self) -> bool:
+        """Whether every range was returned up to its planned end."""
+        return not self._unfinished and self._batch is None
+
+    def stop(self) -> None:
+        """See `SourceTask`."""
+        self._batch = None
+        if self._reader is not None:
+            self._reader.close()
+
+    def _opened(self) -> Iterator[ColumnBatch]:
+        """Begin to read what is left."""
+        if self._reader is not None:
+            self._reader.close()
+        left = [
+            OffsetRange(tp.topic, tp.partition, place.position, place.planned.end)
+            for tp, place in self._unfinished.items()
+        ]
+        self._reader = RangeReader(self._settings, left)
+        return self._reader.columns()
+
+    def _current(self) -> ColumnBatch | None:
+        """The batch whose records are returned now; None: there are no more."""
+        if self._batch is None:
+            try:
+                self._batch = next(self._batches, None)
+            except ConnectError:
+                # An iterator that has failed looks as if it had ended.
+                self._batches = self._opened()
+                raise
+            if self._batch is None:
+                self._finish()
+        return self._batch
+
+    def _take(self, most: int) -> ColumnBatch | None:
+        """The next records: at most `most`, and no more than the run may still copy."""
+        batch = self._current()
+        if batch is None:
+            return None
+        left = self.context.records_left
+        count = min(len(batch), most if left is None else min(most, max(1, left)))
+        self._batch = batch.slice(count, len(batch)) if count < len(batch) else None
+        taken = batch.slice(0, count)
+        if not taken.timestamps.all():
+            self.context.note(_ZERO_TIMESTAMP)
+        place = self._places[taken.topic_partition]
+        place.position = int(taken.offsets[-1]) + 1
+        if place.position >= place.planned.end:
+            self._unfinished.pop(taken.topic_partition, None)
+            self._tell_how_it_was_read()
+        return taken
+
+    def _finish(self) -> None:
+        """Commit the ends of ranges whose last offsets hold no record: they are not looked at again."""
+        for place in self._unfinished.values():
+            self.context.skip_to(place.source_partition, place.offset_at(place.planned.end))
+        self._unfinished.clear()
+        self._tell_how_it_was_read()
+
+    def _tell_how_it_was_read(self) -> None:
+        """Put notes of the reader, about its slow path, into the report of the run."""
+        for sentence in self._reader.notes if self._reader is not None else ():
+            self.context.note(sentence)
+
+
+def _resumed(planned: MirroredRange, committed: Committed | None) -> int:
+    """Where a task begins: the planned start, unless an earlier attempt has committed some of the range."""
+    if committed is None or committed.topic_id not in ("", planned.topic_id):
+        return planned.start
+    is_inside = planned.start <= committed.position <= planned.end
+    return committed.position if is_inside else planned.start
+
+
+def _source_record(place: _Place, record: KafkaRecord) -> SourceRecord:
+    headers = (Header(name, OPTIONAL_BYTES if value is None else BYTES, value) for name, value in record.headers)
+    return SourceRecord(
+        topic=place.remote,
+        partition=record.partition,
+        key_schema=OPTIONAL_BYTES,
+        key=record.key,
+        value_schema=OPTIONAL_BYTES,
+        value=record.value,
+        timestamp=record.timestamp,
+        headers=tuple(headers),
+        source_partition=place.source_partition,
+        source_offset=place.offset_at(record.offset + 1),
+    )

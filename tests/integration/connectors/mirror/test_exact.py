@@ -1,0 +1,166 @@
+"""What a mirror keeps of each record, on both paths, between two real clusters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_connect.errors import UnavailableError
+from airflow_connect.kafka.clients.librdkafka import NotDirectError
+from airflow_connect.kafka.reading import batch_fetch
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.writing import task_producer
+from airflow_connect.kafka.writing.task_producer import TaskProducer
+from tests.integration.connectors.mirror.conftest import Mirror
+from tests.support.session.searching import today
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
+
+
+def any_bytes(chance: random.Random) -> bytes | None:
+    """Null, empty, short, or long."""
+    size = chance.choice([None, 0, 1, 12, 13, 200, 5000])
+    return None if size is None else chance.randbytes(size)
+
+
+def any_records(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
+    """Records of three partitions; in some stretches they have headers."""
+    rows = []
+    for number in range(count):
+        names = [chance.choice(["a", "a", "trace-id", "ü€", ""]) for _ in range(chance.choice([0, 1, 3]))]
+        headers = [(name, any_bytes(chance)) for name in names] if number // 100 % 2 else []
+        stamp = chance.choice([1, 1_600_000_000_123, 1_795_000_000_000 - number])
+        rows.append((chance.randrange(3), any_bytes(chance), any_bytes(chance), stamp, headers))
+    return rows
+
+
+@BOTH_PATHS
+def test_every_record_is_copied_byte_for_byte(mirror: Mirror, columnar: bool) -> None:
+    chance = random.Random(today().isoformat())
+    for _ in range(2):
+        mirror.write(mirror.topic, any_records(chance, 700))
+        report = mirror.run(columnar=columnar)
+        assert report.records == 700
+
+    assert mirror.copies() == mirror.originals()
+
+
+def test_record_of_one_megabyte_is_copied(mirror: Mirror) -> None:
+    large = random.Random(1).randbytes(1_048_000)
+    for headers in ([], [("h", b"1")]):
+        mirror.write(mirror.topic, [(0, b"k", large, 5, headers)], {"message.max.bytes": 1_048_588})
+        mirror.run()
+
+    assert [copy.value == large for copy in mirror.copies()[0]] == [True, True]
+
+
+def test_records_without_headers_are_sent_without_an_object_each(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("A record was sent by itself.")
+
+    mirror.write(mirror.topic, [(n % 3, str(n), None if n % 7 == 0 else f"value {n}", 1000 + n) for n in range(9000)])
+    monkeypatch.setattr(TaskProducer, "_send_each", refuse)
+
+    assert mirror.run(tasks_max="1").records == 9000
+
+    assert mirror.copies() == mirror.originals()
+
+
+def test_client_that_cannot_be_called_directly_copies_the_same_and_tells(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise NotDirectError("it is another version")
+
+    monkeypatch.setattr(task_producer, "direct_produce", refuse)
+    monkeypatch.setattr(batch_fetch, "open_fetch", refuse)
+    mirror.write(mirror.topic, [(n % 3, str(n), None if n % 7 == 0 else f"value {n}", 1000 + n) for n in range(500)])
+
+    notes = mirror.run().notes
+
+    assert [note for note in notes if "it is another version" in note and "slower" in note] == list(notes)
+    assert len(notes) == 2
+    assert mirror.copies() == mirror.originals()
+
+
+def test_only_committed_records_are_copied_and_the_run_ends_before_open_transactions(mirror: Mirror) -> None:
+    mirror.write.transaction(mirror.topic, [(0, None, "committed", 1)])
+    mirror.write.transaction(mirror.topic, [(0, None, "aborted", 2)], "abort")
+    mirror.write.transaction(mirror.topic, [(0, None, "open", 3)], "open")
+    mirror.write(mirror.topic, [(0, None, "after", 4)])
+
+    assert mirror.run().records == 1
+    assert mirror.run().status == "empty"
+
+    assert [copy.value for copy in mirror.copies()[0]] == [b"committed"]
+    # Markers and aborted records hold no record, but are not read again.
+    assert mirror.offsets()[0]["offset"] == 3
+
+
+def test_uncommitted_records_are_copied_if_configured_but_not_exactly_once(mirror: Mirror) -> None:
+    mirror.write.transaction(mirror.topic, [(0, None, "aborted", 2)], "abort")
+
+    report = mirror.run(source_consumer_isolation_level="read_uncommitted")
+
+    assert (report.records, report.delivery_guarantee) == (1, "at_least_once")
+
+
+def test_reading_continues_after_an_error_of_the_source(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, failures = RangeReader.columns, []
+
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        for batch in real(reader):
+            yield batch
+            if not failures:
+                failures.append(batch)
+                raise UnavailableError("The leader has moved.")
+
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    mirror.write(mirror.topic, [(n % 3, str(n), str(n), 1000 + n) for n in range(3000)])
+
+    assert mirror.run(tasks_max="1").records == 3000
+
+    assert len(failures) == 1
+    assert mirror.copies() == mirror.originals()
+
+
+def test_timestamp_zero_is_told(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = RangeReader.columns
+
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        # The client that writes the records of this test cannot write such a timestamp either.
+        return (replace(batch, timestamps=batch.timestamps * 0) for batch in real(reader))
+
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    assert not any("timestamp 0" in note for note in mirror.run().notes)
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    assert any("timestamp 0" in note for note in mirror.run().notes)
+
+
+def test_transformation_sees_bytes_partition_and_timestamp(mirror: Mirror) -> None:
+    mirror.write(mirror.topic, [(2, b"k", None, 77, [("h", None)]), (1, b"k", b"v", 78)])
+
+    report = mirror.run(
+        transforms="drop,mark",
+        transforms_drop_type="org.apache.kafka.connect.transforms.Filter",
+        transforms_drop_predicate="empty",
+        predicates="empty",
+        predicates_empty_type="org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
+        transforms_mark_type="org.apache.kafka.connect.transforms.InsertHeader",
+        transforms_mark_header="from",
+        transforms_mark_value_literal="west",
+        header_converter="org.apache.kafka.connect.storage.StringConverter",
+    )
+
+    assert (report.records, report.filtered) == (1, 1)
+    (copy,) = mirror.copies()[1]
+    assert copy == (1, b"k", b"v", 78, (("from", b"west"),))
