@@ -103,12 +103,20 @@ def pairs(messages: ColumnMessages | None) -> list[tuple[object, object]]:
     return list(zip(keys, messages.values.to_pylist(), strict=True))
 
 
-def test_columns_whose_time_is_the_clocks_need_no_record_objects():
-    lines = columns_of(pa.array(["a", "b"]), timestamps=pa.array([5, 5]))
+def test_columns_keep_their_own_times_and_partition_but_not_those_of_the_clock():
+    lines = columns_of(pa.array(["a", "b"]), timestamps=pa.array([5, 6]), partition=3)
     converter = column_converter(StringConverter(), StringConverter())
 
-    assert converter.convert(lines) is None
-    assert pairs(converter.convert(lines._replace(timestamps_are_now=True))) == [(None, "a"), (None, "b")]
+    placed = converter.convert(lines)
+    by_clock = converter.convert(lines._replace(timestamps_are_now=True, partition=None))
+    unknown = converter.convert(lines._replace(timestamps=pa.array([5, None])))
+
+    assert placed is not None and by_clock is not None and placed.timestamps is not None
+    assert (placed.partition, placed.timestamps.to_pylist()) == (3, [5, 6])
+    assert (by_clock.partition, by_clock.timestamps) == (None, None)
+    assert pairs(placed) == pairs(by_clock) == [(None, "a"), (None, "b")]
+    assert unknown is None
+    assert [record.partition for record in records_of(lines)] == [3, 3]
 
 
 def test_structs_are_sent_as_their_converter_writes_them():
