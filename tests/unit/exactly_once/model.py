@@ -338,6 +338,7 @@ class ModelConfig:
     guarantee = EXACTLY_ONCE
     tasks_max = 2
     max_failed_records = None
+    dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
     delivery_notes: Sequence[str] = ()
     references = ResolvedReferences()

@@ -99,6 +99,11 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
         """`errors.max.records`; None is no limit."""
         return self.resolved.connector.errors.max_records
 
+    @property
+    def dead_letter_topic(self) -> str:
+        """`errors.deadletterqueue.topic.name`; "": there is none."""
+        return self.resolved.connector.errors.dead_letter_topic
+
     @cached_property
     def guarantee(self) -> Guarantee:
         """`delivery.guarantee`; by default the best one that the sink supports."""

@@ -397,5 +397,5 @@ class SinkRun(RunInProgress):
             notes=tuple(notes),
             complete=state.complete,
             origin=dict(self._config.spec.origin),
-            detail=RunDetail.of(reports, self._config.resolved.connector.errors.dead_letter_topic),
+            detail=RunDetail.of(reports, self._config.dead_letter_topic),
         )
