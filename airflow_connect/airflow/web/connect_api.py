@@ -29,7 +29,7 @@ from airflow_connect.errors import ConnectError
 
 INSTALLATIONS = "installations"
 MOST_AT_ONCE = 16
-"""Requests that may wait for Kafka. They wait in threads of Airflow's API server, which has 40 for everything."""
+"""Requests that may wait for Kafka. They wait in the API server's 40 threads, which serve all requests."""
 _VISITOR = "airflow_connect.visitor"
 _OPERATES = frozenset({"pause_connector", "resume_connector", "stop_connector", "restart_connector", "restart_task"})
 _IMPORTS = frozenset({"list_keys"})

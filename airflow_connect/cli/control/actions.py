@@ -60,13 +60,13 @@ def is_confirmed(arguments: Namespace, terminal: Terminal, question: str) -> boo
     """Ask on the terminal, unless `--yes` is given.
 
     Raises:
-        ConfigError: nobody can answer.
+        ConfigError: the input is not a terminal.
     """
     if arguments.yes:
         return True
     if terminal.as_json or not sys.stdin.isatty():
         raise ConfigError(
-            "This changes something, and nobody can be asked here.",
+            "This command asks for confirmation, but the input is not a terminal.",
             suggestion="Look at what would be changed, then add --yes.",
         )
     terminal.note(line(f"{question} [y/N] ", breaks=False))

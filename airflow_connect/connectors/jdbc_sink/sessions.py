@@ -39,7 +39,7 @@ def session_settings(connection: Connection) -> list[str]:
 
 
 class MarkedTransactions:
-    """Marks of PostgreSQL's transactions: shared advisory locks (connector, epoch), which nobody ever waits for.
+    """Marks of PostgreSQL's transactions: shared advisory locks (connector, epoch), which never block.
 
     With other databases, nothing happens.
     """

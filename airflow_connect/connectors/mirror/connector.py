@@ -87,7 +87,7 @@ class MirrorSourceConnector(SourceConnector):
         """The admin client of the target cluster.
 
         Raises:
-            ConfigError: it is not the cluster that records go to: topics would be created where nobody writes.
+            ConfigError: it is not the cluster that records go to: topics would be created in the wrong cluster.
         """
         target = admin_client(self._typed.target_admin())
         if target.cluster_id(API_TIMEOUT_S) != self.context.cluster_id:

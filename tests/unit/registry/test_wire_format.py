@@ -16,7 +16,7 @@ URL = {"schema.registry.url": "http://127.0.0.1:1"}
 
 
 def own_names(topic: str, is_key: bool, record_name: str | None) -> str:
-    """A strategy as somebody else may write it."""
+    """A strategy as a third party may write it."""
     return f"{topic}/{record_name}/{is_key}"
 
 

@@ -82,7 +82,7 @@ def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
 
 
 def _letters(call: Call, connector: Connector) -> Seen[Any] | None:
-    """The newest dead letters; None: it has no queue, or nobody here knows its name."""
+    """The newest dead letters; None: it has no queue, or the name of its queue is unknown."""
     if not connector.queue or "${" in connector.queue:
         return None
     return call.console.dead_letters(call.conn_id, connector.name, connector.queue)

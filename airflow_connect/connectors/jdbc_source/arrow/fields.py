@@ -1,7 +1,7 @@
 """How columns of PostgreSQL are read as Arrow: the expression in the SELECT, and the conversion of the result.
 
 A conversion gives what `mapping.py` makes of the driver's values; tests/integration/connectors/jdbc_source compare both
-for every type. Numerics are cast to text, the fastest exact form, and types that ADBC does not know in
+for every type. Numerics are cast to text, which is exact and fast, and types that ADBC does not know in
 the form of the row path.
 """
 

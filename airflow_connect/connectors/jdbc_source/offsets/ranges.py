@@ -6,10 +6,11 @@ has the position of the last row, as Confluent writes it, and at the end of the 
 which all rows were sent: the table's end is "end".
 
 While a load is unfinished, the table itself has no offset. So Confluent's connector, and releases of this one that do
-not know ranges, begin such a table anew: they repeat rows, and miss none. When no gap is left between the ranges, the
-driver replaces them by one offset of the table, in one transaction: the offset that one task would have written. If the
-table has an offset of its own while ranges exist, somebody else has copied it, or has set the offset: the ranges are
-deleted then. In mode bulk the offset of the table says nothing about rows, so ranges count for a day instead.
+not know ranges, read such a table from its beginning: they repeat rows and miss none. When no gap is left
+between the ranges, the driver replaces them by one offset of the table, in one transaction: the offset that one task
+would have written. If the table has an offset of its own while ranges exist, another run has copied it, or an operator
+has set the offset: then the ranges are deleted. In mode bulk the offset of the table says nothing about rows, so ranges
+count for a day instead.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Failures that pass, failures of classes of somebody else, and how many records may fail."""
+"""Failures that pass, failures of third-party classes, and how many records may fail."""
 
 import json
 

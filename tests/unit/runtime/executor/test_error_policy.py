@@ -145,7 +145,7 @@ def test_failure_that_says_nothing_about_the_record_is_never_tolerated(error):
 
 
 class BusyError(ConnectError):
-    """Of somebody else, with a constructor of its own."""
+    """Of a third party, with a constructor of its own."""
 
     def __init__(self, server):
         super().__init__(f"{server} is busy.", suggestion="Wait.")
