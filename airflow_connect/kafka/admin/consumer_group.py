@@ -9,14 +9,15 @@ Two bugs of librdkafka's admin client crash the process (seen in 2.16.0):
 
 1. If the broker answers NOT_COORDINATOR, because its offsets topic is new or moving, a request for committed offsets
 dereferences the client's consumer group, which an admin client does not have (issue 5040). A consumer has one.
-2. Any request to a coordinator whose connection has just broken ends in an assertion (issue 4605, pull request 5397).
-So it is sent by a new client, after a consumer has got an answer from the coordinator.
+2. A request to a coordinator ends in an assertion if it times out inside the client before the coordinator is known, as
+it does while a broker hangs, or if the connection has just broken (issue 4605, pull request 5397). So it is sent by a
+new client, after a consumer has got an answer from the coordinator. The request itself has no time limit: the caller
+stops waiting, and then drops the client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -40,6 +41,8 @@ COORDINATOR_TIMEOUT_S = 60.0
 """How long a group may be without a coordinator: a broker restarts, or the offsets topic is new."""
 TRY_TIMEOUT_S = 4.0
 """After its coordinator restarted, a client never gets an answer from it again (librdkafka 2.x); a new client does."""
+NEVER_S = 3600.0
+"""librdkafka's longest timeout of a request, for the requests that only the caller ends; see the module."""
 SHORTEST_TRY_S = 0.2
 """Minimum time for the last request before a deadline."""
 _COORDINATOR_COMES = frozenset(
@@ -117,8 +120,9 @@ def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int
     request, doing = ConsumerGroupTopicPartitions(group), f"reading the committed offsets of group {group}"
 
     def ask(client: Admin, timeout_s: float) -> ConsumerGroupTopicPartitions:
-        futures = client.list_consumer_group_offsets([request], require_stable=True, request_timeout=timeout_s)
-        answer: ConsumerGroupTopicPartitions = _result(futures[group], timeout_s)
+        fresh = _fresh_admin(client, group, timeout_s)
+        futures = fresh.list_consumer_group_offsets([request], require_stable=True, request_timeout=NEVER_S)
+        answer: ConsumerGroupTopicPartitions = futures[group].result(timeout_s)
         return answer
 
     try:
@@ -230,9 +234,28 @@ def group_state(admin: Admin, group: str) -> tuple[str, tuple[Member, ...]]:
     return found.state.name.lower(), members
 
 
-def _describe(admin: Admin, group: str, timeout_s: float) -> Any:
+def _describe(admin: Admin, group: str, timeout_s: float, **options: Any) -> Any:
     client = _fresh_admin(admin, group, timeout_s)
-    return _result(client.describe_consumer_groups([group], request_timeout=timeout_s)[group], timeout_s)
+    return client.describe_consumer_groups([group], request_timeout=NEVER_S, **options)[group].result(timeout_s)
+
+
+def operations_on_group(admin: Admin, group: str) -> Any:
+    """What this client may do with a group, whether it exists or not (KIP-430); None: the broker does not say.
+
+    Raises:
+        AccessError: the group may not even be described.
+        UnavailableError: Kafka does not answer.
+    """
+    doing = f"describing group {group}"
+    try:
+        found = _from_coordinator(
+            admin,
+            lambda client, timeout_s: _describe(client, group, timeout_s, include_authorized_operations=True),
+            doing,
+        )
+    except KafkaException as error:
+        raise translate(error, doing) from error
+    return found.authorized_operations
 
 
 def _fresh_admin(admin: Admin, group: str, timeout_s: float) -> Admin:
@@ -277,14 +300,6 @@ def _from_coordinator(
             is_timeout = True
         if is_timeout:
             admin = admin_client(admin.settings)
-
-
-def _result(future: Future[_Found], timeout_s: float) -> _Found:
-    """The result of an admin request.
-
-    It times out by itself after `timeout_s`; the extra second is for a busy machine.
-    """
-    return future.result(timeout_s + 1)
 
 
 def _assigned(member: Any) -> list[Any]:
@@ -347,8 +362,8 @@ def _alter(admin: Admin, group: str, new: list[_Partition], timeout_s: float) ->
     """Set offsets; a missing coordinator is reported for every partition, and raised here."""
     request = [ConsumerGroupTopicPartitions(group, new)]
     client = _fresh_admin(admin, group, timeout_s)  # a client without a reference would never answer
-    future = client.alter_consumer_group_offsets(request, request_timeout=timeout_s)[group]
-    changed = list(_result(future, timeout_s).topic_partitions or [])
+    future = client.alter_consumer_group_offsets(request, request_timeout=NEVER_S)[group]
+    changed = list(future.result(timeout_s).topic_partitions or [])
     for tp in changed:
         if tp.error is not None and tp.error.code() in _COORDINATOR_COMES:
             raise KafkaException(tp.error)
@@ -373,4 +388,4 @@ def delete_group(admin: Admin, group: str) -> None:
 
 def _delete(admin: Admin, group: str, timeout_s: float) -> None:
     client = _fresh_admin(admin, group, timeout_s)
-    _result(client.delete_consumer_groups([group], request_timeout=timeout_s)[group], timeout_s)
+    client.delete_consumer_groups([group], request_timeout=NEVER_S)[group].result(timeout_s)

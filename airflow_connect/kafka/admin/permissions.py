@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import TopicCollection
 
+from airflow_connect.kafka.admin.consumer_group import operations_on_group
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, wait
 
 
@@ -39,8 +40,7 @@ def missing_on_group(admin: Admin, group: str, wanted: Collection[str]) -> list[
         AccessError: it may not even be described.
         UnavailableError: Kafka does not answer.
     """
-    asked = admin.describe_consumer_groups([group], include_authorized_operations=True, request_timeout=API_TIMEOUT_S)
-    return _missing(wait(asked[group], f"describing group {group}").authorized_operations, wanted)
+    return _missing(operations_on_group(admin, group), wanted)
 
 
 def _missing(operations: Any, wanted: Collection[str]) -> list[str]:
