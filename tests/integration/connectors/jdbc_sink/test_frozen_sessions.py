@@ -18,7 +18,7 @@ from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
 from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, records
-from tests.support.servers.databases import Database, database_on
+from tests.support.servers.databases import TRX_S, Database, database_on
 from tests.support.session.searching import IS_SOAK, today
 from tests.support.waiting import wait_until
 
@@ -161,14 +161,14 @@ def test_session_of_another_user_is_waited_for(
     with FrozenRun(SinkRun(database), numbers(0, 3), before_text="COMMIT", after_text="INSERT INTO `orders`") as frozen:
         later = threading.Thread(target=lambda: SinkRun(limited, max_retries="30").write(numbers(0, 4)))
         later.start()
-        waits = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        waits = "SELECT trx_started FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
         starts: set[Any] = set()
 
         def waits_again() -> bool:
-            starts.update(database.rows(waits.replace("COUNT(*)", "trx_started")))
+            starts.update(database.rows(waits))
             return len(starts) > 1
 
-        wait_until(waits_again, "the later run to wait without a limit of its own")
+        wait_until(waits_again, "the later run to wait without a limit of its own", every_s=TRX_S)
     later.join(LIMIT_S)
     database.execute(f"DROP USER {user}")
     assert frozen.error is None, "the other user's session was ended"

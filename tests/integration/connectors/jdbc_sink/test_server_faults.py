@@ -21,7 +21,7 @@ from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import FencedError, UnavailableError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, put, records, stored, written
-from tests.support.servers.databases import Database, database_on
+from tests.support.servers.databases import TRX_S, Database, database_on
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
@@ -217,7 +217,7 @@ def test_attempt_of_the_same_run_is_waited_for(
             starts.update(database.rows(WAITING[database.dialect]))
             return len(starts) > 1
 
-        wait_until(waits_again, "the other attempt to wait without a limit")
+        wait_until(waits_again, "the other attempt to wait without a limit", every_s=TRX_S)
 
     event.listen(slow._task._database.engine, "commit", wait_for_the_other)
     first = threading.Thread(target=lambda: give(slow, numbers(0, 150)))
