@@ -68,6 +68,11 @@ class Victim:
         except ProcessLookupError:
             self._process.wait(END_S)  # It has ended; the news is on its way.
 
+    def end(self) -> None:
+        """Kill what is left of it and close its pipes, also if nobody has waited for it until its end."""
+        self.send(signal.SIGKILL)
+        self._process.communicate(timeout=END_S)
+
     @property
     def is_gone(self) -> bool:
         """Whether no process of its group is left."""
@@ -147,7 +152,7 @@ class Round:
         finally:
             watcher.end()
             for victim in self.victims:
-                victim.send(signal.SIGKILL)
+                victim.end()
         assert watcher.violations == [], f"{self.story}: {watcher.violations[:4]}"
         self._check()
 

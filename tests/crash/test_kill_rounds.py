@@ -122,3 +122,13 @@ def test_driver_that_is_killed_leaves_no_process(make_topic, produce, make_sink,
 
     assert victim.wait() is None
     assert victim.is_gone
+
+
+def test_frozen_run_that_nobody_waited_for_is_ended_with_its_pipes(make_topic, make_sink):
+    victim = Victim(make_sink(make_topic(partitions=PARTITIONS)))
+    victim.send(signal.SIGSTOP)
+    assert not victim.end_within(0.1)
+    victim.end()
+
+    assert victim.is_gone
+    assert victim._process.stdin.closed

@@ -10,12 +10,13 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
-from airflow_connect.connectors.jdbc_sink.sessions import MarkedTransactions
+from airflow_connect.connectors.jdbc_sink.sessions import Marks, limited_waiting
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import AccessError, DatabaseError, FencedError
 
@@ -64,7 +65,7 @@ class OffsetsTable:
         self._database = database
         self._name = name
         self._connector = connector
-        self.marks = MarkedTransactions(connector, name)
+        self._marks = Marks(connector, name)
 
     @cached_property
     def _table(self) -> Table:
@@ -95,7 +96,7 @@ class OffsetsTable:
     # --- the driver -----------------------------------------------------------------------------------------------
 
     def ensure(self, connection: Connection) -> None:
-        """Create the table if it is missing.
+        """Create the table if it is missing. `connection`: in `single_statements`.
 
         Raises:
             AccessError: the user may not; the suggestion has the statement for who may.
@@ -131,35 +132,42 @@ class OffsetsTable:
             ) from None
 
     def claim(self, connection: Connection, run_id: str) -> int:
-        """The next epoch of the connector, for a new run: earlier runs can no longer write where it has begun."""
+        """The next epoch of the connector, for a new run: earlier runs can no longer write where it has begun.
+
+        Args:
+            connection: in `single_statements`.
+            run_id: of the run.
+        """
         from sqlalchemy import select, update
 
-        place = self._place("", -1, "")
+        place, columns = self._place("", -1, ""), self._table.c
         for _ in range(_TRIES):
-            with self._transaction(connection):
-                claiming = (
-                    update(self._table)
-                    .where(self._table.c.place == place)
-                    .values(epoch=self._table.c.epoch + 1, run_id=run_id, updated_at_ms=_now_ms())
-                )
-                if connection.execute(claiming).rowcount == 1:
-                    chosen = select(self._table.c.epoch).where(self._table.c.place == place)
-                    return int(connection.execute(chosen).scalar_one())
-            self._insert(connection, place, next_offset=0, epoch=0, run_id=run_id)
+            with connection.begin():
+                seen = connection.execute(select(columns.epoch).where(columns.place == place)).scalar_one_or_none()
+            if seen is None:
+                self._insert(connection, place, next_offset=0, epoch=0, run_id=run_id)
+                continue
+            claiming = update(self._table).where((columns.place == place) & (columns.epoch == seen))
+            values = {"epoch": seen + 1, "run_id": run_id, "updated_at_ms": _now_ms()}
+            with connection.begin():
+                if connection.execute(claiming.values(**values)).rowcount == 1:
+                    return int(seen) + 1
         raise self._busy()
 
     def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Set offsets as an operator wants them; None forgets a partition."""
-        from sqlalchemy import delete, update
+        from sqlalchemy import delete, select, update
 
         columns = self._table.c
-        with self._transaction(connection):
+        with writing(connection):
             for partition, offset in sorted(offsets.items()):
-                where = (
+                chosen = select(columns.place).where(
                     (columns.connector == self._connector)
                     & (columns.topic == partition.topic)
                     & (columns.kafka_partition == partition.partition)
                 )
+                # By the primary key: a search that changes rows would lock those of all connectors in MySQL.
+                where = columns.place.in_(connection.execute(chosen).scalars().all())
                 if offset is None:
                     connection.execute(delete(self._table).where(where))
                 else:
@@ -174,7 +182,7 @@ class OffsetsTable:
         """Where to resume a partition, which from now on only this run may write, or a later one.
 
         Args:
-            connection: of the task.
+            connection: of the task, in `single_statements`.
             partition: topic and partition.
             topic_id: of the topic, or "": a topic that was created again begins anew.
             start: where the run begins if nothing is known.
@@ -191,18 +199,17 @@ class OffsetsTable:
         waits_briefly = True
         for _ in range(_TRIES):
             try:
-                with self._transaction(connection):
-                    if waits_briefly:
-                        self.marks.limit_waiting(connection)
-                    taken = connection.execute(taking.values(epoch=epoch, run_id=run_id)).rowcount
-                    found = self.read(connection, partition, topic_id)
+                with limited_waiting(connection) if waits_briefly else nullcontext(), connection.begin():
+                    connection.execute(taking.values(epoch=epoch, run_id=run_id))
             except Exception as error:
                 if not waits_briefly or kind_of(error) is not Failure.CONFLICT:
                     raise
                 # A transaction of an earlier run is over now. One of another attempt of this task is waited for.
-                waits_briefly = self.marks.end_earlier(connection, epoch) > 0
+                waits_briefly = self._marks.end_earlier(connection, epoch, place) > 0
                 continue
-            if taken == 1 and found is not None:
+            with connection.begin():
+                found = self.read(connection, partition, topic_id)
+            if found is not None and found.epoch == epoch:
                 return found
             if found is not None and found.epoch > epoch:
                 raise self.fenced(partition, found)
@@ -220,6 +227,12 @@ class OffsetsTable:
         if row is None:
             return None
         return Position(int(row[0]), int(row[1]), frozenset(json.loads(row[2] or "[]")))
+
+    def mark(
+        self, connection: Connection, partitions: Iterable[TopicPartition], topic_ids: Mapping[str, str], epoch: int
+    ) -> None:
+        """Mark the transaction that will move the offsets of partitions; see `Marks`."""
+        self._marks.mark(connection, epoch, [self._place(*each, topic_ids.get(each.topic, "")) for each in partitions])
 
     def move(
         self, connection: Connection, partition: TopicPartition, topic_id: str, move: Move, run: tuple[str, int]
@@ -262,15 +275,12 @@ class OffsetsTable:
 
         new = insert(self._table).values(place=place, connector=self._connector, updated_at_ms=_now_ms(), **values)
         try:
-            with self._transaction(connection):
+            with connection.begin():
                 connection.execute(new)
         except Exception as error:
             if kind_of(error) is not Failure.CONSTRAINT:
                 raise
             # Another task or run has inserted it: the caller looks again.
-
-    def _transaction(self, connection: Connection) -> Any:
-        return writing(connection)
 
     def _busy(self) -> DatabaseError:
         return DatabaseError(

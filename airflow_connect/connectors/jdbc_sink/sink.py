@@ -50,17 +50,16 @@ class JdbcSinkConnector(SinkConnector):
         if not config.offsets_table:
             return [{_EPOCH: "0"}] * max_tasks
         from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
-        from airflow_connect.connectors.jdbc_sink.sessions import session_settings
+        from airflow_connect.connectors.jdbc_sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
 
         with Database(config.connection) as database, database.connect() as connection:
             offsets = OffsetsTable(database, config.offsets_table, config.name)
             with database.failures(f"claim the offsets in {config.offsets_table}"):
-                for setting in session_settings(connection):
-                    connection.exec_driver_sql(setting)
-                connection.commit()
-                offsets.ensure(connection)
-                epoch = offsets.claim(connection, self.context.run_id)
+                prepare(connection)
+                with single_statements(connection):
+                    offsets.ensure(connection)
+                    epoch = offsets.claim(connection, self.context.run_id)
         return [{_EPOCH: str(epoch)}] * max_tasks
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
@@ -73,12 +72,15 @@ class JdbcSinkConnector(SinkConnector):
         if not parsed.offsets_table:
             return True
         from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
+        from airflow_connect.connectors.jdbc_sink.sessions import prepare, single_statements
         from airflow_connect.databases.connecting import Database
 
         with Database(parsed.connection) as database, database.connect() as connection:
             table = OffsetsTable(database, parsed.offsets_table, parsed.name)
             with database.failures(f"set the offsets in {parsed.offsets_table}"):
-                table.ensure(connection)
+                prepare(connection)
+                with single_statements(connection):
+                    table.ensure(connection)
                 table.alter(connection, offsets)
         return True
 

@@ -95,8 +95,8 @@ class JdbcSinkTask(SinkTask):
         """
         assert self._config is not None and self._writer is not None
         starts = {r.topic_partition: r.start for r in self.context.ranges}
-        for partition in sorted(partitions):
-            found = self._writer.take_over(partition, starts[partition])
+        taken = self._writer.take_over({partition: starts[partition] for partition in sorted(partitions)})
+        for partition, found in taken.items():
             if self._config.tolerates:
                 # Read again what a run has written that died before it committed: its dead letters died with it.
                 self._resumed[partition] = found

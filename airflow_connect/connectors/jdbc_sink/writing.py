@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.offsets import Move, OffsetsTable, Position, writing
-from airflow_connect.connectors.jdbc_sink.sessions import session_settings
+from airflow_connect.connectors.jdbc_sink.sessions import prepare, single_statements
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
 from airflow_connect.errors import ConnectError, DatabaseError, DataError, RetriableError, SchemaError
@@ -91,24 +91,33 @@ class Writer:
         self._connection: Connection | None = None
         self._checks_at_once = False
 
-    def take_over(self, partition: TopicPartition, start: int) -> Position:
-        """Where to resume a partition; see `OffsetsTable.take_over`. Without an offsets table: at `start`."""
+    def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
+        """Where to resume each partition; see `OffsetsTable.take_over`. Without an offsets table: at its start."""
         if self._offsets is None:
-            return Position(start, 0)
-        found = self._repeated(lambda: self._taken(partition, start))
-        self._positions[partition] = found
-        return found
+            return {partition: Position(start, 0) for partition, start in starts.items()}
+        taken: dict[TopicPartition, Position] = {}
+        self._repeated(lambda: self._take_over(starts, taken))
+        self._positions |= taken
+        return taken
 
-    def _taken(self, partition: TopicPartition, start: int) -> Position:
+    def _take_over(self, starts: Mapping[TopicPartition, int], taken: dict[TopicPartition, Position]) -> None:
+        """Take over those that are not in `taken`, and add them."""
+        connection = self._connected()
+        with single_statements(connection):
+            for partition, start in starts.items():
+                if partition not in taken:
+                    taken[partition] = self._taken(connection, partition, start)
+
+    def _taken(self, connection: Connection, partition: TopicPartition, start: int) -> Position:
         assert self._offsets is not None
         run = (self._run.run_id, self._run.epoch)
         if not self._run.epoch:  # Started without a driver, such as by a test of the task alone.
-            self._offsets.ensure(self._connected())
-        found = self._offsets.take_over(self._connected(), partition, self._topic_id(partition), start, run)
+            self._offsets.ensure(connection)
+        found = self._offsets.take_over(connection, partition, self._topic_id(partition), start, run)
         errant = frozenset(n for n in found.errant if n >= start)  # The others are committed to Kafka.
         if errant != found.errant:
-            with writing(self._connected()):
-                self._offsets.store_errant(self._connected(), partition, self._topic_id(partition), errant)
+            with connection.begin():
+                self._offsets.store_errant(connection, partition, self._topic_id(partition), errant)
         return Position(found.next_offset, found.epoch, errant)
 
     def write(self, batch: Batch) -> None:
@@ -237,9 +246,7 @@ class Writer:
     def _connected(self) -> Connection:
         if self._connection is None:
             self._connection = self._database.connect()
-            for setting in session_settings(self._connection):
-                self._connection.exec_driver_sql(setting)
-            self._connection.commit()
+            prepare(self._connection)
         return self._connection
 
     def _columns(self, connection: Connection, batch: Batch, chunk: Chunk) -> dict[str, str] | None:
@@ -255,7 +262,7 @@ class Writer:
     def _move_offsets(self, connection: Connection, batch: Batch) -> None:
         if self._offsets is None:
             return
-        self._offsets.marks.mark(connection, self._run.epoch)
+        self._offsets.mark(connection, batch.ends, self._run.topic_ids, self._run.epoch)
         for partition, end in sorted(batch.ends.items()):
             before = self._positions[partition].next_offset
             # Not back: errant records before it may be tried again.

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from airflow_connect.devstack.mariadb import MariaDbServer
     from airflow_connect.devstack.postgresql import PostgresServer
 
+TRX_S = 0.3
+"""How often to look into InnoDB's `innodb_trx`: what is asked for within 0.1 s of the last question gets its answer."""
+
 
 @dataclass(frozen=True)
 class Database:
