@@ -111,7 +111,7 @@ class OpenSearchServer(JavaServer):
     def _is_ready(self) -> bool:
         """Return whether this node answers, and its indices can be written to."""
         try:
-            status, health = self.request("GET", "/_cluster/health?timeout=1s&wait_for_no_initializing_shards=true")
+            status, health = self.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s")
         except (OSError, http.client.HTTPException, ValueError):
             return False
         if status != http.HTTPStatus.OK or health["timed_out"]:

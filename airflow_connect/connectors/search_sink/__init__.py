@@ -1,4 +1,4 @@
-"""Search sink: records as documents of Elasticsearch or OpenSearch, exactly once, because writing again changes nothing.
+"""Search sink: records as documents of Elasticsearch or OpenSearch, exactly once: writing again changes nothing.
 
 `keys.py` and `config.py` have the configuration. `targets.py` names the index, data stream or alias of a topic, creates
 it, and creates mappings (`mapping.py`). `documents.py` makes bulk actions of records, `columns.py` of records in Arrow

@@ -55,7 +55,7 @@ class Answer:
 
 def reason_of(error: dict[str, Any]) -> str:
     """An error's type and reason, with those of its causes, on one line."""
-    texts = []
+    texts: list[str] = []
     cause: Any = error
     while isinstance(cause, dict) and len(texts) < 4:
         texts.append(f"{cause.get('type')}: {cause.get('reason')}")

@@ -1,7 +1,7 @@
 """Records in columns as actions of bulk requests, without a Python object per record.
 
-The actions are those of `documents.py`, byte for byte. None: the records must be put one by one, which also reports what
-is wrong with them.
+The actions are those of `documents.py`, byte for byte. None: the records must be put one by one, which also reports
+what is wrong with them.
 """
 
 from __future__ import annotations

@@ -74,11 +74,7 @@ class DocumentMaker:
 
     def _deletion(self, record: SinkRecord, kind: str) -> Action | None:
         if self._config.on_null == keys.FAIL:
-            raise DataError(
-                f"The record at {record.where} has no value.",
-                code="search.null_value",
-                suggestion=f"Set {keys.NULL_VALUES}={keys.IGNORE} to drop such records, or {keys.DELETE}.",
-            )
+            raise no_value(record)
         # Documents whose ids are offsets, or unknown, have no key that could be deleted.
         if record.key is None or kind != keys.BY_KEY:
             return None
@@ -132,6 +128,15 @@ class DocumentMaker:
             found = document[field]
             document[TIMESTAMP] = found if isinstance(found, str) else json.dumps(found)
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def no_value(record: SinkRecord) -> DataError:
+    """Why a record without value is not written."""
+    return DataError(
+        f"The record at {record.where} has no value.",
+        code="search.null_value",
+        suggestion=f"{keys.NULL_VALUES}={keys.IGNORE} drops such records, {keys.DELETE} deletes documents.",
+    )
 
 
 def with_timestamp(document: bytes, timestamp: bytes) -> bytes:

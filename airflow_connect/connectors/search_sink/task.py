@@ -13,7 +13,7 @@ from airflow_connect.connectors.search_sink.bulks import Bulk, Waiting, column_b
 from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.columns import column_actions, has_columns
 from airflow_connect.connectors.search_sink.config import SearchSinkConfig
-from airflow_connect.connectors.search_sink.documents import DocumentMaker
+from airflow_connect.connectors.search_sink.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search_sink.sending import BulkSender
 from airflow_connect.connectors.search_sink.targets import Target, Targets
 from airflow_connect.errors import DataError
@@ -134,10 +134,7 @@ class ElasticsearchSinkTask(SinkTask):
         assert self._config is not None and self._maker is not None and self._targets is not None
         action = self._maker.action(record)
         if action is None:
-            reason = None
-            if self._config.documents.on_null == keys.IGNORE:
-                reason = DataError(f"The record at {record.where} has no value.", code="search.null_value")
-            self.context.leave_out(record, reason)
+            self.context.leave_out(record, no_value(record) if self._config.documents.on_null == keys.IGNORE else None)
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         waiting = self._waiting.get(target)
