@@ -184,8 +184,7 @@ def _transport(config: ConnectionConfig) -> Any:
 
             def __init__(self, node: NodeConfig) -> None:
                 super().__init__(node)
-                self.session.trust_env = False
-                self.session.proxies = {"http": config.proxy, "https": config.proxy}
+                vars(self.session).update(trust_env=False, proxies={"http": config.proxy, "https": config.proxy})
 
         node_class = ProxiedNode
     nodes = [

@@ -60,9 +60,8 @@ SECURITY_PROTOCOL = "elastic.security.protocol"
 SSL = "elastic.https.ssl."
 KERBEROS = ("kerberos.user.principal", "kerberos.keytab.path")
 
-DISABLED, INDEX, DATASTREAM, ALIAS_INDEX, ALIAS_DATASTREAM = USAGES = (
-    "disabled", "index", "datastream", "alias_index", "alias_datastream",
-)  # fmt: skip
+DISABLED, DATASTREAM, ALIAS_INDEX, ALIAS_DATASTREAM = "disabled", "datastream", "alias_index", "alias_datastream"
+USAGES = (DISABLED, "index", DATASTREAM, ALIAS_INDEX, ALIAS_DATASTREAM)
 INSERT, UPSERT = "insert", "upsert"
 IGNORE, DELETE, FAIL, WARN = "ignore", "delete", "fail", "warn"
 BY_OFFSET, BY_KEY, BY_SERVER = "topic.partition.offset", "record.key", "none"
