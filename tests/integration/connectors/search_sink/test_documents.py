@@ -100,10 +100,8 @@ def test_upsert_adds_fields_in_the_order_of_the_log(opensearch, unique_name):
 
 
 def test_data_stream_takes_each_record_once_with_its_timestamp(opensearch, unique_name):
-    template = {"index_patterns": [f"logs-{unique_name}-*"], "data_stream": {}, "priority": 500}
-    # The name of a dataset has no hyphens.
-    dataset = unique_name.replace("-", "")
-    template["index_patterns"] = [f"logs-{dataset}-*"]
+    dataset = unique_name.replace("-", "")  # The name of a dataset has no hyphens.
+    template = {"index_patterns": [f"logs-{dataset}-*"], "data_stream": {}, "priority": 500}
     assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
     schema = s.struct(("n", s.INT64))
     rows = [
