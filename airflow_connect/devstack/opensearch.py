@@ -26,6 +26,8 @@ MODULES = (
     "org.opensearch.painless.PainlessModulePlugin",
 )
 
+DISK_DOES_NOT_MATTER = {"cluster.routing.allocation.disk.threshold_enabled": False, "cluster.blocks.create_index": None}
+
 
 class OpenSearchServer(JavaServer):
     """A running node without security: no users, no TLS.
@@ -53,6 +55,15 @@ class OpenSearchServer(JavaServer):
         """
         server = cls(data_dir, heap_mb)
         server._start_on_free_ports()
+        # A machine whose disk is nearly full would otherwise get no indices, and then read-only ones.
+        status, answer = server.request("PUT", "/_cluster/settings", {"persistent": DISK_DOES_NOT_MATTER})
+        if status != http.HTTPStatus.OK:
+            server.discard()
+            raise DevStackError(
+                f"{cls.name} refused its settings: {answer}.",
+                code="devstack.start",
+                suggestion="Its log gives the reason.",
+            )
         return server
 
     def __init__(self, data_dir: Path | None, heap_mb: int) -> None:
