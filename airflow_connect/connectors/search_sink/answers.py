@@ -20,6 +20,7 @@ _NOT_ABOUT_DOCUMENTS = {
 }
 _NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
 _FULL_DISK = ("read-only / allow delete", "flood-stage")
+_RACE = "cannot be changed from type"
 _TOO_MANY_FIELDS = "Limit of total fields"
 
 
@@ -40,6 +41,19 @@ class Verdict:
     reason: str = ""
     suggestion: str = ""
     is_overload: bool = False
+
+    def retry_races(self) -> bool:
+        """Send documents again that met a mapping in the making; returns whether there are any.
+
+        If two requests bring a new field at the same time, and the server derives another type from each, it rejects
+        one of them, although its values fit the type that stays.
+        """
+        raced = [position for position, error in self.rejected if _RACE in error.message]
+        if raced:
+            self.rejected = [(n, error) for n, error in self.rejected if _RACE not in error.message]
+            self.again = sorted([*self.again, *raced])
+            self.reason = self.reason or "types of fields changed meanwhile"
+        return bool(raced)
 
 
 def judge(server: str, target: str, body: Any, count: int, where: Callable[[int], str]) -> Verdict:

@@ -155,7 +155,7 @@ class BulkSender:
         Raises:
             ConnectError: the server refused it, or there was no progress.
         """
-        pending, failures = [bulk], 0
+        pending, failures, has_raced = [bulk], 0, False
         while pending and not self._ending.is_set():
             part = pending.pop(0)
             try:
@@ -163,6 +163,8 @@ class BulkSender:
             except UnavailableError as error:
                 verdict = Verdict(list(range(len(part.documents))), reason=error.message.rstrip("."), is_overload=True)
                 verdict.suggestion = error.suggestion
+            if not has_raced and self._config.retries:
+                has_raced = verdict.retry_races()
             self._note(part, verdict)
             if not verdict.again:
                 failures = 0
