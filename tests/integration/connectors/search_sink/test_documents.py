@@ -21,7 +21,7 @@ def test_run_copies_every_field_of_every_record_and_the_next_run_only_what_is_ne
     kafka, opensearch, make_topic, produce
 ):
     topic = make_topic(partitions=2)
-    values = [{"n": n, "text": f'"quotes" and ü {n}', "more": {"list": [1, None, n / 7]}} for n in range(3000)]
+    values = [{"n": n, "text": f'"quotes" and ü {n}', "more": {"list": [0.5, None, n / 7]}} for n in range(3000)]
     produce(topic, [(n % 2, None, json.dumps(value)) for n, value in enumerate(values)])
     sink = search_sink(kafka, opensearch, topic)
 

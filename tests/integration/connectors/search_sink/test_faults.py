@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 from airflow_connect.devstack.opensearch import OpenSearchServer
-from airflow_connect.errors import AccessError, SearchError, UnavailableError
+from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents
 from tests.support.servers.search_proxy import CUT_BEFORE, LOSE, search_proxy
@@ -40,6 +41,18 @@ def test_overload_is_answered_by_smaller_requests(opensearch, unique_name):
         sizes = proxy.bulk_sizes
     assert sizes[:4] == [400, 200, 100, 50]
     assert documents(opensearch, unique_name) == last_of_each(2000)
+
+
+def test_document_that_met_a_mapping_in_the_making_is_sent_again(opensearch, unique_name):
+    """Two requests brought a new field with different types at the same time; the one that lost fits afterwards."""
+    reason = "mapper [n] cannot be changed from type [float] to [long]"
+    item = {"index": {"status": 400, "error": {"type": "illegal_argument_exception", "reason": reason}}}
+    raced = (200, json.dumps({"errors": True, "items": [item]}).encode())
+    with search_proxy(opensearch.ports[0], lambda number, _: raced if number == 1 else None) as proxy:
+        assert SearchTask(proxy.url, unique_name).write(rows(unique_name, 1)) == []
+    assert documents(opensearch, unique_name) == last_of_each(1)
+    with search_proxy(opensearch.ports[0], lambda *_: raced) as proxy, pytest.raises(DataError, match="changed from"):
+        SearchTask(proxy.url, unique_name).write(rows(unique_name, 1))
 
 
 def test_overload_that_stays_ends_the_task(opensearch, unique_name):
