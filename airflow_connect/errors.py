@@ -198,6 +198,12 @@ class DatabaseError(ConnectError):
     code = "database.failed"
 
 
+class SearchError(ConnectError):
+    """A search server refused a request: an index is missing, blocked or closed, or its own message tells why."""
+
+    code = "search.failed"
+
+
 class TaskFailedError(ConnectError):
     """A Spark task or the Spark cluster failed; another attempt may succeed."""
 

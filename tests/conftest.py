@@ -168,6 +168,10 @@ postgresql = _shared_server(
 )
 mariadb = _shared_server("mariadb", "A real MariaDB server, shared by all tests. Restart only one of your own.")
 
+opensearch = _shared_server(
+    "opensearch", "A real OpenSearch node, shared by all tests: `.url`, `.request(...)`. Restart only one of your own."
+)
+
 
 @pytest.fixture
 def postgresql_database(postgresql: PostgresServer, unique_name: str) -> Iterator[Database]:

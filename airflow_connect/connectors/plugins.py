@@ -22,6 +22,9 @@ TABLES = {
             "airflow_connect.connectors.file.sink:FileStreamSinkConnector"
         ),
         "io.confluent.connect.jdbc.JdbcSinkConnector": "airflow_connect.connectors.jdbc_sink.sink:JdbcSinkConnector",
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector": (
+            "airflow_connect.connectors.search_sink.sink:ElasticsearchSinkConnector"
+        ),
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_FILE_SOURCE}.connector:FileStreamSourceConnector"
         ),

@@ -123,7 +123,7 @@ def _http_keys() -> list[ConfigKey]:
         ),
         ConfigKey("proxy.host", Type.STRING, "", "Proxy; without it the environment's (HTTPS_PROXY).", importance=low),
         ConfigKey("proxy.port", Type.INT, "-1", "Port of the proxy.", importance=low),
-        *_tls_keys(),
+        *tls_keys(SSL),
         *(
             ConfigKey(name, Type.LIST, "", "Not used.", ignored=_NO_RULES)
             for name in ("rule.executors", "rule.actions")
@@ -131,7 +131,8 @@ def _http_keys() -> list[ConfigKey]:
     ]
 
 
-def _tls_keys() -> list[ConfigKey]:
+def tls_keys(prefix: str) -> list[ConfigKey]:
+    """Java's keys for TLS, for `tls_context`, after a prefix such as `schema.registry.ssl.`."""
     texts = (
         ("truststore.location", Type.STRING, "", "PEM file with the certificate authorities to trust."),
         ("truststore.certificates", Type.PASSWORD, "", "The same certificates, as PEM text."),
@@ -142,9 +143,9 @@ def _tls_keys() -> list[ConfigKey]:
         ("keystore.type", Type.STRING, "PEM", "PEM; other stores cannot be read."),
         ("key.password", Type.PASSWORD, "", "Password of the client's private key."),
     )
-    made = [ConfigKey(SSL + name, kind, default, text) for name, kind, default, text in texts]
+    made = [ConfigKey(prefix + name, kind, default, text) for name, kind, default, text in texts]
     algorithm = ConfigKey(
-        f"{SSL}endpoint.identification.algorithm",
+        f"{prefix}endpoint.identification.algorithm",
         Type.STRING,
         "https",
         "https compares the server's name with its certificate; an empty value does not.",
@@ -155,14 +156,19 @@ def _tls_keys() -> list[ConfigKey]:
 
 
 def _families() -> list[KeyFamily]:
+    headers = KeyFamily(HEADERS, "Headers that are sent with every request: request.header.<name>.")
+    return [headers, *tls_families(SSL)]
+
+
+def tls_families(prefix: str) -> list[KeyFamily]:
+    """Keys of Java's TLS that have no effect here, after the same prefix."""
     tls = "It selects one of Java's TLS implementations, which are not used."
     return [
-        KeyFamily(HEADERS, "Headers that are sent with every request: request.header.<name>."),
-        KeyFamily(f"{SSL}enabled.protocols", "Java's TLS versions.", tls),
-        KeyFamily(f"{SSL}protocol", "Java's TLS version.", tls),
-        KeyFamily(f"{SSL}provider", "Java's security provider.", tls),
-        KeyFamily(f"{SSL}truststore.password", "A PEM file has none.", "A PEM trust store has no password."),
-        KeyFamily(f"{SSL}keystore.password", "A PEM file has none.", "A PEM key store has no password of its own."),
+        KeyFamily(f"{prefix}enabled.protocols", "Java's TLS versions.", tls),
+        KeyFamily(f"{prefix}protocol", "Java's TLS version.", tls),
+        KeyFamily(f"{prefix}provider", "Java's security provider.", tls),
+        KeyFamily(f"{prefix}truststore.password", "A PEM file has none.", "A PEM trust store has no password."),
+        KeyFamily(f"{prefix}keystore.password", "A PEM file has none.", "A PEM key store has no password of its own."),
     ]
 
 

@@ -38,6 +38,7 @@ AREAS = {
     "internal": "Internal errors",
     "java": "Java",
     "jdbc": "The JDBC sink",
+    "search": "The search sink",
     "kafka": "Kafka",
     "kafka_connect": "A Kafka Connect cluster",
     "layout": "Names of directories and objects",

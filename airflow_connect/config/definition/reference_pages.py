@@ -91,6 +91,14 @@ PAGES = (
         "airflow_connect.connectors.hdfs.config:config_def",
     ),
     Page(
+        "docs/connectors/search-sink.reference.md",
+        "Search sink: every configuration key",
+        "Keys of Kafka Connect and of Confluent's Elasticsearch sink keep their names, defaults and checks."
+        " `key.ignore.id.strategy` is a key of Aiven's OpenSearch sink. `connection.api.key` and the group Run are"
+        " additions.",
+        "airflow_connect.connectors.search_sink.keys:config_def",
+    ),
+    Page(
         "docs/connectors/jdbc-sink.reference.md",
         "JDBC sink: every configuration key",
         "Keys of Kafka Connect and of Confluent's JDBC sink keep their names, defaults and checks. The groups Run and"

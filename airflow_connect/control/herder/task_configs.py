@@ -16,9 +16,11 @@ from airflow_connect.control.state.java_map_order import in_java_order
 from airflow_connect.errors import ConfigError
 
 _JDBC = "io.confluent.connect.jdbc."
+_SEARCH = "io.confluent.connect.elasticsearch."
 _OWN_PLACE = {
     f"{_JDBC}JdbcSinkConnector": f"{_JDBC}sink.JdbcSinkTask",
     f"{_JDBC}JdbcSourceConnector": f"{_JDBC}source.JdbcSourceTask",
+    f"{_SEARCH}ElasticsearchSinkConnector": f"{_SEARCH}ElasticsearchSinkTask",
 }
 _SUFFIX = "Connector"
 _PACKAGE = "airflow_connect"

@@ -11,7 +11,7 @@ from airflow_connect.devstack.launching.jars import fetch_jars
 from airflow_connect.devstack.launching.port_server import PortServer
 from airflow_connect.devstack.launching.process import Command
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
-from airflow_connect.runtime.engine.java import find_java
+from airflow_connect.runtime.engine.java import MIN_VERSION, find_java
 
 # With the first compiler only and the serial collector, servers start in half the time and use a third of
 # the memory.
@@ -25,6 +25,7 @@ class JavaServer(PortServer):
     """
 
     lock_name: str
+    min_java: int = MIN_VERSION
 
     def __init__(self, data_dir: Path | None, heap_mb: int) -> None:
         """Choose ports and a data folder (a temporary one unless given); nothing runs yet."""
@@ -76,7 +77,7 @@ class JavaServer(PortServer):
         self._archive = self._next_archive  # Not earlier: what a failed start has written is not kept.
 
     def _command(self) -> Command:
-        java = find_java()
+        java = find_java(self.min_java)
         jars = self._class_path()
         flags = self._flags()
         self._next_archive = archive = ClassDataArchive(java, jars, flags)

@@ -37,8 +37,12 @@ class PortServer(Running):
         self.data_dir = (data_dir or Path(tempfile.mkdtemp(prefix=f"airflow-connect-{prefix}-"))).absolute()
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = self.data_dir / "server.log"
-        self.ports = free_ports(self.port_count)
+        self.ports = self._choose_ports()
         self._process: ServerProcess | None = None
+
+    def _choose_ports(self) -> list[int]:
+        """Return ports that nothing listens on now."""
+        return free_ports(self.port_count)
 
     @abstractmethod
     def _command(self) -> Command:
@@ -100,7 +104,7 @@ class PortServer(Running):
                     is_taken = error.code == PORT_TAKEN or any(sign in log for sign in PORT_IN_USE)
                     if not is_taken or attempt == PORT_ATTEMPTS - 1:
                         raise
-                self.ports = free_ports(self.port_count)
+                self.ports = self._choose_ports()
         except BaseException:
             self.kill()
             if self._owns_data and not self.log_path.exists():

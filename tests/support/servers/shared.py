@@ -74,6 +74,12 @@ def _mariadb() -> Any:
     return MariaDbServer.start()
 
 
+def _opensearch() -> Any:
+    from airflow_connect.devstack.opensearch import OpenSearchServer
+
+    return OpenSearchServer.start()
+
+
 KINDS: dict[str, Callable[[], Any]] = {
     "kafka": _kafka,
     "upstream_kafka": _kafka,
@@ -83,6 +89,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "registry": _registry,
     "postgresql": _postgresql,
     "mariadb": _mariadb,
+    "opensearch": _opensearch,
 }
 
 

@@ -21,7 +21,7 @@ def temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setenv("AIRFLOW_CONNECT_CACHE", str(tmp_path / "cache"))
     java = Java(tmp_path / "jdk", "17.0.1", True)
-    monkeypatch.setattr(java_server, "find_java", lambda: java)
+    monkeypatch.setattr(java_server, "find_java", lambda _min_version: java)
     return folder
 
 

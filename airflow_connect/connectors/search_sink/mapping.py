@@ -1,0 +1,64 @@
+"""Mappings of indices from Connect's schemas, with the types of Confluent's sink.
+
+Source: io.confluent.connect.elasticsearch.Mapping.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.errors import SchemaError
+
+_TYPES = {
+    Type.BOOLEAN: "boolean",
+    Type.INT8: "byte",
+    Type.INT16: "short",
+    Type.INT32: "integer",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.STRING: "text",
+    Type.BYTES: "binary",
+}
+_LOGICAL = {DATE: "date", TIME: "date", TIMESTAMP: "date", DECIMAL: "double"}
+LONGEST_KEYWORD = 256
+
+
+def mapping_of(schema: Schema, *, compacts_maps: bool) -> dict[str, Any]:
+    """The mapping of values with this schema.
+
+    Raises:
+        SchemaError: an array or a map has no schema of its elements.
+    """
+    kind = _LOGICAL.get(schema.name or "")
+    if kind is None and schema.type is Type.ARRAY:
+        return mapping_of(_part(schema.value_schema), compacts_maps=compacts_maps)
+    if kind is None and schema.type is Type.MAP:
+        names, values = _part(schema.key_schema), _part(schema.value_schema)
+        if compacts_maps and names.type is Type.STRING:
+            return {"type": "object"}
+        members = {"key": names, "value": values}
+        return {"properties": {n: mapping_of(s, compacts_maps=compacts_maps) for n, s in members.items()}}
+    if kind is None and schema.type is Type.STRUCT:
+        return {"properties": {f.name: mapping_of(f.schema, compacts_maps=compacts_maps) for f in schema.fields}}
+    return _primitive(kind or _TYPES[schema.type], schema.default)
+
+
+def _primitive(kind: str, default: Any) -> dict[str, Any]:
+    if kind == "text":
+        return {"type": kind, "fields": {"keyword": {"type": "keyword", "ignore_above": LONGEST_KEYWORD}}}
+    if default is None or kind == "binary":
+        return {"type": kind}
+    return {"type": kind, "null_value": float(default) if isinstance(default, Decimal) else default}
+
+
+def _part(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise SchemaError(
+            "An array or a map has no schema of its elements.",
+            code="search.mapping",
+            suggestion="Correct the schema, or set schema.ignore=true.",
+        )
+    return schema

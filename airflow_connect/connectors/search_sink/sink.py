@@ -1,0 +1,45 @@
+"""The search sink as a connector class: its keys, its task, and what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from airflow_connect.api.sink import Delivery, SinkConnector
+from airflow_connect.connectors.search_sink.client import SearchClient
+from airflow_connect.connectors.search_sink.config import DocumentConfig, SearchSinkConfig
+from airflow_connect.connectors.search_sink.keys import config_def
+from airflow_connect.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+
+
+class ElasticsearchSinkConnector(SinkConnector):
+    """`io.confluent.connect.elasticsearch.ElasticsearchSinkConnector`: records as documents."""
+
+    config_def = config_def()
+    task_class = "airflow_connect.connectors.search_sink.task:ElasticsearchSinkTask"
+    delivery = Delivery.IDEMPOTENT
+
+    @classmethod
+    def delivery_for(cls, config: Mapping[str, str]) -> Delivery:
+        """At least once if the server chooses ids, or if updates of the same key may overtake one another."""
+        try:
+            documents = DocumentConfig.from_parsed(config_def().parse(config))
+        except ConfigError:
+            return cls.delivery  # The check of the configuration says what is wrong.
+        return Delivery.IDEMPOTENT if documents.is_idempotent else Delivery.AT_LEAST_ONCE
+
+    def check_config(self, config: Mapping[str, str]) -> None:
+        """Read the whole configuration, PEM files included.
+
+        Raises:
+            ConfigError: a key is wrong.
+            MissingPackageError: elastic-transport is not installed.
+        """
+        SearchClient(SearchSinkConfig.from_config(config).connection).close()
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
+        """Accept every offset: documents keep none, and writing them again changes nothing."""
+        return True

@@ -1,0 +1,155 @@
+"""Where the documents of a topic go: names, and what must exist before the first one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow_connect.connectors.search_sink import keys
+from airflow_connect.connectors.search_sink.mapping import mapping_of
+from airflow_connect.errors import DataError, SearchError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.connectors.search_sink.client import SearchClient
+    from airflow_connect.connectors.search_sink.config import SearchSinkConfig
+
+LONGEST_NAME = 255
+LONGEST_NAMESPACE = 100
+TOMBSTONES_KEPT = "1h"
+"""For how long a new index knows the versions of deleted documents: a late write must not bring one back."""
+# What bulk answers are reduced to: without it, the server repeats index, id and shards for every document.
+_ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An index, a data stream or an alias.
+
+    Attributes:
+        name: as the server knows it.
+        bulk_path: path and query of its bulk requests.
+    """
+
+    name: str
+    bulk_path: str
+
+
+class Targets:
+    """The targets of a task; each is looked for, or created, once."""
+
+    def __init__(self, config: SearchSinkConfig, client: SearchClient) -> None:
+        """Sends no request yet."""
+        self._config = config
+        self._client = client
+        self._found: dict[str, Target] = {}
+        self._mapped: set[str] = set()
+
+    def of(self, topic: str, schema: Schema | None, *, has_value: bool = True) -> Target:
+        """The target of a topic, which exists, with a mapping.
+
+        Args:
+            topic: of the record, after transformations.
+            schema: of the value, for a mapping that is missing.
+            has_value: without one, no mapping is created.
+
+        Raises:
+            DataError: the topic has no target.
+            SearchError: it cannot be created, or does not exist.
+            UnavailableError, AccessError: from the server.
+        """
+        target = self._found.get(topic)
+        if target is None:
+            target = self._found[topic] = self._prepared(topic)
+        if has_value and topic not in self._mapped:
+            if self._config.documents.has_schema(topic):
+                self._ensure_mapping(target.name, schema)
+            self._mapped.add(topic)
+        return target
+
+    def _prepared(self, topic: str) -> Target:
+        if self._config.resources:
+            name = self._config.resources.get(topic)
+            if name is None:
+                raise DataError(
+                    f"The topic {topic} is not in {keys.RESOURCE_MAPPING}.",
+                    code="search.no_resource",
+                    suggestion=f"Add {topic}:<resource>. A transformation may have renamed the topic.",
+                )
+            is_alias = self._config.resource_usage in (keys.ALIAS_INDEX, keys.ALIAS_DATASTREAM)
+            self._check_exists(name, is_alias=is_alias)
+            return _target(name, "&require_alias=true" if is_alias else "")
+        if self._config.documents.is_stream:
+            name = stream_name(self._config.stream_prefix, self._config.stream_namespace, topic)
+        else:
+            name = index_name(topic)
+        self._ensure_exists(name)
+        return _target(name, "")
+
+    def _check_exists(self, name: str, *, is_alias: bool) -> None:
+        path = f"/_alias/{quote(name, '')}" if is_alias else f"/{quote(name, '')}"
+        if self._client.call("HEAD", path).status == HTTPStatus.NOT_FOUND:
+            raise SearchError(
+                f"The {'alias' if is_alias else 'resource'} {name} of {keys.RESOURCE_MAPPING} does not exist.",
+                code="search.missing",
+                suggestion=f"Create it, or correct {keys.RESOURCE_MAPPING}.",
+            )
+
+    def _ensure_exists(self, name: str) -> None:
+        if self._client.call("HEAD", f"/{quote(name, '')}").is_success:
+            return
+        documents = self._config.documents
+        if documents.is_stream:
+            what, answer = "create the data stream", self._client.call("PUT", f"/_data_stream/{quote(name, '')}")
+        else:
+            settings = {"index.gc_deletes": TOMBSTONES_KEPT} if documents.on_null == keys.DELETE else {}
+            body = {"settings": settings} if settings else {}
+            what, answer = "create the index", self._client.call("PUT", f"/{quote(name, '')}", body)
+        if not answer.is_success and answer.kind != "resource_already_exists_exception":
+            raise SearchError(
+                f"{self._client.name} refused to {what} {name} ({answer.status}): {answer.reason}.",
+                code="search.create",
+                suggestion="A data stream needs an index template with data_stream that matches its name."
+                if documents.is_stream
+                else "Create the index yourself, or check what the user may do.",
+            )
+
+    def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
+        path = f"/{quote(name, '')}/_mapping"
+        answer = self._client.call("GET", path)
+        if not answer.is_success:
+            raise self._client.refused(f"read the mapping of {name}", answer)
+        if any(index.get("mappings") for index in answer.body.values()):
+            return
+        if schema is None:
+            raise SearchError(
+                f"The index {name} has no mapping, and none can be created, because the records have no schema.",
+                code="search.no_schema",
+                suggestion=f"Set {keys.IGNORE_SCHEMA}=true, create the mapping, or use a converter with schemas.",
+            )
+        mapping: Any = mapping_of(schema, compacts_maps=self._config.documents.compacts_maps)
+        if "properties" not in mapping:
+            return  # The values are no documents, which is reported for each record.
+        put = self._client.call("PUT", path, mapping)
+        if not put.is_success:
+            raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)
+
+
+def index_name(topic: str) -> str:
+    """The index of a topic, as Confluent's sink names it (ElasticsearchSinkTask.convertTopicToIndexName)."""
+    name = topic.lower()[:LONGEST_NAME]
+    if name.startswith(("-", "_")):
+        name = name[1:]
+    return name.replace(".", "dot") if name in (".", "..") else name
+
+
+def stream_name(prefix: str, namespace: str, topic: str) -> str:
+    """The data stream of a topic: `{data.stream.type}-{data.stream.dataset}-{namespace}`."""
+    filled = namespace.replace(keys.TOPIC_PLACEHOLDER, topic.lower())[:LONGEST_NAMESPACE]
+    return f"{prefix}-{filled}"
+
+
+def _target(name: str, options: str) -> Target:
+    return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")

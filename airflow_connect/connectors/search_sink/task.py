@@ -1,0 +1,166 @@
+"""The task of the search sink: records to documents, documents to requests."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.api.sink import SinkTask
+from airflow_connect.connectors.search_sink import keys
+from airflow_connect.connectors.search_sink.bulks import Bulk, Waiting, column_bulks
+from airflow_connect.connectors.search_sink.client import SearchClient
+from airflow_connect.connectors.search_sink.columns import column_actions, has_columns
+from airflow_connect.connectors.search_sink.config import SearchSinkConfig
+from airflow_connect.connectors.search_sink.documents import DocumentMaker, no_value
+from airflow_connect.connectors.search_sink.sending import BulkSender
+from airflow_connect.connectors.search_sink.targets import Target, Targets
+from airflow_connect.errors import DataError
+
+if TYPE_CHECKING:
+    from airflow_connect.api.columns import RecordColumns
+    from airflow_connect.api.record import SinkRecord
+
+log = logging.getLogger(__name__)
+
+
+class ElasticsearchSinkTask(SinkTask):
+    """Writes documents."""
+
+    repeats_put = False  # Requests are repeated here, with `max.retries`.
+
+    def __init__(self) -> None:
+        """Opens nothing."""
+        self._config: SearchSinkConfig | None = None
+        self._client: SearchClient | None = None
+        self._sender: BulkSender | None = None
+        self._targets: Targets | None = None
+        self._maker: DocumentMaker | None = None
+        self._waiting: dict[Target, Waiting] = {}
+
+    @property
+    def needs_keys(self) -> bool:  # type: ignore[override]
+        """Whether the ids of some documents are keys."""
+        return self._config is not None and self._config.documents.may_use_keys
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Read the configuration; does not connect yet.
+
+        Raises:
+            ConfigError: a key of the sink is wrong.
+            MissingPackageError: elastic-transport is not installed.
+        """
+        self._config = settings = SearchSinkConfig.from_config(self.context.run.config)
+        self._client = SearchClient(settings.connection)
+        self._sender = BulkSender(self._client, settings.bulks)
+        self._targets = Targets(settings, self._client)
+        self._maker = DocumentMaker(settings.documents)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Add documents to requests, and send those that are full."""
+        assert self._config is not None and self._sender is not None
+        self._report_rejected()
+        for record in records:
+            try:
+                self._add(record)
+            except DataError as error:
+                if self._config.drops_invalid:
+                    self.context.leave_out(record, error)
+                else:
+                    self.context.errant_record_reporter.report(record, error)
+        now = time.monotonic()
+        for waiting in list(self._waiting.values()):
+            if self._sender.is_idle and (now - waiting.since_s) * 1000 >= self._config.bulks.linger_ms:
+                self._send(waiting)
+        while sum(len(waiting.actions) for waiting in self._waiting.values()) > self._config.bulks.buffered:
+            self._send(max(self._waiting.values(), key=lambda waiting: len(waiting.actions)))
+
+    def accepts_columns(self) -> bool:
+        """Whether documents can be made of columns."""
+        return self._config is not None and has_columns(self._config.documents)
+
+    def put_columns(self, batches: Sequence[RecordColumns]) -> bool:
+        """Send documents made of columns; see `ColumnarSinkTask`.
+
+        Their order among requests does not matter: ids are offsets, or the server compares versions.
+        """
+        assert self._config is not None and self._sender is not None and self._targets is not None
+        self._report_rejected()
+        made: list[tuple[RecordColumns, Any]] = []
+        for batch in batches:
+            actions = column_actions(self._config.documents, batch)
+            if actions is None:
+                return False
+            made.append((batch, actions))
+        bulks: list[Bulk] = []
+        for batch, actions in made:
+            try:
+                target = self._targets.of(batch.topic, batch.value.schema)
+            except DataError:
+                return False
+            most = min(self._sender.batch_size, self._config.bulks.buffered)
+            bulks += column_bulks(target, actions, batch, most, self._config.bulks.bulk_bytes)
+        for bulk in bulks:
+            self._sender.send(bulk)
+        return True
+
+    def flush(self) -> tuple[()]:
+        """Send what waits, and wait for all answers."""
+        assert self._sender is not None
+        for waiting in list(self._waiting.values()):
+            self._send(waiting)
+        self._sender.wait()
+        self._report_rejected()
+        return ()
+
+    def abort(self) -> None:
+        """Drop what waits; what was sent is written again by the next run, and that changes nothing."""
+        self._waiting.clear()
+
+    def stop(self) -> None:
+        """End threads and connections."""
+        if self._sender is not None:
+            self._sender.close()
+        if self._client is not None:
+            self._client.close()
+
+    def _add(self, record: SinkRecord) -> None:
+        """Add the document of a record.
+
+        Raises:
+            DataError: the record cannot become a document.
+        """
+        assert self._config is not None and self._maker is not None and self._targets is not None
+        action = self._maker.action(record)
+        if action is None:
+            self.context.leave_out(record, no_value(record) if self._config.documents.on_null == keys.IGNORE else None)
+            return
+        target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
+        waiting = self._waiting.get(target)
+        limit = self._config.bulks.bulk_bytes
+        if waiting is not None and limit is not None and waiting.size_bytes + len(action.lines) > limit:
+            self._send(waiting)
+            waiting = None
+        if waiting is None:
+            waiting = self._waiting[target] = Waiting(target, time.monotonic())
+        waiting.add(action, record)
+        assert self._sender is not None
+        if len(waiting.actions) >= self._sender.batch_size:
+            self._send(waiting)
+
+    def _send(self, waiting: Waiting) -> None:
+        assert self._sender is not None
+        del self._waiting[waiting.target]
+        self._sender.send(waiting.sealed())
+
+    def _report_rejected(self) -> None:
+        """Apply `behavior.on.malformed.documents`, in the thread of the task."""
+        assert self._sender is not None and self._config is not None
+        for record, error in self._sender.take_rejected():
+            if self._config.on_malformed == keys.FAIL:
+                self.context.errant_record_reporter.report(record, error)
+                continue
+            if self._config.on_malformed == keys.WARN:
+                log.warning("%s", error.message)
+            self.context.leave_out(record, error)

@@ -1,0 +1,209 @@
+"""What a run, or a task, leaves in a real index: documents field by field, ids, versions, deletions, data streams."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from airflow_connect.api import schema as s
+from airflow_connect.devstack.opensearch import OpenSearchServer
+from airflow_connect.errors import DataError, SearchError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents, search_sink
+
+pytestmark = pytest.mark.integration
+
+
+def test_run_copies_every_field_of_every_record_and_the_next_run_only_what_is_new(
+    kafka, opensearch, make_topic, produce
+):
+    topic = make_topic(partitions=2)
+    values = [{"n": n, "text": f'"quotes" and ü {n}', "more": {"list": [0.5, None, n / 7]}} for n in range(3000)]
+    produce(topic, [(n % 2, None, json.dumps(value)) for n, value in enumerate(values)])
+    sink = search_sink(kafka, opensearch, topic)
+
+    report = sink.run()
+
+    wanted = {f"{topic}+{n % 2}+{n // 2}": value for n, value in enumerate(values)}
+    assert report.records == len(values)
+    assert sink.documents() == wanted
+    produce(topic, [(0, None, '{"n": 3000}')])
+    assert sink.run().records == 1
+    assert sink.documents() == wanted | {f"{topic}+0+1500": {"n": 3000}}
+
+
+def test_index_and_mapping_are_created_from_the_schema_of_the_first_record(opensearch, unique_name):
+    topic = f"Orders.{unique_name}"
+    price = s.decimal(2)
+    schema = s.struct(
+        ("id", s.INT64), ("name", s.STRING), ("price", price), ("seen", s.timestamp()), ("ok", s.OPTIONAL_BOOLEAN),
+        ("tags", s.array(s.STRING)), ("counts", s.map_of(s.STRING, s.INT32)), ("blob", s.BYTES),
+    )  # fmt: skip
+    value = {
+        "id": 1, "name": "a", "price": Decimal("9.50"), "seen": 1_700_000_000_000, "ok": None, "tags": ["x", "y"],
+        "counts": {"a": 1}, "blob": b"\x01",
+    }  # fmt: skip
+    task = SearchTask(opensearch.url, topic, schema_ignore="false")
+    task.write([record(0, value, key="k1", schema=schema, topic=topic)])
+
+    index = topic.lower()
+    assert documents(opensearch, index) == {
+        "k1": {**value, "price": 9.5, "blob": "AQ=="},
+    }
+    mapping = opensearch.request("GET", f"/{index}/_mapping")[1][index]["mappings"]["properties"]
+    assert {name: field["type"] for name, field in mapping.items() if name != "counts"} == {
+        "id": "long", "name": "text", "price": "double", "seen": "date", "ok": "boolean", "tags": "text",
+        "blob": "binary",
+    }  # fmt: skip
+    assert mapping["name"]["fields"]["keyword"] == {"type": "keyword", "ignore_above": 256}
+
+
+def test_records_without_schema_and_without_mapping_say_what_to_set(opensearch, unique_name):
+    task = SearchTask(opensearch.url, unique_name, schema_ignore="false")
+    with pytest.raises(SearchError) as caught:
+        task.write([record(0, {"a": 1}, key="k", topic=unique_name)])
+    assert caught.value.code == "search.no_schema" and "schema.ignore=true" in caught.value.suggestion
+
+
+def test_late_and_repeated_writes_and_deletions_change_nothing(opensearch, unique_name):
+    """Versions are offsets: whoever comes late finds a newer one, deleted documents included."""
+    log = [
+        record(0, {"v": 0}, key="a", topic=unique_name),
+        record(1, {"v": 1}, key="b", topic=unique_name),
+        record(2, {"v": 2}, key="a", topic=unique_name),
+        record(3, None, key="b", topic=unique_name),
+    ]
+
+    def write(rows):
+        SearchTask(opensearch.url, unique_name, behavior_on_null_values="delete").write(rows)
+
+    write(log)
+    assert documents(opensearch, unique_name) == {"a": {"v": 2}}
+    write(log)
+    write(log[:2])  # a dead run whose request arrives late
+    write(log[1:2])
+    assert documents(opensearch, unique_name) == {"a": {"v": 2}}
+    settings = opensearch.request("GET", f"/{unique_name}/_settings")[1][unique_name]["settings"]["index"]
+    assert settings["gc_deletes"] == "1h"
+
+
+def test_upsert_adds_fields_in_the_order_of_the_log(opensearch, unique_name):
+    rows = [record(n, {f"f{n % 3}": n}, key=f"k{n % 2}", topic=unique_name) for n in range(400)]
+    SearchTask(opensearch.url, unique_name, write_method="upsert", batch_size="20").write(rows)
+    assert documents(opensearch, unique_name) == {
+        "k0": {"f0": 396, "f1": 394, "f2": 398},
+        "k1": {"f0": 399, "f1": 397, "f2": 395},
+    }
+
+
+def test_data_stream_takes_each_record_once_with_its_timestamp(opensearch, unique_name):
+    dataset = unique_name.replace("-", "")  # The name of a dataset has no hyphens.
+    template = {"index_patterns": [f"logs-{dataset}-*"], "data_stream": {}, "priority": 500}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    schema = s.struct(("n", s.INT64))
+    rows = [
+        record(n, {"n": n}, schema=schema, topic="Clicks").changed(timestamp=1_700_000_000_000 + n) for n in range(5)
+    ]
+    config = {
+        "key_ignore": "true", "data_stream_type": "logs", "data_stream_dataset": dataset,
+    }  # fmt: skip
+
+    for _ in range(2):
+        SearchTask(opensearch.url, "Clicks", **config).write(rows)
+
+    assert documents(opensearch, f"logs-{dataset}-clicks") == {
+        f"Clicks+0+{n}": {"@timestamp": 1_700_000_000_000 + n, "n": n} for n in range(5)
+    }
+    own = SearchTask(opensearch.url, "Clicks", **config, data_stream_timestamp_field="missing,at")
+    own.write([record(9, {"n": 9, "at": "2026-01-01T00:00:00Z"}, topic="Clicks")])
+    assert documents(opensearch, f"logs-{dataset}-clicks")["Clicks+0+9"]["@timestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_data_stream_without_a_template_says_what_is_missing(opensearch, unique_name):
+    task = SearchTask(
+        opensearch.url, unique_name, key_ignore="true", data_stream_type="metrics", data_stream_dataset="none_here"
+    )
+    with pytest.raises(SearchError) as caught:
+        task.write([record(0, {"a": 1}, topic=unique_name)])
+    assert caught.value.code == "search.create" and "template" in caught.value.suggestion
+
+
+def test_ids_that_the_server_chooses_write_a_record_again(opensearch, unique_name):
+    for _ in range(2):
+        SearchTask(opensearch.url, unique_name, use_autogenerated_ids="true").write(
+            [record(0, {"n": 1}, topic=unique_name)]
+        )
+    assert list(documents(opensearch, unique_name).values()) == [{"n": 1}, {"n": 1}]
+
+
+def test_alias_must_exist_and_is_written_through(opensearch, unique_name):
+    config = {
+        "external_resource_usage": "alias_index", "topic_to_external_resource_mapping": f"t:{unique_name}",
+        "key_ignore": "true",
+    }  # fmt: skip
+    with pytest.raises(SearchError) as caught:
+        SearchTask(opensearch.url, "t", **config).write([record(0, {"n": 1}, topic="t")])
+    assert caught.value.code == "search.missing"
+    index = f"{unique_name}-1"
+    assert opensearch.request("PUT", f"/{index}", {"aliases": {unique_name: {}}})[0] == 200
+    SearchTask(opensearch.url, "t", **config).write([record(0, {"n": 1}, topic="t")])
+    assert documents(opensearch, index) == {"t+0+0": {"n": 1}}
+
+
+@pytest.mark.parametrize("behavior", ["ignore", "warn", "fail"])
+def test_rejected_documents_carry_the_reason_of_the_server(opensearch: OpenSearchServer, unique_name, behavior):
+    mapping = {"mappings": {"properties": {"n": {"type": "long"}}}}
+    assert opensearch.request("PUT", f"/{unique_name}", mapping)[0] == 200
+    rows = [record(n, {"n": "no number" if n == 3 else n}, key=str(n), topic=unique_name) for n in range(6)]
+    config = {"behavior_on_malformed_documents": behavior}
+    if behavior == "fail":
+        with pytest.raises(DataError, match="mapper_parsing_exception"):
+            SearchTask(opensearch.url, unique_name, **config).write(rows)
+        letters = SearchTask(opensearch.url, unique_name, errors_tolerance="all", **config).write(rows)
+        assert [offset for offset, _ in letters] == [3]
+        assert "failed to parse field [n] of type [long]" in letters[0][1]
+    else:
+        assert SearchTask(opensearch.url, unique_name, **config).write(rows) == []
+    assert sorted(documents(opensearch, unique_name)) == ["0", "1", "2", "4", "5"]
+
+
+def test_dead_letter_queue_gets_what_the_server_rejects_from_columns_too(kafka, opensearch, make_topic, produce):
+    topic, queue = make_topic(), make_topic()
+    produce(topic, [(0, None, json.dumps({"n": "x" if n in (7, 2500) else n})) for n in range(3000)])
+    sink = search_sink(
+        kafka, opensearch, topic, errors_tolerance="all", errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_context_headers_enable="true", errors_deadletterqueue_topic_replication_factor="1",
+    )  # fmt: skip
+    properties = {"properties": {"n": {"type": "long"}}}
+    assert opensearch.request("PUT", f"/{sink.bucket}/_mapping", properties)[0] == 200
+
+    report = sink.run()
+
+    assert (report.records, report.dead_lettered) == (2998, 2)
+    assert len(sink.documents()) == 2998
+    letters = letters_of(kafka.bootstrap, queue, 2)
+    assert [value for value, _ in letters] == [b'{"n": "x"}'] * 2
+    assert all(b"mapper_parsing_exception" in headers["__connect.errors.exception.message"] for _, headers in letters)
+
+
+def letters_of(bootstrap, topic, count):
+    """Value and headers of so many records."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found = consumer.consume(count, timeout=60)
+        return [(message.value(), dict(message.headers() or ())) for message in found]
+    finally:
+        consumer.close()
+
+
+def test_too_many_fields_are_named(opensearch, unique_name):
+    settings = {"settings": {"index.mapping.total_fields.limit": 5}}
+    assert opensearch.request("PUT", f"/{unique_name}", settings)[0] == 200
+    value = {f"f{n}": n for n in range(20)}
+    with pytest.raises(DataError) as caught:
+        SearchTask(opensearch.url, unique_name).write([record(0, value, key="k", topic=unique_name)])
+    assert "too many fields" in str(caught.value) and "total_fields.limit" in str(caught.value)

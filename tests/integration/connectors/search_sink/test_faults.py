@@ -1,0 +1,142 @@
+"""Lost answers, overload, a server that ends in the middle, blocked and closed indices."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from airflow_connect.devstack.opensearch import OpenSearchServer
+from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents
+from tests.support.servers.search_proxy import CUT_BEFORE, LOSE, search_proxy
+
+pytestmark = pytest.mark.integration
+OVERLOAD = (429, b'{"error":{"type":"es_rejected_execution_exception","reason":"queue is full"},"status":429}')
+
+
+def rows(topic, count=600):
+    return [record(n, {"n": n}, key=f"k{n % 100}", topic=topic) for n in range(count)]
+
+
+def last_of_each(count=600):
+    return {f"k{n % 100}": {"n": n} for n in range(count)}
+
+
+def test_requests_whose_answers_are_lost_are_sent_again_and_change_nothing(opensearch, unique_name):
+    def fault(number, _path):
+        return {1: LOSE, 3: CUT_BEFORE, 4: LOSE}.get(number)
+
+    with search_proxy(opensearch.ports[0], fault) as proxy:
+        SearchTask(proxy.url, unique_name, batch_size="100", max_in_flight_requests="2").write(rows(unique_name))
+        assert len(proxy.bodies) > 6
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
+def test_overload_is_answered_by_smaller_requests(opensearch, unique_name):
+    with search_proxy(opensearch.ports[0], lambda number, _: OVERLOAD if number <= 3 else None) as proxy:
+        SearchTask(proxy.url, unique_name, batch_size="400", max_in_flight_requests="1").write(rows(unique_name, 2000))
+        sizes = proxy.bulk_sizes
+    assert sizes[:4] == [400, 200, 100, 50]
+    assert documents(opensearch, unique_name) == last_of_each(2000)
+
+
+def test_document_that_met_a_mapping_in_the_making_is_sent_again(opensearch, unique_name):
+    """Two requests brought a new field with different types at the same time; the one that lost fits afterwards."""
+    reason = "mapper [n] cannot be changed from type [float] to [long]"
+    item = {"index": {"status": 400, "error": {"type": "illegal_argument_exception", "reason": reason}}}
+    raced = (200, json.dumps({"errors": True, "items": [item]}).encode())
+    with search_proxy(opensearch.ports[0], lambda number, _: raced if number == 1 else None) as proxy:
+        assert SearchTask(proxy.url, unique_name).write(rows(unique_name, 1)) == []
+    assert documents(opensearch, unique_name) == last_of_each(1)
+    with search_proxy(opensearch.ports[0], lambda *_: raced) as proxy, pytest.raises(DataError, match="changed from"):
+        SearchTask(proxy.url, unique_name).write(rows(unique_name, 1))
+
+
+def test_overload_that_stays_ends_the_task(opensearch, unique_name):
+    with search_proxy(opensearch.ports[0], lambda *_: OVERLOAD) as proxy:
+        with pytest.raises(UnavailableError) as caught:
+            SearchTask(proxy.url, unique_name, max_retries="2").write(rows(unique_name, 10))
+        assert len(proxy.bodies) == 3
+    assert "es_rejected_execution_exception" in caught.value.message
+
+
+def test_server_that_is_killed_in_the_middle_and_comes_back_has_every_document():
+    server = OpenSearchServer.start()
+    try:
+        begun = threading.Event()
+
+        def fault(number, _path):
+            if number == 5:
+                begun.set()
+
+        with search_proxy(server.ports[0], fault) as proxy:
+            errors: list[BaseException] = []
+
+            def write():
+                task = SearchTask(
+                    proxy.url, "orders", batch_size="50", max_in_flight_requests="3", max_retries="1000",
+                    retry_backoff_ms="50", flush_timeout_ms="300000",
+                )  # fmt: skip
+                try:
+                    task.write(rows("orders", 3000))
+                except BaseException as error:  # noqa: BLE001 (for the assertion)
+                    errors.append(error)
+
+            writer = threading.Thread(target=write)
+            writer.start()
+            assert begun.wait(60)
+            server.kill()
+            server.restart()
+            writer.join(240)
+            assert not writer.is_alive() and errors == []
+        assert documents(server, "orders") == last_of_each(3000)
+    finally:
+        server.discard()
+
+
+def test_closed_and_blocked_indices_are_named(opensearch, unique_name):
+    assert opensearch.request("PUT", f"/{unique_name}")[0] == 200
+    assert opensearch.request("PUT", f"/{unique_name}/_settings", {"index.blocks.write": True})[0] == 200
+    with pytest.raises(SearchError) as blocked:
+        SearchTask(opensearch.url, unique_name).write(rows(unique_name, 3))
+    assert blocked.value.code == "search.blocked" and "FORBIDDEN/8/index write" in blocked.value.message
+    # What a server sets when a disk is too full.
+    settings = {"index.blocks.write": None, "index.blocks.read_only_allow_delete": True}
+    assert opensearch.request("PUT", f"/{unique_name}/_settings", settings)[0] == 200
+    with pytest.raises(UnavailableError) as full:
+        SearchTask(opensearch.url, unique_name, max_retries="1").write(rows(unique_name, 3))
+    assert "too full" in full.value.suggestion
+    settings = {"index.blocks.read_only_allow_delete": None}
+    assert opensearch.request("PUT", f"/{unique_name}/_settings", settings)[0] == 200
+    assert opensearch.request("POST", f"/{unique_name}/_close")[0] == 200
+    with pytest.raises(SearchError) as closed:
+        SearchTask(opensearch.url, unique_name).write(rows(unique_name, 3))
+    assert closed.value.code == "search.index" and "Open the index" in closed.value.suggestion
+
+
+def test_refused_login_is_named_without_secrets_and_credentials_are_sent(opensearch, unique_name):
+    denied = (401, b'{"error":{"type":"security_exception","reason":"missing authentication"},"status":401}')
+    with search_proxy(opensearch.ports[0], lambda *_: denied) as proxy:
+        task = SearchTask(proxy.url, unique_name, connection_username="joe", connection_password="secret")
+        with pytest.raises(AccessError) as caught:
+            task.write(rows(unique_name, 3))
+        assert proxy.headers[-1]["authorization"] == "Basic am9lOnNlY3JldA=="
+        with pytest.raises(AccessError):
+            SearchTask(proxy.url, unique_name, connection_api_key="a2V5").write(rows(unique_name, 3))
+        assert proxy.headers[-1]["authorization"] == "ApiKey a2V5"
+    assert "secret" not in str(caught.value) and caught.value.code == "search.denied"
+
+
+def test_document_that_no_request_can_hold_is_found_among_others(opensearch, unique_name):
+    """A request that is refused as a whole: the server names no document."""
+    too_long = (400, b'{"error":{"type":"action_request_validation_exception","reason":"id is too long"},"status":400}')
+
+    with search_proxy(opensearch.ports[0], lambda *_: None) as proxy:
+        proxy.fault = lambda *_: too_long if b'"n":13}' in proxy.bodies[-1] else None
+        task = SearchTask(proxy.url, unique_name, errors_tolerance="all", max_in_flight_requests="1")
+        letters = task.write([record(n, {"n": n}, key=str(n), topic=unique_name) for n in range(40)])
+    assert [offset for offset, _ in letters] == [13] and "id is too long" in letters[0][1]
+    assert sorted(map(int, documents(opensearch, unique_name))) == [n for n in range(40) if n != 13]
