@@ -23,6 +23,7 @@ from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
 from tests.support.processes.drivers import fake_driver_env, is_alive
 from tests.support.processes.proc import command_lines
+from tests.support.processes.without_spark.engine_choice import NAME as WITHOUT_SPARK
 from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer, Run
 from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 from tests.support.servers.rest import worker_of
@@ -51,7 +52,7 @@ with DAG("{name}-next", schedule=[copied], catchup=False):
         return [event.extra for event in triggering_asset_events[copied]]
 
     told() >> ConnectorOperator(
-        task_id="copy", config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka", aws_conn_id="our_aws"
+        task_id="copy", config={next_config!r}, worker={next_worker!r}, kafka_conn_id="our_kafka", aws_conn_id="our_aws"
     )
 """
 
@@ -60,7 +61,7 @@ from airflow_connect.operators.task_group import ConnectorTaskGroup
 
 with DAG("{name}-next", schedule=None):
     ConnectorTaskGroup(
-        "orders", approval=True, config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka",
+        "orders", approval=True, config={next_config!r}, worker={next_worker!r}, kafka_conn_id="our_kafka",
         aws_conn_id="our_aws",
     )
 """
@@ -93,14 +94,19 @@ def deploy(
 ) -> Iterator[Callable[..., Pipeline]]:
     """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic.
 
-    `more` is added to the file, `arguments` to the operator.
+    `more` is added to the file, `arguments` to the operator. Without Spark tasks run in their driver's process; the
+    DAG that `more` adds always does so.
     """
     folder = tmp_path / "faults"
     folder.mkdir()
     faults = Faults(folder)
 
     def make(
-        schedule: str = "None", more: str = "", first_order: dict[str, Any] | None = None, arguments: str = ""
+        schedule: str = "None",
+        more: str = "",
+        first_order: dict[str, Any] | None = None,
+        arguments: str = "",
+        has_spark: bool = True,
     ) -> Pipeline:
         converter = {**faults.config(), "value_converter_basic_auth_user_info": f"me:{CONVERTER_SECRET}"}
         sink = make_sink(make_topic(PARTITIONS), **converter)
@@ -109,13 +115,15 @@ def deploy(
         jaas = (
             f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{JAAS_SECRET}";'
         )
-        worker = {**sink.worker(), "spark.master": "local[2]", "admin.sasl.jaas.config": jaas}
-        del worker["bootstrap.servers"]
-        names = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
+        next_worker = {**sink.worker(), "spark.app.name": WITHOUT_SPARK, "admin.sasl.jaas.config": jaas}
+        del next_worker["bootstrap.servers"]
+        worker = {**next_worker, **({"spark.app.name": "copy", "spark.master": "local[2]"} if has_spark else {})}
+        names: dict[str, Any] = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
         names["arguments"] = arguments
         names["progress_every_s"] = str(PROGRESS_EVERY_S)
         next_config = {**config, "name": f"{sink.name}-next", "topics.dir": "again"}
-        source = (DAG_FILE + more).format(**names, config=config, worker=worker, next_config=next_config)
+        names |= {"config": config, "worker": worker, "next_config": next_config, "next_worker": next_worker}
+        source = (DAG_FILE + more).format(**names)
         pipeline = Pipeline(airflow, sink, faults, produce)
         pipeline.write(RECORDS, first_order)
         airflow.deploy(sink.name, source, sink.name, *([f"{sink.name}-next"] if more else []))
@@ -148,7 +156,7 @@ def test_scheduled_run_copies_and_its_asset_event_starts_the_next_dag(deploy: Ca
 def test_rest_triggered_run_is_bounded_by_its_conf_and_can_be_cleared_and_run_again(
     deploy: Callable[..., Pipeline],
 ) -> None:
-    pipeline = deploy()
+    pipeline = deploy(has_spark=False)
     pipeline.airflow.unpause(pipeline.dag_id)
     run = pipeline.trigger({"run.max.records": 100})
     run.succeed()
@@ -169,7 +177,7 @@ def test_rest_triggered_run_is_bounded_by_its_conf_and_can_be_cleared_and_run_ag
 
 
 def test_backfill_with_overlapping_runs_fences_the_older_and_copies_once(deploy: Callable[..., Pipeline]) -> None:
-    pipeline = deploy(UNTIL_2025, first_order={"do": "hold", "times": 1})
+    pipeline = deploy(UNTIL_2025, first_order={"do": "hold", "times": 1}, has_spark=False)
     pipeline.airflow.unpause(pipeline.dag_id)
     pipeline.airflow.backfill(pipeline.dag_id, "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", max_active_runs=2)
     pipeline.wait_until_held()
@@ -394,6 +402,7 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
             return lambda task: (task["state"], task["try_number"]) == ("deferred", number)
 
         run.wait_for_task("marked", waits_in_try(1), "to wait without a slot")
+        run.wait_for_trigger("marked", 1)
 
         def working(task: str) -> list[int]:
             return [pid for pid in pids_in(files[task]) if is_alive(pid)]
@@ -404,8 +413,9 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
         # The second try follows the run that it finds, or starts another one if that has been ended: there is one.
         wait_until(lambda: len(working("marked")) == PROCESSES_OF_HANG, "one driver to work", 60)
 
+        # A trigger that had not begun would not learn that its task was marked: the lease would have to end the run.
+        run.wait_for_trigger("marked", 2)
         run.set_task_state("marked", "success")
-        # Usually at once. If the triggerer had not taken the second try's trigger yet, the lease ends the run.
         wait_until(lambda: working("marked") == [], "the driver of the marked task to be gone", LEASE_S + 60)
         assert run.wait() == "failed"
         assert {task: run.task(task)["state"] for task in files} == {"marked": "success", "timed": "failed"}
