@@ -24,7 +24,7 @@ from tests.support.kafka_data import TopicProducer
 from tests.support.processes.drivers import fake_driver_env, is_alive
 from tests.support.processes.proc import command_lines
 from tests.support.processes.without_spark.engine_choice import NAME as WITHOUT_SPARK
-from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer, Run
+from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer
 from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 from tests.support.servers.rest import worker_of
 from tests.support.waiting import wait_until
@@ -94,8 +94,7 @@ def deploy(
 ) -> Iterator[Callable[..., Pipeline]]:
     """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic.
 
-    `more` is added to the file, `arguments` to the operator. Without Spark tasks run in their driver's process; the
-    DAG that `more` adds always does so.
+    `more` is added to the file, and its DAG does without Spark; `arguments` are the operator's.
     """
     folder = tmp_path / "faults"
     folder.mkdir()
@@ -474,24 +473,13 @@ def test_trigger_form_asks_for_the_limits(deploy: Callable[..., Pipeline]) -> No
     ]
 
 
-def wait_for_question(airflow: AirflowServer, run: Run) -> None:
-    """Return when the approval waits, and the scheduler knows that its process has ended.
-
-    Airflow takes an answer that comes earlier for a task that has failed: the end of the first process is reported
-    when the task is already queued again. A person is never that fast.
-    """
-    run.wait_for_task("orders.approve", lambda task: task["state"] == "awaiting_input", "to ask")
-    ended = re.compile(rf"Received executor event with state success.*orders\.approve.*{re.escape(run.run_id)}")
-    wait_until(lambda: ended.search(airflow.log_path.read_text()) is not None, "the scheduler to know", 60)
-
-
 def test_what_was_approved_is_what_is_copied_and_what_was_rejected_is_not(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy(more=GROUP_DAG)
     dag_id = f"{pipeline.dag_id}-next"
     pipeline.airflow.unpause(dag_id)
 
     run = pipeline.airflow.trigger(dag_id)
-    wait_for_question(pipeline.airflow, run)
+    run.wait_for_question("orders.approve")
     pipeline.write(20)
     question = run.answer("orders.approve", "Approve")
     run.succeed()
@@ -499,7 +487,7 @@ def test_what_was_approved_is_what_is_copied_and_what_was_rejected_is_not(deploy
     assert run.xcom("orders.copy")["records"] == RECORDS
 
     run = pipeline.airflow.trigger(dag_id)
-    wait_for_question(pipeline.airflow, run)
+    run.wait_for_question("orders.approve")
     assert "Up to 20 records" in run.answer("orders.approve", "Reject")["body"]
     run.succeed()
     assert run.task("orders.copy")["state"] == "skipped"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -259,6 +260,17 @@ class Run:
         """
         self.wait_for_message(task_id, f"trigger {self.dag_id}/{self.run_id}/{task_id}/-1/{attempt} ", attempt)
 
+    def wait_for_question(self, task_id: str) -> None:
+        """Return when an approval waits, and the scheduler knows that its process has ended.
+
+        Airflow takes an answer that comes earlier for a task that has failed: the end of the first process is reported
+        when the task is already queued again. A person is never that fast.
+        """
+        self.wait_for_task(task_id, lambda task: task["state"] == "awaiting_input", "to ask")
+        words = rf"Received executor event with state success.*{re.escape(task_id)}.*{re.escape(self.run_id)}"
+        log = self._server.log_path
+        wait_until(lambda: re.search(words, log.read_text()) is not None, "the scheduler to know", 60)
+
     def wait_until_message_is_older(self, task_id: str, message: str, seconds: float) -> None:
         """Return when a message has stood in a task's log for some seconds."""
         lines = [json.loads(line) for line in self.log(task_id).splitlines()]
@@ -289,6 +301,8 @@ def _environment(home: Path, url: str, worker_log_port: int, trigger_log_port: i
         "API__BASE_URL": url,
         "AIRFLOW_CONNECT__WORKER_CONN_IDS": CONNECT_CONN_ID,
         "DATABASE__LOAD_DEFAULT_CONNECTIONS": False,
+        # Tests write a file once; reading all of them again every 30 s would take a third of a core.
+        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 3600,
         "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": 1,
         "DAG_PROCESSOR__PARSING_PROCESSES": 1,
         "DAG_PROCESSOR__REFRESH_INTERVAL": 1,
