@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ import pytest
 from airflow_connect.devstack.kafka import KafkaBroker
 from tests.docs.pages import blocks
 from tests.support.kafka_data import TopicProducer
-from tests.support.processes.drivers import without_spark_env
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # a whole page of commands
 
@@ -42,12 +41,11 @@ def shell(kafka: KafkaBroker, make_topic: Callable[..., str], produce: TopicProd
             text = here(block.text)
             (tmp_path / f"{json.loads(text)['name']}.json").write_text(text)
 
-    def run(text: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(text: str) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        merged = {**os.environ, **(environment or {}), "PATH": path}
         command = ["bash", "-ec", here(text)]
         done = subprocess.run(  # noqa: PLW1510 (its output is looked at first)
-            command, cwd=tmp_path, env=merged, capture_output=True, text=True, timeout=300
+            command, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done
@@ -74,6 +72,6 @@ def test_the_page_does_what_it_says(shell: Any, tmp_path: Path) -> None:
     assert f"{RECORDS} records" in found.stderr  # The report, and the note about delivery, are not among the lines.
     assert "delivers at least once" in found.stderr
 
-    assert shell(one_file, without_spark_env()).stdout.split("\n")[-2] == str(RECORDS)
+    assert shell(one_file).stdout.split("\n")[-2] == str(RECORDS)
     first = (tmp_path / "orders.txt").read_text().split("\n")[:2]
     assert first == ["{id=0, city=Berlin}", "{id=2, city=Rome}"]
