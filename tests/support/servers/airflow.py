@@ -301,8 +301,6 @@ def _environment(home: Path, url: str, worker_log_port: int, trigger_log_port: i
         "API__BASE_URL": url,
         "AIRFLOW_CONNECT__WORKER_CONN_IDS": CONNECT_CONN_ID,
         "DATABASE__LOAD_DEFAULT_CONNECTIONS": False,
-        # Tests write a file once; reading all of them again every 30 s would take a third of a core.
-        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 3600,
         "DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": 1,
         "DAG_PROCESSOR__PARSING_PROCESSES": 1,
         "DAG_PROCESSOR__REFRESH_INTERVAL": 1,
