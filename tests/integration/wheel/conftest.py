@@ -49,8 +49,8 @@ class Installation:
         # With a configuration folder Spark's JVM keeps no archive of its classes, which would take longer to write than
         # the run, and 150 MB of the cache for jars that are gone after the test.
         own["SPARK_CONF_DIR"] = str(self.folder)
-        inherited = {key: value for key, value in os.environ.items() if key not in NOT_INHERITED}
-        kept = {key: value for key, value in {**inherited, **own, **environment}.items() if value is not None}
+        merged = {**os.environ, **own, **environment}
+        kept = {key: value for key, value in merged.items() if value is not None and key not in NOT_INHERITED}
         argv = [str(self.bin / command[0]), *map(str, command[1:])]
         return subprocess.run(argv, capture_output=True, text=True, cwd=self.folder, env=kept, check=False)
 

@@ -10,7 +10,6 @@ import pytest
 
 from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.runtime.engine.gateway import spark_home
 from tests.integration.wheel.conftest import LOCAL_SINK, ROOT, Installation
 
 Install = Callable[[str], Installation]
@@ -77,13 +76,9 @@ def test_hdfs_extra_reaches_a_namenode(install: Install, hdfs: HdfsCluster) -> N
 
 @pytest.mark.budget(60)  # installs Airflow and Spark, and runs the demo
 @pytest.mark.airflow
-@pytest.mark.usefixtures("spark_classes")
 def test_demo_of_the_wheel_works_outside_a_checkout(install: Install) -> None:
     installed = install("airflow,spark")
-    # The jars are those of this environment, with the archive of their classes: the same files, and 15 s of CPU time
-    # less. That the wheel's own do is shown above.
-    ours = {"SPARK_HOME": str(spark_home()), "SPARK_CONF_DIR": None}
-    done = installed.run("airflow-connect", "demo", "--json", "--records", "1000", **ours)
+    done = installed.run("airflow-connect", "demo", "--json", "--records", "1000")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)["result"]
     assert sum(found["records"] for found in result["objects"]) == 1000
