@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from airflow_connect.devstack.kafka import DEFAULT_HEAP_MB, KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.launching.process import POLL_S, log_tail
+from airflow_connect.devstack.launching.process import log_tail
 from airflow_connect.devstack.launching.running import Running
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 START_S = 90.0
 START_ATTEMPTS = 3
+LOOK_EVERY_S = 0.25
+"""Each look is a client of its own, which three brokers answer while they are starting."""
 REQUEST_S = 15.0
 TRANSACTIONS = "__transaction_state"
 GROUPS = "__consumer_offsets"
@@ -229,7 +231,7 @@ class KafkaCluster(Running):
         while not condition():
             if time.monotonic() > deadline:
                 raise DevStackError(f"After {START_S:.0f} s it is still not true that {what}.", code="devstack.start")
-            time.sleep(POLL_S * 5)
+            time.sleep(LOOK_EVERY_S)
 
 
 def coordinator_partition(name: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.processes.drivers import fake_driver_env
+from tests.support.processes.drivers import fake_driver_env, without_spark_env
 from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 
 if TYPE_CHECKING:
@@ -81,6 +81,20 @@ def scripted_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drivers do what `fake` in the connector configuration says, see tests/support/fake_driver."""
     for name, value in fake_driver_env().items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it, and drivers that start later have their tasks in their own process.
+
+    For tests in which an earlier run, or another test, has shown the same copy on Spark.
+    """
+
+    def switch() -> None:
+        for name, value in without_spark_env().items():
+            monkeypatch.setenv(name, value)
+
+    return switch
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from tests.support.faulty_converter import Faults
 from tests.support.kafka_data import TopicProducer
 from tests.support.processes.drivers import fake_driver_env, is_alive
 from tests.support.processes.proc import command_lines
-from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer, Run
+from tests.support.processes.without_spark.engine_choice import NAME as WITHOUT_SPARK
+from tests.support.servers.airflow import CONNECT_CONN_ID, AirflowServer
 from tests.support.servers.driver_service import DriverServiceProcess, pids_in
 from tests.support.servers.rest import worker_of
 from tests.support.waiting import wait_until
@@ -51,7 +52,7 @@ with DAG("{name}-next", schedule=[copied], catchup=False):
         return [event.extra for event in triggering_asset_events[copied]]
 
     told() >> ConnectorOperator(
-        task_id="copy", config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka", aws_conn_id="our_aws"
+        task_id="copy", config={next_config!r}, worker={next_worker!r}, kafka_conn_id="our_kafka", aws_conn_id="our_aws"
     )
 """
 
@@ -60,7 +61,7 @@ from airflow_connect.operators.task_group import ConnectorTaskGroup
 
 with DAG("{name}-next", schedule=None):
     ConnectorTaskGroup(
-        "orders", approval=True, config={next_config!r}, worker={worker!r}, kafka_conn_id="our_kafka",
+        "orders", approval=True, config={next_config!r}, worker={next_worker!r}, kafka_conn_id="our_kafka",
         aws_conn_id="our_aws",
     )
 """
@@ -93,14 +94,18 @@ def deploy(
 ) -> Iterator[Callable[..., Pipeline]]:
     """Write a DAG file with a sink of its own: `deploy(schedule="None", more="") -> Pipeline`, with a full topic.
 
-    `more` is added to the file, `arguments` to the operator.
+    `more` is added to the file, and its DAG does without Spark; `arguments` are the operator's.
     """
     folder = tmp_path / "faults"
     folder.mkdir()
     faults = Faults(folder)
 
     def make(
-        schedule: str = "None", more: str = "", first_order: dict[str, Any] | None = None, arguments: str = ""
+        schedule: str = "None",
+        more: str = "",
+        first_order: dict[str, Any] | None = None,
+        arguments: str = "",
+        has_spark: bool = True,
     ) -> Pipeline:
         converter = {**faults.config(), "value_converter_basic_auth_user_info": f"me:{CONVERTER_SECRET}"}
         sink = make_sink(make_topic(PARTITIONS), **converter)
@@ -109,13 +114,15 @@ def deploy(
         jaas = (
             f'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{JAAS_SECRET}";'
         )
-        worker = {**sink.worker(), "spark.master": "local[2]", "admin.sasl.jaas.config": jaas}
-        del worker["bootstrap.servers"]
-        names = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
+        next_worker = {**sink.worker(), "spark.app.name": WITHOUT_SPARK, "admin.sasl.jaas.config": jaas}
+        del next_worker["bootstrap.servers"]
+        worker = {**next_worker, **({"spark.app.name": "copy", "spark.master": "local[2]"} if has_spark else {})}
+        names: dict[str, Any] = {"name": sink.name, "bucket": sink.bucket, "topic": sink.topic, "schedule": schedule}
         names["arguments"] = arguments
         names["progress_every_s"] = str(PROGRESS_EVERY_S)
         next_config = {**config, "name": f"{sink.name}-next", "topics.dir": "again"}
-        source = (DAG_FILE + more).format(**names, config=config, worker=worker, next_config=next_config)
+        names |= {"config": config, "worker": worker, "next_config": next_config, "next_worker": next_worker}
+        source = (DAG_FILE + more).format(**names)
         pipeline = Pipeline(airflow, sink, faults, produce)
         pipeline.write(RECORDS, first_order)
         airflow.deploy(sink.name, source, sink.name, *([f"{sink.name}-next"] if more else []))
@@ -148,7 +155,7 @@ def test_scheduled_run_copies_and_its_asset_event_starts_the_next_dag(deploy: Ca
 def test_rest_triggered_run_is_bounded_by_its_conf_and_can_be_cleared_and_run_again(
     deploy: Callable[..., Pipeline],
 ) -> None:
-    pipeline = deploy()
+    pipeline = deploy(has_spark=False)
     pipeline.airflow.unpause(pipeline.dag_id)
     run = pipeline.trigger({"run.max.records": 100})
     run.succeed()
@@ -169,7 +176,7 @@ def test_rest_triggered_run_is_bounded_by_its_conf_and_can_be_cleared_and_run_ag
 
 
 def test_backfill_with_overlapping_runs_fences_the_older_and_copies_once(deploy: Callable[..., Pipeline]) -> None:
-    pipeline = deploy(UNTIL_2025, first_order={"do": "hold", "times": 1})
+    pipeline = deploy(UNTIL_2025, first_order={"do": "hold", "times": 1}, has_spark=False)
     pipeline.airflow.unpause(pipeline.dag_id)
     pipeline.airflow.backfill(pipeline.dag_id, "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", max_active_runs=2)
     pipeline.wait_until_held()
@@ -394,6 +401,7 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
             return lambda task: (task["state"], task["try_number"]) == ("deferred", number)
 
         run.wait_for_task("marked", waits_in_try(1), "to wait without a slot")
+        run.wait_for_trigger("marked", 1)
 
         def working(task: str) -> list[int]:
             return [pid for pid in pids_in(files[task]) if is_alive(pid)]
@@ -404,8 +412,9 @@ def test_deferred_run_ends_when_its_task_is_cleared_marked_as_success_or_out_of_
         # The second try follows the run that it finds, or starts another one if that has been ended: there is one.
         wait_until(lambda: len(working("marked")) == PROCESSES_OF_HANG, "one driver to work", 60)
 
+        # A trigger that had not begun would not learn that its task was marked: the lease would have to end the run.
+        run.wait_for_trigger("marked", 2)
         run.set_task_state("marked", "success")
-        # Usually at once. If the triggerer had not taken the second try's trigger yet, the lease ends the run.
         wait_until(lambda: working("marked") == [], "the driver of the marked task to be gone", LEASE_S + 60)
         assert run.wait() == "failed"
         assert {task: run.task(task)["state"] for task in files} == {"marked": "success", "timed": "failed"}
@@ -464,24 +473,13 @@ def test_trigger_form_asks_for_the_limits(deploy: Callable[..., Pipeline]) -> No
     ]
 
 
-def wait_for_question(airflow: AirflowServer, run: Run) -> None:
-    """Return when the approval waits, and the scheduler knows that its process has ended.
-
-    Airflow takes an answer that comes earlier for a task that has failed: the end of the first process is reported
-    when the task is already queued again. A person is never that fast.
-    """
-    run.wait_for_task("orders.approve", lambda task: task["state"] == "awaiting_input", "to ask")
-    ended = re.compile(rf"Received executor event with state success.*orders\.approve.*{re.escape(run.run_id)}")
-    wait_until(lambda: ended.search(airflow.log_path.read_text()) is not None, "the scheduler to know", 60)
-
-
 def test_what_was_approved_is_what_is_copied_and_what_was_rejected_is_not(deploy: Callable[..., Pipeline]) -> None:
     pipeline = deploy(more=GROUP_DAG)
     dag_id = f"{pipeline.dag_id}-next"
     pipeline.airflow.unpause(dag_id)
 
     run = pipeline.airflow.trigger(dag_id)
-    wait_for_question(pipeline.airflow, run)
+    run.wait_for_question("orders.approve")
     pipeline.write(20)
     question = run.answer("orders.approve", "Approve")
     run.succeed()
@@ -489,7 +487,7 @@ def test_what_was_approved_is_what_is_copied_and_what_was_rejected_is_not(deploy
     assert run.xcom("orders.copy")["records"] == RECORDS
 
     run = pipeline.airflow.trigger(dag_id)
-    wait_for_question(pipeline.airflow, run)
+    run.wait_for_question("orders.approve")
     assert "Up to 20 records" in run.answer("orders.approve", "Reject")["body"]
     run.succeed()
     assert run.task("orders.copy")["state"] == "skipped"

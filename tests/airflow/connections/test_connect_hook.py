@@ -125,8 +125,16 @@ def test_dead_letters_of_the_connector_are_shown(make_topic: Any, produce: Any, 
         errors_deadletterqueue_context_headers_enable="true",
     )
     sink.run()
-    found = hook_of(sink).dead_letters(limit=1, stage="value_converter")
-    assert (found["queue"], found["matching"]) == (queue, 2)
+    hook = hook_of(sink)
+
+    def find() -> dict[str, Any]:
+        found: dict[str, Any] = hook.dead_letters(limit=1, stage="value_converter")
+        return found
+
+    # The run's transaction is committed, and its marker comes to the queue a moment later.
+    wait_until(lambda: find()["matching"] == 2, "both letters")
+    found = find()
+    assert found["queue"] == queue
     assert [(letter["from"], letter["value"]) for letter in found["letters"]] == [(f"{topic}-0@2", "also broken")]
 
 

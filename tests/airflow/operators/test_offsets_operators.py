@@ -89,8 +89,9 @@ def test_page_has_the_dag_of_the_dags_folder() -> None:
 
 @pytest.mark.budget(40)  # two drivers, one of them with Spark
 def test_replay_dag_copies_a_range_once_beside_the_connector(
-    page_connector: LocalSink, load_dag: LoadDag, xcom: Callable[..., Any]
+    page_connector: LocalSink, load_dag: LoadDag, xcom: Callable[..., Any], without_spark: Callable[[], None]
 ) -> None:
+    without_spark()
     dag = load_dag((PROJECT / "dags/replay.py").read_text())
     task = dag.get_task("replay_meetups")
     task.retries, task.replay_id = 0, "nov"

@@ -61,11 +61,16 @@ def kafka_to_s3(
 
 
 def test_kafka_to_s3_bounded_by_the_trigger_form_goes_on_later_and_copies_every_record_once(
-    kafka_to_s3: Callable[..., Any], s3: S3Server, bucket: str, xcom: Callable[..., Any]
+    kafka_to_s3: Callable[..., Any],
+    s3: S3Server,
+    bucket: str,
+    xcom: Callable[..., Any],
+    without_spark: Callable[[], None],
 ) -> None:
     first = kafka_to_s3({"run.max.records": BOUND})
     assert first.state == "success"
     assert xcom(first, "copy_meetups")["records"] == BOUND
+    without_spark()
     second = kafka_to_s3()
     assert xcom(second, "copy_meetups")["records"] == RECORDS - BOUND
     objects = count_objects(s3.client(), bucket)

@@ -66,6 +66,7 @@ def test_each_run_imports_what_is_new_through_a_rotation_and_says_how_far_it_cam
     tmp_path: Path,
     xcom: Callable[..., Any],
     capfd: pytest.CaptureFixture[str],
+    without_spark: Callable[[], None],
 ) -> None:
     log, rotated, topics = tmp_path / "access.log", tmp_path / "access.log.1", Topics(kafka.bootstrap)
 
@@ -89,6 +90,7 @@ def test_each_run_imports_what_is_new_through_a_rotation_and_says_how_far_it_cam
     assert "copy: 4 records, " in printed
     assert f"4 records to {unique_name}, {unique_name}-unreadable, " in printed
 
+    without_spark()
     with log.open("a") as more:
         more.write(lines(3, 4))
     log.rename(rotated)
@@ -113,7 +115,9 @@ def test_trigger_form_bounds_a_run_and_a_limit_of_sinks_is_refused(
     tmp_path: Path,
     xcom: Callable[..., Any],
     capfd: pytest.CaptureFixture[str],
+    without_spark: Callable[[], None],
 ) -> None:
+    without_spark()  # the import is on Spark in the test above
     for number in range(2):  # one for each task
         (tmp_path / f"access.log.{number}").write_text(lines(*range(number * 50, number * 50 + 50)))
 

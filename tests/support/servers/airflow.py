@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -248,9 +249,27 @@ class Run:
             for line in lines
         ]
 
-    def wait_for_message(self, task_id: str, text: str) -> None:
+    def wait_for_message(self, task_id: str, text: str, attempt: int = 1) -> None:
         """Return when a task's log holds a text; a killed task writes its last words after its state has changed."""
-        wait_until(lambda: text in self.log(task_id), f"{text!r} in the log of {task_id}", PATIENCE_S, EVERY_S)
+        wait_until(lambda: text in self.log(task_id, attempt), f"{text!r} in the log of {task_id}", PATIENCE_S, EVERY_S)
+
+    def wait_for_trigger(self, task_id: str, attempt: int = 1) -> None:
+        """Return when the triggerer has begun with the trigger of a deferred task.
+
+        What happens to the task before that, its trigger does not learn.
+        """
+        self.wait_for_message(task_id, f"trigger {self.dag_id}/{self.run_id}/{task_id}/-1/{attempt} ", attempt)
+
+    def wait_for_question(self, task_id: str) -> None:
+        """Return when an approval waits, and the scheduler knows that its process has ended.
+
+        Airflow takes an answer that comes earlier for a task that has failed: the end of the first process is reported
+        when the task is already queued again. A person is never that fast.
+        """
+        self.wait_for_task(task_id, lambda task: task["state"] == "awaiting_input", "to ask")
+        words = rf"Received executor event with state success.*{re.escape(task_id)}.*{re.escape(self.run_id)}"
+        log = self._server.log_path
+        wait_until(lambda: re.search(words, log.read_text()) is not None, "the scheduler to know", 60)
 
     def wait_until_message_is_older(self, task_id: str, message: str, seconds: float) -> None:
         """Return when a message has stood in a task's log for some seconds."""

@@ -3,7 +3,7 @@
 One day's runs are equal, in all processes, so that a failure can be looked at again; the next day looks elsewhere. The
 seed stands in pytest's header and beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES
 multiplies the examples that a property test names, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20. Without either,
-a session tries half of them.
+a session tries a quarter of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ROUNDS = "AIRFLOW_CONNECT_ROUNDS"
 IS_SOAK = bool(os.environ.get(SOAK))
 KILL_ROUNDS = int(os.environ.get(ROUNDS) or ("1000" if IS_SOAK else "4"))
 """How often each kind of run is killed at random. What every session must cover, such as each named step, is apart."""
-_FACTOR = float(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "0.5"))
+_FACTOR = float(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "0.25"))
 _FEWEST = 10
 _DAY = "AIRFLOW_CONNECT_DAY"
 _PACKAGE = Path(__file__).parents[3] / "airflow_connect"
 
 
 def examples(count: int) -> int:
-    """`max_examples` of a test: half of `count` in `make test`, 20 times in `make soak`."""
+    """`max_examples` of a test: a quarter of `count` in `make test`, 20 times in `make soak`."""
     return max(min(count, _FEWEST), int(count * _FACTOR))
 
 

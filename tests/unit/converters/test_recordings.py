@@ -27,6 +27,7 @@ from airflow_connect.converters.simple_header_converter import SimpleHeaderConve
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import ConnectError
+from tests.support.session.many_cases import check_each
 from tests.support.values.recorded_values import schema_of, value_of
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "converters.jsonl"
@@ -92,10 +93,13 @@ DIFFERENCES: dict[int, tuple[str, str]] = {
 }
 
 
-def recordings() -> list[Any]:
+def recordings() -> list[dict[str, Any]]:
     with RECORDINGS.open(encoding="utf-8") as lines:
-        every = [json.loads(line) for line in lines]
-    return [pytest.param(r, id=f"{r['id']}-{r['op']}") for r in every]
+        return [json.loads(line) for line in lines]
+
+
+def name_of(recording: dict[str, Any]) -> str:
+    return f"{recording['id']}-{recording['op']}"
 
 
 def play(recording: dict[str, Any]) -> Any:
@@ -169,8 +173,13 @@ def comparable(message: str) -> str:
     return message.split(":")[0].split(" class ")[0].rstrip(". ")
 
 
-@pytest.mark.parametrize("recording", recordings())
-def test_recording_replayed_equals_connect(recording: dict[str, Any]) -> None:
+@pytest.mark.parametrize("operation", sorted({recording["op"] for recording in recordings()}))
+def test_recordings_replayed_equal_connect(operation: str) -> None:
+    of_operation = [recording for recording in recordings() if recording["op"] == operation]
+    check_each(of_operation, name_of, check_recording)
+
+
+def check_recording(recording: dict[str, Any]) -> None:
     if recording["id"] in DIFFERENCES:
         _, ours = DIFFERENCES[recording["id"]]
         assert play(recording) == ours.encode()
@@ -184,7 +193,7 @@ def test_recording_replayed_equals_connect(recording: dict[str, Any]) -> None:
 
 
 def test_recordings_cover_every_operation() -> None:
-    played = {(r.values[0].get("class", "").rpartition(".")[2], r.values[0]["op"]) for r in recordings()}
+    played = {(r.get("class", "").rpartition(".")[2], r["op"]) for r in recordings()}
     assert played == {
         ("JsonConverter", "toConnectData"),
         ("JsonConverter", "fromConnectData"),

@@ -15,6 +15,7 @@ import pytest
 from airflow_connect.api.record import ConnectRecord, Header, SinkRecord, SourceRecord
 from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, ConnectError
+from tests.support.session.many_cases import check_each
 from tests.support.values.connect_values import same
 from tests.support.values.recorded_values import schema_of, value_of
 
@@ -136,8 +137,19 @@ def comparable(recording: dict[str, Any]) -> str:
     return str(recording["error"]["message"]).rstrip(". ")
 
 
-@pytest.mark.parametrize("recording", recordings(), ids=name_of)
-def test_recording_replayed_equals_connect(recording: dict[str, Any]) -> None:
+def by_class() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for recording in recordings():
+        found.setdefault(recording["class"].rpartition(".")[2], []).append(recording)
+    return found
+
+
+@pytest.mark.parametrize(("simple_class", "of_class"), by_class().items(), ids=by_class())
+def test_recordings_replayed_equal_connect(simple_class: str, of_class: list[dict[str, Any]]) -> None:
+    check_each(of_class, name_of, check_recording)
+
+
+def check_recording(recording: dict[str, Any]) -> None:
     if recording["id"] in DIFFERENCES:
         assert not equals_connect(recording), "the difference is gone: take it off the table"
         return

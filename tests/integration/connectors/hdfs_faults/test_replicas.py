@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 
+@pytest.mark.budget(30)  # a cluster of its own with two DataNodes, and hdfs-native's own waits for the lost one
 def test_file_that_grew_is_staged_by_the_next_attempt_and_a_whole_one_is_written_again():
     """hdfs-native 0.14 does not always get over a lost node, so that a growing file may fail its task."""
     data = os.urandom(6 << 20)

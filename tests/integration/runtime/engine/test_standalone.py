@@ -32,46 +32,31 @@ def workers_seen(cluster: StandaloneCluster, faults) -> set[int]:
     }
 
 
-def test_both_workers_copy_and_the_driver_sees_their_progress(
+@pytest.mark.budget(20)  # a driver, two executors, and the one that Spark starts for the lost one's task
+def test_both_workers_copy_and_the_loss_of_one_costs_an_attempt_and_no_record(
     make_topic, fill, make_sink, cluster, faults, drive, in_background
 ):
-    topic = make_topic(partitions=4)
-    # Each task waits for the other, so both executors must be there.
-    values = fill(topic, 4, 200, at={0: {"do": "hold", "times": 2}, 1: {"do": "hold", "times": 2}})
-    sink = make_sink(topic, tasks_max="2", **faults.config())
+    topic = make_topic(partitions=2)
+    # Six files of each partition are staged before its task waits. Each waits for the other, so both executors must be
+    # there.
+    values = fill(topic, 2, 100, at={n: {"do": "hold", "times": 2} for n in (60, 61)})
+    sink = make_sink(topic, tasks_max="2", flush_size="5", **faults.config())
     sink.worker_config["spark.hadoop.fs.s3a.secret.key"] = SECRET
     sink.worker_config["spark.driver.extraJavaOptions"] = f"-Dstore.password={SECRET}"
 
     running = in_background(lambda: drive(sink, cluster.settings()))
     running.until(lambda: len(faults.held()) == 2, "both tasks are at work")
     told = [line for _, line in command_lines() if SECRET in line or sink.s3.secret_key in line]
-    faults.release()
-    driven = running.result()
-
-    assert (driven.report.status, driven.report.records) == ("done", 200), driven.log
     assert workers_seen(cluster, faults) == {0, 1}
-    assert progress_of(driven.events)[-1]["done"] == 200
-    assert told == []
-    assert SECRET not in driven.log and sink.s3.secret_key not in driven.log
-    assert processes_of(driven.token) == []
-    sink.assert_exactly_once(values)
-
-
-def test_worker_killed_during_the_copy_costs_an_attempt_and_no_record(
-    make_topic, fill, make_sink, cluster, faults, drive, in_background
-):
-    topic = make_topic(partitions=2)
-    # Six files of each partition are staged before its task waits.
-    values = fill(topic, 2, 100, at={n: {"do": "hold", "times": 2} for n in (60, 61)})
-    sink = make_sink(topic, tasks_max="2", flush_size="5", **faults.config())
-    running = in_background(lambda: drive(sink, cluster.settings()))
-    running.until(lambda: len(faults.held()) == 2, "both tasks are at work")
     cluster.servers.pop().kill()
     faults.release()
     driven = running.result()
     wait_until(lambda: cluster.alive_workers() == WORKERS - 1, "the master misses the worker")
-    cluster.start_worker(WORKERS - 1)
 
     assert (driven.report.status, driven.report.records) == ("done", 100), driven.log
     assert driven.report.swept >= 5
+    assert progress_of(driven.events)[-1]["done"] == 100
+    assert told == []
+    assert SECRET not in driven.log and sink.s3.secret_key not in driven.log
+    assert processes_of(driven.token) == []
     sink.assert_exactly_once(values)

@@ -19,16 +19,15 @@ from airflow_connect.config.definition.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
+from tests.support.session.many_cases import check_each
 from tests.support.values.broken_configs import DATA, SECRET, WORKER, Broken, broken_configs, definitions, valid
 
 ROOT = Path(__file__).parents[4]
 CONNECTORS = [name for name in DATA if name != WORKER]
 DEFINITIONS = definitions()
-CASES = [
-    pytest.param(name, case, id=f"{name.rpartition('.')[2]} {case.name}")
-    for name, definition in DEFINITIONS.items()
-    for case in broken_configs(name, definition, DEFINITIONS[CONNECTORS[0]])
-]
+CASES = {
+    name: list(broken_configs(name, definition, DEFINITIONS[CONNECTORS[0]])) for name, definition in DEFINITIONS.items()
+}
 PYTHONS_WORDS = re.compile(r"Traceback|object at 0x|NoneType|<class '|(?<!All, )(?<!`)\bNone\b|KeyError|TypeError")
 """`None` is also the name of an override policy, the second after All."""
 
@@ -64,8 +63,12 @@ def test_configuration_that_is_called_valid_is_valid(name: str) -> None:
     assert errors_of(name, valid(name)) == []
 
 
-@pytest.mark.parametrize(("name", "case"), CASES)
-def test_broken_configuration_is_told_by_key_and_with_what_is_accepted(name: str, case: Broken) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_broken_configuration_is_told_by_key_and_with_what_is_accepted(name: str) -> None:
+    check_each(CASES[name], lambda case: case.name, lambda case: check_broken(name, case))
+
+
+def check_broken(name: str, case: Broken) -> None:
     errors = errors_of(name, case.raw)
     if case.is_certain:
         assert case.key in [error["key"] for error in errors]
@@ -88,7 +91,7 @@ def test_command_gives_exit_code_two_and_no_traceback(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    (case,) = [case.values[1] for case in CASES if case.values[1].name == what and case.values[0] == CONNECTORS[0]]
+    (case,) = [case for case in CASES[CONNECTORS[0]] if case.name == what]
     files = [tmp_path / "worker.json", tmp_path / "connector.json"]
     files[0].write_text(json.dumps(valid(WORKER)))
     files[1].write_text(json.dumps(case.raw))
