@@ -45,15 +45,18 @@ class Console:
         remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
         return remembered.look(0.0 if now else FRESH_S, WAIT_S)
 
-    def run(self, conn_id: str, connector: str, run_id: str) -> Seen[FullRun]:
-        """One run with everything that the history has of it."""
+    def run(self, conn_id: str, connector: str, run_id: str, *, is_known: bool) -> Seen[FullRun]:
+        """One run with everything that the history has of it.
+
+        `is_known`: whether the run has ended. What was found before does not tell what the history has now.
+        """
 
         def ask() -> FullRun:
             from airflow_connect.control.overview.closer import full_run
 
             return full_run(self.installations.get(conn_id).settings, connector, run_id)
 
-        return self._detail(("run", conn_id, connector, run_id), conn_id, ask)
+        return self._detail(("run", conn_id, connector, run_id, is_known), conn_id, ask)
 
     def dead_letters(self, conn_id: str, name: str, queue: str) -> Seen[DeadLetters]:
         """The newest dead letters of a sink."""

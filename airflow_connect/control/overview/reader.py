@@ -196,7 +196,7 @@ class InstallationReader:
             target=self._registry.config.target(name) if registered else STARTED,
             statuses=self._statuses(name),
             runs=history.newest_first(),
-            is_copying=judging.is_copying(history.state),
+            is_copying=bool(history.copying),
             lag=lag.lag,
             interval_s=self._settings.interval_s,
         )
@@ -216,6 +216,9 @@ class InstallationReader:
             runs=facts.runs,
             next_run_ms=judging.next_run_ms(facts),
             target=facts.target if registered else "",
+            lag_of_hours=history.state.lag_of_hours if history.state else (),
+            copying=history.copying,
+            progress=history.progress,
         )
 
 
