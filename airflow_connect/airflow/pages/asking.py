@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_connect.control.overview.retention import Deadline
     from airflow_connect.documents.run import Plan
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
+    from airflow_connect.runtime.inspecting.doctor import Check
     from airflow_connect.runtime.spec import RunSpec
 
 Config = Mapping[str, str | None]
@@ -29,6 +30,7 @@ WAIT_S = 1.5
 DETAILS_FRESH_S = 20.0
 DETAILS_WAIT_S = 0.1
 """A page that does not have everything yet is loaded again by its script after a second."""
+DOCTOR_WITHIN_S = 60.0
 
 
 class Console:
@@ -89,6 +91,27 @@ class Console:
             return deadlines(self.installations.get(conn_id).settings, connectors)
 
         return self._detail(("deadlines", conn_id), conn_id, ask)
+
+    def doctor(self, conn_id: str, name: str, config: Config | None) -> Seen[list[Check]]:
+        """Whether everything that runs need is there: of the installation, or also of one registered connector.
+
+        Ends after `DOCTOR_WITHIN_S`, whatever does not answer: checks that were not made are missing, and the last
+        entry says so.
+        """
+
+        def ask() -> list[Check]:
+            from airflow_connect.airflow.pages.examining import checks_within
+            from airflow_connect.runtime.inspecting.doctor import examine
+            from airflow_connect.runtime.reporting.redaction import secret_values
+            from airflow_connect.runtime.spec import RunSpec
+
+            worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
+            references = resolve_references(config or {}, worker, providers=providers)
+            redact = Redactor(secret_values(worker, config or {}), references)
+            specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
+            return checks_within(examine(worker, specs, deep=True, providers=providers), redact, DOCTOR_WITHIN_S)
+
+        return self._detail(("doctor", conn_id, name), conn_id, ask)
 
     def worker(self, conn_id: str) -> dict[str, Any]:
         """The worker configuration of an installation, references unresolved."""

@@ -220,11 +220,13 @@ class Overview:
         at_ms: when it was read.
         connectors: by name.
         workers: worker to the connectors and tasks that it reported last.
+        is_set_up: whether any of the state topics exists.
     """
 
     at_ms: int
     connectors: Mapping[str, Connector]
     workers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_set_up: bool = True
 
     def worst_first(self) -> list[Connector]:
         """All connectors: failures, then late ones, then the others by name."""

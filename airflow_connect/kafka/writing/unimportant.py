@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.clients.short_lived import QuickProducer, producer
 from airflow_connect.kafka.writing import transaction_steps
 
@@ -40,7 +41,7 @@ class UnimportantWriter:
             if len(self._producer) == 0 and not self._problem:
                 topic, partition, key, value = record
                 self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
-        except (KafkaException, BufferError, ValueError) as error:
+        except (ConnectError, KafkaException, BufferError) as error:
             self._problem = str(error)
         return self._problem
 

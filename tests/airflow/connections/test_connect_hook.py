@@ -125,7 +125,11 @@ def test_dead_letters_of_the_connector_are_shown(make_topic: Any, produce: Any, 
         errors_deadletterqueue_context_headers_enable="true",
     )
     sink.run()
-    found = hook_of(sink).dead_letters(limit=1, stage="value_converter")
+    hook = hook_of(sink)
+    # Kafka confirms a transaction before it has marked its end in every partition: until then its letters are not
+    # visible to readers of committed records.
+    wait_until(lambda: hook.dead_letters()["matching"] == 2, "the letters of the run's transaction to be visible")
+    found = hook.dead_letters(limit=1, stage="value_converter")
     assert (found["queue"], found["matching"]) == (queue, 2)
     assert [(letter["from"], letter["value"]) for letter in found["letters"]] == [(f"{topic}-0@2", "also broken")]
 

@@ -45,6 +45,7 @@ def page(call: Call) -> str:
         week=lag.week(connector, seen.value.at_ms, is_large=True) if seen.value else "",
         week_told=lag.told(connector, seen.value.at_ms) if seen.value else "",
         running=running_of(connector),
+        rendered=_rendered(connector),
         config=config_rows(connector),
         changes=changed_rows(connector),
         letters=letters,
@@ -65,6 +66,14 @@ def _meter(position: Position, most: int) -> object:
 def _took(run: Any, href: str) -> Bar:
     shown = run_bar(run, href)
     return Bar(run.duration_ms / 1000, shown.title, shown.kind, href)
+
+
+def _rendered(connector: Connector) -> tuple[str, ...]:
+    """The page of Airflow with the rendered templates of the task of the last run; () if it is not known."""
+    origin = next((run.origin for run in connector.runs if run.origin.get("dag_run_id")), {})
+    if not origin.get("dag_id") or not origin.get("task_id"):
+        return ()
+    return ("dags", origin["dag_id"], "runs", origin["dag_run_id"], "tasks", origin["task_id"], "rendered_templates")
 
 
 def _lags(call: Call, connector: Connector, runs: Sequence[Run]) -> object:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
@@ -37,11 +38,11 @@ class Running:
     run_id: str
     told: str
     said: str
-    bar: Markup
-    phases: Markup
-    tasks: Markup
-    silent: str
-    origin: dict[str, str]
+    bar: Markup | str = ""
+    phases: Markup | str = ""
+    tasks: Markup | str = ""
+    silent: str = ""
+    origin: Mapping[str, str] = field(default_factory=dict)
 
 
 def running_of(connector: Connector) -> Running | None:
@@ -61,7 +62,7 @@ def running_of(connector: Connector) -> Running | None:
         progress.run_id,
         _told(progress),
         f"{connector.name}: {progress.phase}" + ("" if share is None else f", {int(share * 10) * 10} %"),
-        Markup("") if share is None else meter(share, 1.0, f"{share:.0%} of the phase {progress.phase}", "busy"),
+        "" if share is None else meter(share, 1.0, f"{share:.0%} of the phase {progress.phase}", "busy"),
         _phases(progress, max(now_ms, progress.at_ms) if silent_s < SILENT_S else progress.at_ms),
         _tasks(progress),
         span_of(silent_s) if silent_s >= SILENT_S else "",
