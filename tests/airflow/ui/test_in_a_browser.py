@@ -219,8 +219,7 @@ def test_pages_have_no_serious_barrier_and_fit_their_width(
         found |= {f"{name} {p['id']}": p["nodes"] for p in problems if p["impact"] in ("serious", "critical")}
         wide = page.evaluate(_WIDER, width)
         assert wide == [], name
-        if name in ("list", "connector") or (
-            (scheme, width) == ("light", 1280) and name in ("run", "cluster", "doctor")
-        ):
+        is_first = (scheme, width) == ("light", 1280)
+        if name in ("list", "connector") or (is_first and name in ("run", "cluster", "doctor", "of-dag")):
             saved(page, f"pages-{name}-{scheme}-{width}" if name in ("list", "connector") else f"pages-{name}")
     assert found == {}
