@@ -22,7 +22,7 @@ from tests.support.copies.showcase import BUSY, FAILING, HEALTHY, LAGGING, OF_DA
 from tests.support.kafka_data import TopicProducer, create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # waits for a broker that has gone, and for a busy machine
 LIST = f"/airflow-connect/{CONN_ID}"
 BUSY_LIST = f"/airflow-connect/{BUSY_CONN_ID}"
 

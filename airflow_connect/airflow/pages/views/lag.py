@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from markupsafe import Markup
 
 from airflow_connect.airflow.pages.charts import Bar, timeline
 from airflow_connect.airflow.pages.rendering import at
 from airflow_connect.control.overview.model import Connector, Run
-from airflow_connect.documents.run_lag import HOUR_MS, KEPT_HOURS
+from airflow_connect.documents.run_lag import HOUR_MS, KEPT_HOURS, LagOfHour
 from airflow_connect.runtime.reporting.texts import format_count, plural
 
 HOURS_OF_A_POINT = 3
@@ -16,27 +18,40 @@ HOURS_OF_A_POINT = 3
 
 def week(connector: Connector, now_ms: int, *, is_large: bool = False) -> Markup:
     """The last seven days; empty if no run of a sink has told its lag."""
-    hours = [(hour, most) for hour, most in connector.lag_of_hours if now_ms // HOUR_MS - hour < KEPT_HOURS]
+    return _drawn(connector.lag_of_hours, connector.lag, now_ms // HOUR_MS, is_large)
+
+
+def told(connector: Connector, now_ms: int) -> str:
+    """The chart in words."""
+    return _told(_of_week(connector.lag_of_hours, now_ms // HOUR_MS), connector.lag)
+
+
+@lru_cache(maxsize=4096)
+def _drawn(every: tuple[LagOfHour, ...], lag: int | None, now: int, is_large: bool) -> Markup:
+    """Drawn once in an hour, unless the lag changes: a list has hundreds of these. `now`: the hour."""
+    hours = _of_week(every, now)
     if not hours:
         return Markup("")
     size = 1 if is_large else HOURS_OF_A_POINT
     grouped: dict[int, int] = {}
     for hour, most in hours:
         grouped[hour // size] = max(most, grouped.get(hour // size, 0))
-    points = [((place + 0.5) * size * HOUR_MS, most) for place, most in grouped.items()]
-    points = [(min(at_ms, now_ms), most) for at_ms, most in points]
-    if connector.lag is not None:
-        points.append((now_ms, connector.lag))
-    return timeline(points, (now_ms - KEPT_HOURS * HOUR_MS, now_ms), told(connector, now_ms), is_large=is_large)
+    end = now + 1.0
+    points = [(min((place + 0.5) * size, end), float(most)) for place, most in grouped.items()]
+    if lag is not None:
+        points.append((end, float(lag)))
+    return timeline(points, (end - KEPT_HOURS, end), _told(hours, lag), is_large=is_large)
 
 
-def told(connector: Connector, now_ms: int) -> str:
-    """The chart in words."""
-    hours = [(hour, most) for hour, most in connector.lag_of_hours if now_ms // HOUR_MS - hour < KEPT_HOURS]
+def _of_week(every: tuple[LagOfHour, ...], now: int) -> list[LagOfHour]:
+    return [(hour, most) for hour, most in every if now - hour < KEPT_HOURS]
+
+
+def _told(hours: list[LagOfHour], lag: int | None) -> str:
     if not hours:
         return ""
     worst, most = max(hours, key=lambda known: (known[1], known[0]))
-    now = "" if connector.lag is None else f", now {format_count(connector.lag)}"
+    now = "" if lag is None else f", now {format_count(lag)}"
     return (
         f"To copy, as runs found it in {plural(len(hours), 'hour')} of the last 7 days: at most {format_count(most)},"
         f" in the hour of {at(worst * HOUR_MS)}{now}"
