@@ -31,6 +31,8 @@ DETAILS_FRESH_S = 20.0
 DETAILS_WAIT_S = 0.1
 """A page that does not have everything yet is loaded again by its script after a second."""
 DOCTOR_WITHIN_S = 60.0
+DOCTOR_FRESH_S = 70.0
+"""Longer than the checks may take: a page that waits for them must not begin them again."""
 
 
 class Console:
@@ -111,7 +113,7 @@ class Console:
             specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
             return checks_within(examine(worker, specs, deep=True, providers=providers), redact, DOCTOR_WITHIN_S)
 
-        return self._detail(("doctor", conn_id, name), conn_id, ask)
+        return self._detail(("doctor", conn_id, name), conn_id, ask, DOCTOR_FRESH_S)
 
     def worker(self, conn_id: str) -> dict[str, Any]:
         """The worker configuration of an installation, references unresolved."""
@@ -136,12 +138,14 @@ class Console:
         providers = {PROVIDER_NAME: AirflowConfigProvider}
         return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
 
-    def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value]) -> Seen[_Value]:
+    def _detail(
+        self, key: Hashable, conn_id: str, ask: Callable[[], _Value], fresh_s: float = DETAILS_FRESH_S
+    ) -> Seen[_Value]:
         def hiding() -> _Value:
             with self.installations.get(conn_id).settings.references.hiding_errors():
                 return ask()
 
-        return self._memory.of(key, hiding).look(DETAILS_FRESH_S, DETAILS_WAIT_S)
+        return self._memory.of(key, hiding).look(fresh_s, DETAILS_WAIT_S)
 
     def _read(self, conn_id: str) -> Overview:
         """In the one thread that asks for this installation."""

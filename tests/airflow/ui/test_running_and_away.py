@@ -22,7 +22,7 @@ from tests.support.copies.showcase import BUSY, FAILING, HEALTHY, LAGGING, OF_DA
 from tests.support.kafka_data import TopicProducer, create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.integration, pytest.mark.budget(30)]  # waits for a broker that has gone, and for a busy machine
+pytestmark = pytest.mark.integration
 LIST = f"/airflow-connect/{CONN_ID}"
 BUSY_LIST = f"/airflow-connect/{BUSY_CONN_ID}"
 
@@ -147,6 +147,7 @@ def test_a_look_creates_no_topic_and_the_first_connector_does(
     assert topics() - before == {"unset-config", "unset-status"}
 
 
+@pytest.mark.budget(70)  # until a client gives a broker up
 def test_every_page_says_that_the_broker_has_gone_and_shows_what_was_known(
     broker: KafkaBroker, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

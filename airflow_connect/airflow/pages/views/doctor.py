@@ -24,5 +24,5 @@ def page(call: Call) -> str:
         checks=checks,
         found=[*wrong, *(check for check in found or () if check.is_ok)],
         told=f"{plural(len(found), 'check')}, {len(wrong)} failed" if found is not None else "",
-        every=0 if found is not None else 1,
+        every=0 if found is not None and checks is not None and not checks.is_waiting else 1,
     )
