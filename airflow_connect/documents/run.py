@@ -12,6 +12,7 @@ from typing import Any
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import PartitionTimes, StagedFile
 from airflow_connect.documents.run_detail import RunDetail
+from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 from airflow_connect.documents.time_progress import TimeDirectory
 
@@ -277,6 +278,7 @@ class RunReport:
         source: the result of a source's run; None for sinks.
         origin: who started the run, see `RunSpec.origin`; {} in entries of earlier releases.
         detail: its tasks, partitions and files; None if it had no tasks, and in entries of earlier releases.
+        lag: of a sink, what it found and left; None if it made no plan, and in entries of earlier releases.
     """
 
     connector: str
@@ -305,18 +307,19 @@ class RunReport:
     source: SourceRunReport | None = None
     origin: Mapping[str, str] = field(default_factory=dict)
     detail: RunDetail | None = None
+    lag: RunLag | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
         lists = {name: list(getattr(self, name)) for name in ("ignored_keys", "notes")}
         found = {**asdict(self), **lists, "complete": [directory.to_json() for directory in self.complete]}
         found.update(origin=dict(self.origin), detail=self.detail.to_json() if self.detail else None)
-        return {name: value for name, value in found.items() if value or name not in ("origin", "detail")}
+        return {name: value for name, value in found.items() if value or name not in ("origin", "detail", "lag")}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> RunReport:
         """Inverse of `to_json`."""
-        source, detail = data.get("source"), data.get("detail")
+        source, detail, lag = data.get("source"), data.get("detail"), data.get("lag")
         return cls(
             **{
                 **data,
@@ -325,6 +328,7 @@ class RunReport:
                 "complete": tuple(TimeDirectory.from_json(entry) for entry in data.get("complete", ())),
                 "source": SourceRunReport.from_json(source) if source else None,
                 "detail": RunDetail.from_json(detail) if detail else None,
+                "lag": RunLag.from_json(lag) if lag else None,
             }
         )
 

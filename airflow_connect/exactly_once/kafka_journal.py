@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from airflow_connect.kafka.admin.consumer_group import GroupMetadata
     from airflow_connect.kafka.clients.short_lived import Admin
     from airflow_connect.kafka.state.runs_topic import RunsTopic
-    from airflow_connect.kafka.writing.transactions import TransactionalWriter
+    from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter
 
 STATE, MANIFEST, RUN = "state", "manifest", "run"
 END = "end"
 """How the last run without an entry in the history has ended. For sensors: no run reads it."""
+PROGRESS = "progress"
+"""How far the run is that copies now. For pages: no run reads it, and it is not written in a transaction."""
 HISTORY = 100
 """Runs kept in the history of a connector; older entries get tombstones."""
 WORTH_A_BOOKMARK = 1_000
@@ -116,6 +118,12 @@ class KafkaJournal:
             # Runs that find nothing write only this. With the same state again, the next bookmark lies behind them.
             documents.append((STATE, "", state.to_json()))
         self._write(documents)
+
+    def progress_record(self, progress: Mapping[str, Any]) -> OutgoingRecord:
+        """The record that tells pages how far this run is: one key for each connector, so compaction keeps one."""
+        topic = self._clients.topic
+        ((key, value),) = runs_topic.encode_document(PROGRESS, self._connector, progress)
+        return topic.name, topic.partition_of(self._connector), key, value
 
     def close(self) -> None:
         """Release the producer."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.documents.run_lag import LagOfHour
 from airflow_connect.documents.time_progress import TimeDirectory, TimeProgress
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.manifest import check_version
@@ -36,6 +37,7 @@ class ConnectorState:
             next run continues with it. `null`: no schema is known, and none has to be searched for.
         bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
+        lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
     """
 
     connector: str
@@ -51,6 +53,7 @@ class ConnectorState:
     announced_to: Mapping[str, str] = field(default_factory=dict)
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
+    lag_of_hours: tuple[LagOfHour, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
@@ -69,6 +72,7 @@ class ConnectorState:
             "announced_to": dict(self.announced_to),
             **value_schemas.to_json("value_schemas", self.value_schemas),
             **({"bounds": dict(self.bounds)} if self.bounds else {}),
+            **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
         }
 
     @classmethod
@@ -94,4 +98,5 @@ class ConnectorState:
             announced_to=dict(data.get("announced_to", {})),
             value_schemas=value_schemas.from_json("value_schemas", data),
             bounds=dict(data.get("bounds", {})),
+            lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
         )

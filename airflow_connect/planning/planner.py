@@ -73,12 +73,14 @@ class Positions:
         notes: sentences for people.
         at_end: partitions of which nothing remains once their range is read: no limit shortened it, and no transaction
             is open after it.
+        behind: offsets between the starts and the ends of the log, without the limits of the run.
     """
 
     ranges: tuple[OffsetRange, ...]
     to_commit: Mapping[TopicPartition, int]
     notes: tuple[str, ...]
     at_end: frozenset[TopicPartition] = frozenset()
+    behind: int = 0
 
     @property
     def total(self) -> int:
@@ -108,7 +110,7 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
     ranges = [OffsetRange(tp.topic, tp.partition, s, max(s, log.end[tp])) for tp, s in starts.items()]
     narrowed = tuple(_narrow(ranges, log, policy.limits, notes))
     at_end = frozenset(r.topic_partition for r in narrowed if r.end >= log.end[r.topic_partition]) - log.unstable
-    return Positions(narrowed, to_commit, tuple(notes), at_end)
+    return Positions(narrowed, to_commit, tuple(notes), at_end, sum(len(r) for r in ranges))
 
 
 def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]) -> list[OffsetRange]:

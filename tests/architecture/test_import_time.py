@@ -46,6 +46,17 @@ def test_import_of_sensors_and_triggers_loads_nothing_heavy_but_airflow():
     assert ran.stdout.split() == []
 
 
+def test_the_plugin_loads_nothing_but_itself_in_processes_of_airflow():
+    """Every process of Airflow loads it: pages, REST API and Kafka clients are for the first request."""
+    code = (
+        "import sys, asyncio, airflow.plugins_manager; before = set(sys.modules); import airflow_connect.plugin as p;"
+        "p.ConnectPlugin.fastapi_apps, p.ConnectPlugin.external_views; print(*sorted(set(sys.modules) - before))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert set(ran.stdout.splitlines()[-1].split()) - {"airflow_connect"} == {"airflow_connect.plugin"}
+
+
 def test_api_modules_import_only_the_standard_library():
     top_level = "sorted({name.partition('.')[0] for name in sys.modules})"
     code = f"import sys, {', '.join(modules_of('api'))}; print(*{top_level})"

@@ -18,7 +18,17 @@ from airflow_connect.airflow.pages import actions
 from airflow_connect.airflow.pages.asking import Console
 from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.rendering import render
-from airflow_connect.airflow.pages.views import cluster, connector, create, letters, listing, offsets, places, run
+from airflow_connect.airflow.pages.views import (
+    cluster,
+    connector,
+    create,
+    doctor,
+    letters,
+    listing,
+    offsets,
+    places,
+    run,
+)
 from airflow_connect.airflow.web.access import Right, visitor_of
 from airflow_connect.airflow.web.installations import Installations
 from airflow_connect.airflow.web.same_site import refuse_other_sites
@@ -67,6 +77,7 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}/replay", page(letters.preview, Right.CHANGE)),
         Route("/{conn_id}/replay", page(actions.replay_letters, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/cluster", page(cluster.page)),
+        Route("/{conn_id}/doctor", page(doctor.page)),
         Route("/{conn_id}/offsets", page(offsets.page)),
         Route("/{conn_id}/offsets", page(actions.change_offsets, Right.CHANGE), methods=["POST"]),
     ]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_connect.control.overview.retention import Deadline
     from airflow_connect.documents.run import Plan
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
+    from airflow_connect.runtime.inspecting.doctor import Check
     from airflow_connect.runtime.spec import RunSpec
 
 Config = Mapping[str, str | None]
@@ -29,6 +30,9 @@ WAIT_S = 1.5
 DETAILS_FRESH_S = 20.0
 DETAILS_WAIT_S = 0.1
 """A page that does not have everything yet is loaded again by its script after a second."""
+DOCTOR_WITHIN_S = 60.0
+DOCTOR_FRESH_S = 70.0
+"""Longer than the checks may take: a page that waits for them must not begin them again."""
 
 
 class Console:
@@ -45,15 +49,18 @@ class Console:
         remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
         return remembered.look(0.0 if now else FRESH_S, WAIT_S)
 
-    def run(self, conn_id: str, connector: str, run_id: str) -> Seen[FullRun]:
-        """One run with everything that the history has of it."""
+    def run(self, conn_id: str, connector: str, run_id: str, *, is_known: bool) -> Seen[FullRun]:
+        """One run with everything that the history has of it.
+
+        `is_known`: whether the run has ended. What was found before does not tell what the history has now.
+        """
 
         def ask() -> FullRun:
             from airflow_connect.control.overview.closer import full_run
 
             return full_run(self.installations.get(conn_id).settings, connector, run_id)
 
-        return self._detail(("run", conn_id, connector, run_id), conn_id, ask)
+        return self._detail(("run", conn_id, connector, run_id, is_known), conn_id, ask)
 
     def dead_letters(self, conn_id: str, name: str, queue: str) -> Seen[DeadLetters]:
         """The newest dead letters of a sink."""
@@ -87,6 +94,27 @@ class Console:
 
         return self._detail(("deadlines", conn_id), conn_id, ask)
 
+    def doctor(self, conn_id: str, name: str, config: Config | None) -> Seen[list[Check]]:
+        """Whether everything that runs need is there: of the installation, or also of one registered connector.
+
+        Ends after `DOCTOR_WITHIN_S`, whatever does not answer: checks that were not made are missing, and the last
+        entry says so.
+        """
+
+        def ask() -> list[Check]:
+            from airflow_connect.airflow.pages.examining import checks_within
+            from airflow_connect.runtime.inspecting.doctor import examine
+            from airflow_connect.runtime.reporting.redaction import secret_values
+            from airflow_connect.runtime.spec import RunSpec
+
+            worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
+            references = resolve_references(config or {}, worker, providers=providers)
+            redact = Redactor(secret_values(worker, config or {}), references)
+            specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
+            return checks_within(examine(worker, specs, deep=True, providers=providers), redact, DOCTOR_WITHIN_S)
+
+        return self._detail(("doctor", conn_id, name), conn_id, ask, DOCTOR_FRESH_S)
+
     def worker(self, conn_id: str) -> dict[str, Any]:
         """The worker configuration of an installation, references unresolved."""
         return self.installations.get(conn_id).worker
@@ -110,12 +138,14 @@ class Console:
         providers = {PROVIDER_NAME: AirflowConfigProvider}
         return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
 
-    def _detail(self, key: Hashable, conn_id: str, ask: Callable[[], _Value]) -> Seen[_Value]:
+    def _detail(
+        self, key: Hashable, conn_id: str, ask: Callable[[], _Value], fresh_s: float = DETAILS_FRESH_S
+    ) -> Seen[_Value]:
         def hiding() -> _Value:
             with self.installations.get(conn_id).settings.references.hiding_errors():
                 return ask()
 
-        return self._memory.of(key, hiding).look(DETAILS_FRESH_S, DETAILS_WAIT_S)
+        return self._memory.of(key, hiding).look(fresh_s, DETAILS_WAIT_S)
 
     def _read(self, conn_id: str) -> Overview:
         """In the one thread that asks for this installation."""

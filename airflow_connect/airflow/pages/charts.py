@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 _STRIP_BAR, _STRIP_GAP, _STRIP_HEIGHT = 6, 2, 22
+_WEEK_WIDTH, _DOT = 112, 3
 _PLOT_WIDTH, _PLOT_HEIGHT = 640, 110
 _ROW, _GAP = 16, 6
 _LABEL = 190
@@ -79,6 +80,32 @@ def plot(bars: Sequence[Bar], label: str) -> Markup:
         height = max(3.0, (_PLOT_HEIGHT - 4) * bar.value / most)
         body.append(_rect(place * step, _PLOT_HEIGHT - height, max(2.0, step - 2), height, bar))
     return _svg(_PLOT_WIDTH, _PLOT_HEIGHT, label, body, "plot")
+
+
+def timeline(
+    points: Sequence[tuple[float, float]], axis: tuple[float, float], label: str, *, is_large: bool = False
+) -> Markup:
+    """Measurements as dots on a time axis, joined by a line.
+
+    Args:
+        points: time and value, in the order of time.
+        axis: its two ends; what is outside is not drawn.
+        label: what a screen reader reads.
+        is_large: as wide as `plot`; otherwise for a cell of a table.
+    """
+    width, height = (_PLOT_WIDTH, _PLOT_HEIGHT) if is_large else (_WEEK_WIDTH, _STRIP_HEIGHT)
+    first, last = axis
+    most = max((value for _, value in points), default=0) or 1
+    scale, rise = (width - 2 * _DOT) / max(last - first, 1e-9), (height - 2 * _DOT) / most
+    # Numbers only, so there is nothing to escape; a list has two hundred of these.
+    places = [
+        f"{_DOT + (at - first) * scale:.1f},{height - _DOT - value * rise:.1f}"
+        for at, value in points
+        if first <= at <= last
+    ]
+    line, dots = Markup(" ".join(places)), Markup("".join(f"M{place}h0" for place in places))
+    body = Markup('<title>{}</title><polyline points="{}"></polyline><path d="{}"></path>').format(label, line, dots)
+    return _svg(width, height, label, [body], "line plot" if is_large else "line")
 
 
 def meter(value: float, most: float, title: str, kind: str = "ok") -> Markup:

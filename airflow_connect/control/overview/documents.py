@@ -11,9 +11,10 @@ from airflow_connect.control.overview.model import Change, Run, run_of
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.status_fold import StatusState
+from airflow_connect.documents.run_progress import RunProgress
 from airflow_connect.errors import ConnectError, StateError
-from airflow_connect.exactly_once.kafka_journal import END, RUN, STATE
-from airflow_connect.exactly_once.state import ConnectorState
+from airflow_connect.exactly_once.kafka_journal import END, PROGRESS, RUN, STATE
+from airflow_connect.exactly_once.state import COPYING, ConnectorState
 from airflow_connect.kafka.admin.many_offsets import LATEST, offset_of_each
 from airflow_connect.kafka.admin.topics import TopicInfo
 from airflow_connect.kafka.clients.settings import READ_COMMITTED
@@ -79,7 +80,7 @@ class History:
 
     Attributes:
         runs: by run id.
-        pieces: records of the two other documents by key: they may have several pieces.
+        pieces: records of the three other documents by key: they may have several pieces.
         damage: what could not be read, or "".
     """
 
@@ -89,13 +90,14 @@ class History:
     damage: str = ""
     _state: ConnectorState | None = None
     _end: Run | None = None
+    _progress: RunProgress | None = None
     _is_decoded: bool = False
 
     def take(self, parts: list[Any], key: str, value: bytes | None) -> None:
         """Apply one record with this key."""
         if parts[0] == RUN and len(parts) == 4:
             self._take_run(str(parts[2]), key, value)
-        elif parts[0] in (STATE, END):
+        elif parts[0] in (STATE, END, PROGRESS):
             self._is_decoded = False
             if value is None:
                 self.pieces.pop(key, None)
@@ -119,6 +121,21 @@ class History:
         self._decode()
         return self._state
 
+    @property
+    def copying(self) -> str:
+        """The run that has begun to copy and has not ended, or ""; one that was killed looks like it, too."""
+        state = self.state
+        if state is None or state.phase != COPYING or (self._end is not None and self._end.run_id == state.run_id):
+            return ""
+        return state.run_id
+
+    @property
+    def progress(self) -> RunProgress | None:
+        """What that run has told last. Older runs, even fenced ones, may have told something: it is ignored."""
+        self._decode()
+        told = self._progress
+        return told if told is not None and told.run_id == self.copying else None
+
     def newest_first(self) -> tuple[Run, ...]:
         """Runs with an entry, and the end of the last run that has none."""
         self._decode()
@@ -131,11 +148,14 @@ class History:
         if self._is_decoded:
             return
         self._is_decoded, self._state, self._end = True, None, None
+        self._progress = None
         try:
             found = decode_document(STATE, self.name, self.pieces)
             self._state = ConnectorState.from_json(found) if found else None
             end = decode_document(END, self.name, self.pieces)
             self._end = run_of(end) if end else None
+            told = decode_document(PROGRESS, self.name, self.pieces)
+            self._progress = RunProgress.from_json(told) if told else None
         except (StateError, KeyError, TypeError, ValueError) as error:
             self.damage = f"The state of {self.name} in the runs topic cannot be read: {error}"
 

@@ -13,7 +13,6 @@ from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.status_fold import Status, StatusState
 from airflow_connect.documents.run import DONE, EMPTY
-from airflow_connect.exactly_once.state import COPYING, ConnectorState
 
 LATE_AFTER_INTERVALS = 2
 """A connector is late if it has something to copy, and has not run for this many intervals."""
@@ -42,11 +41,6 @@ class Facts:
     is_copying: bool
     lag: int | None
     interval_s: float
-
-
-def is_copying(state: ConnectorState | None) -> bool:
-    """Whether a run has begun to copy; one that was killed leaves that behind, until the next run."""
-    return state is not None and state.phase == COPYING
 
 
 def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from airflow_connect.documents.run_lag import LagOfHour, RunLag
+from airflow_connect.documents.run_progress import RunProgress
+
 
 class State(StrEnum):
     """The state of a connector, the worst first: pages sort by this order."""
@@ -36,6 +39,7 @@ class Run:
         error: `message`, `suggestion` and `code` of a run that has failed; otherwise {}.
         origin: who started it, see `runtime.spec.RunSpec.origin`; {} in entries of earlier releases.
         queue: the connector's dead letter queue, or "".
+        lag: of a sink, what it found and left; None in entries of earlier releases.
     """
 
     run_id: str
@@ -52,6 +56,7 @@ class Run:
     error: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, str] = field(default_factory=dict)
     queue: str = ""
+    lag: RunLag | None = None
 
     @property
     def duration_ms(self) -> int:
@@ -83,6 +88,7 @@ def run_of(document: Mapping[str, Any]) -> Run:
         error=_error_of(document),
         origin=dict(document.get("origin") or {}),
         queue=str((document.get("detail") or {}).get("queue") or ""),
+        lag=RunLag.from_json(document["lag"]) if document.get("lag") else None,
     )
 
 
@@ -151,6 +157,9 @@ class Connector:
         runs: the newest first.
         next_run_ms: when a worker runs it again; None: not known.
         target: the target state of a registered connector: STARTED, PAUSED or STOPPED.
+        lag_of_hours: lag that runs of the last week have found.
+        copying: the run that has begun to copy and has not committed, or "".
+        progress: what that run has told last; None: nothing yet.
     """
 
     name: str
@@ -166,6 +175,9 @@ class Connector:
     runs: tuple[Run, ...] = ()
     next_run_ms: int | None = None
     target: str = ""
+    lag_of_hours: tuple[LagOfHour, ...] = ()
+    copying: str = ""
+    progress: RunProgress | None = None
 
     @property
     def is_registered(self) -> bool:
@@ -208,11 +220,13 @@ class Overview:
         at_ms: when it was read.
         connectors: by name.
         workers: worker to the connectors and tasks that it reported last.
+        is_set_up: whether any of the state topics exists.
     """
 
     at_ms: int
     connectors: Mapping[str, Connector]
     workers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_set_up: bool = True
 
     def worst_first(self) -> list[Connector]:
         """All connectors: failures, then late ones, then the others by name."""

@@ -66,7 +66,8 @@ class InstallationReader:
         """
         admin = self._admin or admin_client(self._settings.admin)
         self._admin = None  # A client keeps the leaders that it knows. After an error a new one asks for them again.
-        for tail, info in zip(self._tails, self._topics_of_state(admin), strict=True):
+        topics = self._topics_of_state(admin)
+        for tail, info in zip(self._tails, topics, strict=True):
             tail.refresh(admin, info)
         names = sorted({*self._registry.config.connectors, *self._histories.of})
         targets = {name: found for name in names if (found := self._target(name)) is not None}
@@ -75,7 +76,8 @@ class InstallationReader:
         self._admin = admin
         now_ms = self._now_ms()
         connectors = {name: self._connector(name, lags.get(name, _Lag()), now_ms) for name in names}
-        return Overview(now_ms, connectors, judging.workers_of(self._registry.status, self._registry.config))
+        workers = judging.workers_of(self._registry.status, self._registry.config)
+        return Overview(now_ms, connectors, workers, is_set_up=any(info is not None for info in topics))
 
     @property
     def _tails(self) -> tuple[TopicTail, ...]:
@@ -196,7 +198,7 @@ class InstallationReader:
             target=self._registry.config.target(name) if registered else STARTED,
             statuses=self._statuses(name),
             runs=history.newest_first(),
-            is_copying=judging.is_copying(history.state),
+            is_copying=bool(history.copying),
             lag=lag.lag,
             interval_s=self._settings.interval_s,
         )
@@ -216,6 +218,9 @@ class InstallationReader:
             runs=facts.runs,
             next_run_ms=judging.next_run_ms(facts),
             target=facts.target if registered else "",
+            lag_of_hours=history.state.lag_of_hours if history.state else (),
+            copying=history.copying,
+            progress=history.progress,
         )
 
 

@@ -69,6 +69,7 @@ class StateTopics:
         self._settings = settings
         self._admin: Admin | None = None
         self._status_partitions = 0
+        self._is_there = False
         self._state = State()
         self._positions: dict[TopicPartition, int] = {}
         self._lock = threading.Lock()
@@ -93,19 +94,25 @@ class StateTopics:
                 )
             self._status_partitions = compacted_topics.ensure(self._admin, self._settings.status_topic)
             self._await_new_topics()
+            self._is_there = True
 
     def find(self) -> bool:
         """As `open`, but create nothing; False: a topic is missing, so no connector was ever registered.
+
+        Without the topics, `look` shows an empty state until they are there, and the first `change` creates them.
 
         Raises:
             UnavailableError, AccessError: Kafka.
         """
         with self._lock:
             self._admin = admin_client(self._settings.admin)
-            if partition_count(self._admin, self._settings.config_topic.name) is None:
-                return False
-            self._status_partitions = partition_count(self._admin, self._settings.status_topic.name) or 0
-            return self._status_partitions > 0
+            return self._find(self._admin)
+
+    def _find(self, admin: Admin) -> bool:
+        if not self._is_there and partition_count(admin, self._settings.config_topic.name) is not None:
+            self._status_partitions = partition_count(admin, self._settings.status_topic.name) or 0
+            self._is_there = self._status_partitions > 0
+        return self._is_there
 
     def _await_new_topics(self) -> None:
         """The leader of a new topic may be known before it knows the topic itself.
@@ -175,6 +182,8 @@ class StateTopics:
             )
         try:
             self.refuse_live_workers()
+            if not self._is_there:
+                self.open()
             tries = Retry(Backoff(0.01, longest_s=0.25, jitter=Jitter.WHOLE), retries=MOST_ATTEMPTS - 1)
             while True:
                 writer = TransactionalWriter(self._settings.producer, f"connect-cluster-{self._settings.group_id}")
@@ -216,6 +225,8 @@ class StateTopics:
 
     def _read(self) -> None:
         """Read both topics to their ends. Kafka is asked without the lock: what is known can be used meanwhile."""
+        if not self._find(self.admin):
+            return
         places = self._places()
         ends = latest_offsets(self.admin, places, READ_UNCOMMITTED, patience_s=READ_WITHIN_S)
         # A log that became shorter was recreated, or lost records: what was read of it means nothing.

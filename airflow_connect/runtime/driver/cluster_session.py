@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_connect.exactly_once.kafka_journal import KafkaJournal
     from airflow_connect.kafka.admin.consumer_group import GroupMetadata
     from airflow_connect.kafka.clients.short_lived import Admin
+    from airflow_connect.kafka.writing.unimportant import UnimportantWriter
     from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 
 
@@ -33,6 +34,7 @@ class ClusterSession:
         self._admin: Admin | None = None
         self._journal: KafkaJournal | None = None
         self._group: GroupMetadata | None = None
+        self._progress: UnimportantWriter | None = None
 
     def __enter__(self) -> Self:
         """Connect.
@@ -71,6 +73,8 @@ class ClusterSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Disconnect."""
+        if self._progress is not None:
+            self._progress.close()
         if self._journal is not None:
             self._journal.close()
         if self._group is not None:
@@ -90,6 +94,20 @@ class ClusterSession:
         except ConnectError as error:
             return f"Sensors that wait for this run do not learn how it has ended: {error.message}"
         return ""
+
+    def tell_progress(self, progress: Mapping[str, Any]) -> str:
+        """Let pages know how far the run is. Returns at once; a broker that does not answer delays nothing.
+
+        Returns:
+            Why they cannot know; otherwise "".
+        """
+        if self._journal is None:
+            return ""
+        if self._progress is None:
+            from airflow_connect.kafka.writing.unimportant import UnimportantWriter
+
+            self._progress = UnimportantWriter(self._clients.producer.settings)
+        return self._progress.send(self._journal.progress_record(progress))
 
     def _upkeep(self, settings: Mapping[str, str]) -> Upkeep:
         return Upkeep(settings, self._clients.resolved.worker.alters_state_topics, self.notes.append)

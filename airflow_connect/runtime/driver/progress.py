@@ -12,6 +12,8 @@ import time
 from types import TracebackType
 from typing import Any
 
+from airflow_connect.documents.run_progress import MOST_TASKS, TaskProgress
+from airflow_connect.runtime.driver.reporting import now_ms
 from airflow_connect.runtime.spec import Observer
 
 SHOW_INTERVAL_S = 0.5
@@ -33,6 +35,7 @@ class ProgressListener:
         self._socket = _bound(host)
         self._socket.setblocking(False)
         self._done: dict[int, tuple[int, int, int]] = {}
+        self._seen_ms: dict[int, tuple[int, int]] = {}
         self._is_news = False
         self._shown_at = 0.0
         self._first_news_at = 0.0
@@ -44,6 +47,11 @@ class ProgressListener:
     def target(self) -> dict[str, Any]:
         """What tasks need to report."""
         return {"host": self._host, "port": self._socket.getsockname()[1], "token": self._token}
+
+    def tasks(self) -> list[TaskProgress]:
+        """What the tasks have reported; call it where the observer is called."""
+        known = sorted(self._done.items())[:MOST_TASKS]
+        return [TaskProgress(task, *counted, *self._seen_ms[task]) for task, counted in known]
 
     def __enter__(self) -> ProgressListener:
         """Start listening."""
@@ -97,6 +105,9 @@ class ProgressListener:
         if attempt >= self._done.get(task, (0, 0, 0))[0]:
             # The rate excludes the start of Spark.
             self._first_news_at = self._first_news_at or time.monotonic()
+            at_ms, known = now_ms(), self._done.get(task)
+            is_same = known is not None and known[0] == attempt
+            self._seen_ms[task] = (self._seen_ms[task][0] if is_same else at_ms, at_ms)
             self._done[task] = counted
             self._is_news = True
 

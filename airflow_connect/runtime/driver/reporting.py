@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
+from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.planning.limits import MAX_DEAD_LETTER_BYTES, RunLimits
@@ -44,6 +46,14 @@ def bytes_per_record(manifest: Manifest) -> dict[str, float]:
         written[p.range.topic] = written.get(p.range.topic, 0) + p.written
         size[p.range.topic] = size.get(p.range.topic, 0) + p.size_bytes
     return {topic: size[topic] / count for topic, count in written.items() if count}
+
+
+def lag_after(lag: RunLag | None, manifest: Manifest | None) -> RunLag | None:
+    """The lag of a run's plan, with what remains of it once `manifest` is committed; None stays None."""
+    if lag is None or manifest is None:
+        return lag
+    copied = sum(p.commit_offset - p.range.start for p in manifest.partitions)
+    return replace(lag, after=max(0, lag.before - copied))
 
 
 def no_progress_warning(reports: Sequence[TaskReport], limits: RunLimits) -> str:
@@ -100,6 +110,7 @@ def end_of(report: RunReport) -> dict[str, Any]:
         "started_ms": report.started_ms,
         "ended_ms": report.ended_ms,
         "records": report.records,
+        **({"lag": report.lag.to_json()} if report.lag else {}),
     }
 
 

@@ -17,6 +17,7 @@ from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 if TYPE_CHECKING:
     from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.documents.run import Plan, TaskPlan, TaskReport
+    from airflow_connect.runtime.driver.telling_pages import PagesProgress
     from airflow_connect.runtime.settings import TaskSettings
     from airflow_connect.runtime.spec import Observer, RunSpec
 
@@ -40,11 +41,14 @@ class Engine(Protocol):
         """Whether lost attempts may have staged something although every successful attempt was the first one."""
 
 
-class TellsEnd(Protocol):
-    """The session of a run, as far as sensors are concerned."""
+class TellsOthers(Protocol):
+    """The session of a run, as far as sensors and pages are concerned."""
 
     def tell_end(self, end: Mapping[str, Any]) -> str:
         """See `ClusterSession.tell_end`."""
+
+    def tell_progress(self, progress: Mapping[str, Any]) -> str:
+        """See `ClusterSession.tell_progress`."""
 
 
 class RunInProgress:
@@ -69,6 +73,7 @@ class RunInProgress:
         self.references = references
         self.phases_ms: dict[str, int] = {}
         self._observer = observer
+        self._pages: PagesProgress | None = None
         self._spark = spark
         self._engine = engine
         self._own_engine: Engine | None = None
@@ -103,6 +108,8 @@ class RunInProgress:
         with self._phase("copy", tasks=len(plan.tasks), total=total):
             engine = self._get_engine()
             with ProgressListener(self._observer, engine.progress_host(), total) as listener:
+                if self._pages is not None:
+                    self._pages.tasks = listener.tasks
                 reports = engine.run(replace(settings, progress=listener.target), plan.tasks)
             if sorted(r.task for r in reports) != [t.task for t in plan.tasks]:
                 raise TaskFailedError(
@@ -113,8 +120,11 @@ class RunInProgress:
         return reports
 
     @contextmanager
-    def _telling_failure(self, kafka: TellsEnd, spec: RunSpec) -> Iterator[None]:
-        """Let sensors know if the block fails; see `reporting.failed_end_of`."""
+    def _telling_others(self, kafka: TellsOthers, spec: RunSpec) -> Iterator[None]:
+        """Let pages know how far the block is, and sensors if it fails; see `reporting.failed_end_of`."""
+        from airflow_connect.runtime.driver.telling_pages import PagesProgress
+
+        self._observer = self._pages = PagesProgress(self._observer, kafka.tell_progress, spec, self._started_ms)
         try:
             yield
         except Exception as error:
@@ -124,7 +134,7 @@ class RunInProgress:
                 self._tell_end(kafka, {**end, **hidden})
             raise
 
-    def _tell_end(self, kafka: TellsEnd, end: Mapping[str, Any]) -> None:
+    def _tell_end(self, kafka: TellsOthers, end: Mapping[str, Any]) -> None:
         warning = kafka.tell_end(end)
         if warning:
             self._warn(warning)

@@ -19,6 +19,7 @@ from airflow_connect.runtime.inspecting.doctor_of_stores import check_bucket_of,
 from airflow_connect.runtime.worker_check import check_worker
 
 if TYPE_CHECKING:
+    from airflow_connect.config_providers.resolving import ProviderFactory
     from airflow_connect.runtime.spec import RunSpec
 
 _PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
@@ -45,17 +46,24 @@ class Check:
         return asdict(self)
 
 
-def examine(worker: Mapping[str, Any], specs: list[RunSpec], *, deep: bool) -> Iterator[Check]:
+def examine(
+    worker: Mapping[str, Any],
+    specs: list[RunSpec],
+    *,
+    deep: bool,
+    providers: Mapping[str, ProviderFactory] | None = None,
+) -> Iterator[Check]:
     """Make the checks of a worker, and of connectors.
 
     Args:
         worker: the configuration, as written.
         specs: runs of the connectors.
         deep: also permissions of Kafka, stores, databases and clocks.
+        providers: config providers that need no configuration, such as Airflow's.
     """
     yield from _software()
     try:
-        references = resolve_references({}, worker)
+        references = resolve_references({}, worker, providers=providers)
     except ConnectError as error:
         yield failed("config providers", error)
         return

@@ -11,10 +11,22 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, Showcase
+from airflow_connect.runtime.driver import telling_pages
+from tests.support.copies.showcase import (
+    BUSY,
+    FAILING,
+    HEALTHY,
+    LAGGING,
+    NEW,
+    OF_DAG,
+    PAUSED,
+    BusyConnector,
+    Showcase,
+)
 
 ROLES = ("viewer", "user", "op", "admin")
 CONN_ID = "connect_test"
+BUSY_CONN_ID = "connect_busy"
 ORIGIN = "http://airflow.example.com"
 
 
@@ -60,6 +72,23 @@ def shown(showcase: Showcase) -> Iterator[None]:
         patch.setenv(f"AIRFLOW_CONN_{CONN_ID.upper()}", json.dumps(connection))
         patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", CONN_ID)
         yield
+
+
+@pytest.fixture
+def busy(kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BusyConnector]:
+    """An installation of its own, with a connector whose run waits until it is let go."""
+    from tests.support.kafka_data import TopicProducer, create_topic
+
+    name = f"busy-{uuid.uuid4().hex[:8]}"
+    create_topic(kafka.bootstrap, name, 2)
+    made = Showcase(kafka.bootstrap, name, tmp_path, TopicProducer(kafka.bootstrap), {BUSY: name})
+    monkeypatch.setattr(telling_pages, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(telling_pages, "TELL_EVERY_S", 0.0)
+    connection = {"conn_type": "connect_worker", "extra": made.worker}
+    monkeypatch.setenv(f"AIRFLOW_CONN_{BUSY_CONN_ID.upper()}", json.dumps(connection))
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", f"{CONN_ID}, {BUSY_CONN_ID}")
+    with BusyConnector(made) as found:
+        yield found
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.airflow.ui.conftest import CONN_ID
-from tests.support.copies.showcase import FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, Showcase
+from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID
+from tests.support.copies.showcase import BUSY, FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, BusyConnector, Showcase
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]  # a browser draws Airflow's UI on a busy machine
 
@@ -170,6 +170,27 @@ def test_a_configuration_is_typed_checked_and_corrected(open_page: OpenPage, sho
     expect(page.get_by_role("button", name="Create typed")).to_be_visible()
 
 
+def test_a_running_copy_moves_without_a_reload_until_its_end(open_page: OpenPage, busy: BusyConnector) -> None:
+    page = open_page("viewer", f"airflow-connect/{BUSY_CONN_ID}/connector?name={BUSY}")
+    page.evaluate("document.body.dataset.loaded = 'once'")
+    busy.engine.report(0, 18)
+    expect(page.locator("#live")).to_contain_text("Copied 18 of 90 records", timeout=60_000)
+    page.get_by_role("link", name=re.compile("^Run 2")).click()
+    page.evaluate("document.body.dataset.loaded = 'once'")
+    busy.engine.report(1, 36)
+    expect(page.locator("#live")).to_contain_text("Copied 54 of 90 records", timeout=60_000)
+    expect(page.locator("#said")).to_have_text(f"{BUSY}: copy, 60 %")
+    expect(page.locator(".spans").last.locator("rect")).to_have_count(2)
+    problems = Axe().run(page).response["violations"]
+    assert [p["id"] for p in problems if p["impact"] in ("serious", "critical")] == []
+    saved(page, "pages-run-copying")
+    busy.finish()
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible(timeout=60_000)
+    expect(page.locator("#said")).to_have_text("The run has ended.")
+    assert page.evaluate("document.body.dataset.loaded") == "once"
+    assert page.locator("#live").get_attribute("data-every") == "0"
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
 def test_pages_have_no_serious_barrier_and_fit_their_width(
     open_page: OpenPage, showcase: Showcase, scheme: str, width: int
@@ -180,13 +201,15 @@ def test_pages_have_no_serious_barrier_and_fit_their_width(
         "connector": f"{LIST}/connector?name={FAILING}",
         "run": f"{LIST}/run?name={FAILING}&run={run}",
         "cluster": f"{LIST}/cluster",
+        "doctor": f"{LIST}/doctor",
+        "of-dag": f"{LIST}/connector?name={OF_DAG}",
         "offsets": f"{LIST}/offsets?name={PAUSED}",
         "create": f"{LIST}/create",
         "dag": "airflow-connect/of?dag_id=nightly",
         "missing": f"{LIST}/connector?name=nobody",
     }
     page = open_page("op", LIST, width, scheme)
-    ready = {"connector": "The newest", "run": "Audit", "cluster": "loses data"}
+    ready = {"connector": "The newest", "run": "Audit", "cluster": "loses data", "doctor": "0 failed"}
     found: dict[str, Any] = {}
     for name, path in pages.items():
         page.goto(page.url.partition("/airflow-connect")[0] + "/" + path)
@@ -196,6 +219,7 @@ def test_pages_have_no_serious_barrier_and_fit_their_width(
         found |= {f"{name} {p['id']}": p["nodes"] for p in problems if p["impact"] in ("serious", "critical")}
         wide = page.evaluate(_WIDER, width)
         assert wide == [], name
-        if name in ("list", "connector") or ((scheme, width) == ("light", 1280) and name in ("run", "cluster")):
+        is_first = (scheme, width) == ("light", 1280)
+        if name in ("list", "connector") or (is_first and name in ("run", "cluster", "doctor", "of-dag")):
             saved(page, f"pages-{name}-{scheme}-{width}" if name in ("list", "connector") else f"pages-{name}")
     assert found == {}

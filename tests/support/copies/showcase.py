@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
-from airflow_connect.documents.run import RunReport
+from airflow_connect.documents.run import RunReport, TaskPlan, TaskReport
+from airflow_connect.runtime.driver import run_in_progress
 from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.run_in_progress import Engine
+from airflow_connect.runtime.driver.sink import run as sink_run
+from airflow_connect.runtime.executor.progress import ProgressSender
+from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.testing.runs import InProcessEngine
 from tests.support.servers.rest import worker_of
 
+BUSY = "uploads"
 SECRET = "opensesame-of-the-pages"
 DAG_ORIGIN = {"dag_id": "nightly", "dag_run_id": "manual__2026-11-23T01:00:00+00:00", "task_id": "copy"}
 HEALTHY, LAGGING, FAILING, PAUSED, OF_DAG, NEW = (
@@ -70,10 +79,21 @@ class Showcase:
         rows += [(0, b"key-%d" % n, b"<script>alert(%d)</script>" % n, now_ms, []) for n in range(broken)]
         self.produce(self.topics[connector], rows)
 
-    def run(self, connector: str, config: Mapping[str, Any], origin: Mapping[str, str] | None = None) -> RunReport:
-        """One run, in this process."""
+    def run(
+        self,
+        connector: str,
+        config: Mapping[str, Any],
+        origin: Mapping[str, str] | None = None,
+        days_ago: float = 0,
+        engine: Engine | None = None,
+    ) -> RunReport:
+        """One run, in this process; `days_ago`: its clock is behind."""
         spec = self.herder.spec_of(config, origin or {"command": "worker"})
-        report = run_connector(replace(spec, connector=dict(config)), engine=InProcessEngine())
+        behind_ms = round(days_ago * 24 * 3600 * 1000)
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (run_in_progress, sink_run):
+                patch.setattr(module, "now_ms", lambda: time.time_ns() // 1_000_000 - behind_ms)
+            report = run_connector(replace(spec, connector=dict(config)), engine=engine or InProcessEngine())
         self.runs.setdefault(connector, []).append(report)
         return report
 
@@ -82,14 +102,16 @@ class Showcase:
         healthy = self.config(HEALTHY, file_delim="-", consumer_override_client_id="orders-client")
         self.herder.create(HEALTHY, {**healthy, "flush.size": "10"})
         self.herder.put_config(HEALTHY, {**healthy, "producer.override.sasl.password": SECRET})
-        for records in (40, 25, 60):
+        for days_ago, records in ((6, 40), (4.5, 25), (2, 140), (0, 60)):
             self.add(HEALTHY, records)
-            assert self.run(HEALTHY, healthy).status == "done"
+            assert self.run(HEALTHY, healthy, days_ago=days_ago).status == "done"
         self.ended(HEALTHY, None)
 
         lagging = self.config(LAGGING)
         self.herder.create(LAGGING, lagging)
         self.add(LAGGING, 30)
+        limited = {**lagging, "run.max.records": "20"}
+        assert self.run(LAGGING, limited, days_ago=3).left == 0
         assert self.run(LAGGING, lagging).status == "done"
         self.ended(LAGGING, None)
         self.add(LAGGING, 90)
@@ -118,3 +140,55 @@ class Showcase:
         """What a worker tells after a run."""
         offset = self.herder._topics.look(lambda state: state.config.connectors[connector].offset)
         self.herder.run_ended(connector, offset, trace, is_config=False)
+
+
+class HeldEngine(InProcessEngine):
+    """Tasks that report what they are told to report, and copy only when they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+        self._target: Mapping[str, Any] = {}
+        self.began = threading.Event()
+
+    def run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
+        """See `InProcessEngine`."""
+        self._target = settings.progress
+        self.began.set()
+        assert self.let_go.wait(120), "nobody has let the run go"
+        return super().run(replace(settings, progress={}), tasks)
+
+    def report(self, task: int, records: int) -> None:
+        """What a task on an executor sends: a real datagram."""
+        sender = ProgressSender(self._target, task, 0)
+        sender.update(records, records * 100, force=True)
+        sender.close()
+
+
+class BusyConnector:
+    """A connector that copies 90 records, as slowly as a test likes; a context manager."""
+
+    def __init__(self, showcase: Showcase) -> None:
+        self.showcase, self.engine = showcase, HeldEngine()
+        self.report: RunReport | None = None
+        self._thread = threading.Thread(target=self._copy, name="busy")
+
+    def __enter__(self) -> BusyConnector:
+        config = self.showcase.config(BUSY)
+        self.showcase.herder.create(BUSY, config)
+        self.showcase.add(BUSY, 90, partitions=2)
+        self._thread.start()
+        assert self.engine.began.wait(60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+    def _copy(self) -> None:
+        self.report = self.showcase.run(BUSY, self.showcase.config(BUSY), engine=self.engine)
+
+    def finish(self) -> None:
+        """Let it copy and commit."""
+        self.engine.let_go.set()
+        self._thread.join(60)
+        assert self.report is not None and self.report.records == 90

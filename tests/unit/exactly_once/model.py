@@ -187,6 +187,10 @@ class ModelSession:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
+    def tell_progress(self, progress: Mapping[str, Any]) -> str:
+        """Nobody looks at pages here."""
+        return ""
+
     def tell_end(self, end: Mapping[str, Any]) -> str:
         """Sensors are no part of the protocol."""
         return ""

@@ -14,7 +14,8 @@ def world(monkeypatch):
     """One partition with ten offsets."""
     monkeypatch.setattr("airflow_connect.runtime.driver.sink.run.KafkaSession", ModelSession)
     monkeypatch.setattr(
-        "airflow_connect.runtime.driver.progress.ProgressListener", lambda *_: nullcontext(SimpleNamespace(target={}))
+        "airflow_connect.runtime.driver.progress.ProgressListener",
+        lambda *_: nullcontext(SimpleNamespace(target={}, tasks=list)),
     )
     return World(ends={TopicPartition(TOPIC, 0): 10})
 

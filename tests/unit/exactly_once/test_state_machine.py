@@ -37,7 +37,7 @@ class CommitProtocol(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        listener = nullcontext(SimpleNamespace(target={}))
+        listener = nullcontext(SimpleNamespace(target={}, tasks=list))
         self._patches = [
             mock.patch("airflow_connect.runtime.driver.sink.run.KafkaSession", ModelSession),
             mock.patch("airflow_connect.runtime.driver.progress.ProgressListener", return_value=listener),

@@ -41,14 +41,27 @@ const refresh = async () => {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok || isBusy()) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
-  if (fresh) document.getElementById("live").replaceWith(document.adoptNode(fresh));
+  if (!fresh) return;
+  document.getElementById("live").replaceWith(document.adoptNode(fresh));
+  say();
+};
+
+// A screen reader hears how far a run is, and its end; the same words are not said again.
+const say = () => {
+  const words = document.querySelector("#live [data-say]")?.dataset.say ?? "";
+  const said = document.getElementById("said");
+  if (words || said.textContent) said.textContent = words || "The run has ended.";
 };
 
 // A page that does not have everything yet asks for it after a second.
-const again = () => setTimeout(async () => {
-  try { await refresh(); } catch { /* the server is away: the next attempt may find it */ }
-  again();
-}, 1000 * document.getElementById("live").dataset.every);
+const again = () => {
+  const seconds = Number(document.getElementById("live").dataset.every);
+  if (!seconds) return; // What this page shows does not change any more.
+  setTimeout(async () => {
+    try { await refresh(); } catch { /* the server is away: the next attempt may find it */ }
+    again();
+  }, 1000 * seconds);
+};
 
 addEventListener("DOMContentLoaded", () => {
   document.addEventListener("click", openInAirflow);

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from airflow_connect.airflow.pages.calls import Call, connector_of
 from airflow_connect.airflow.pages.charts import Bar, meter, plot
 from airflow_connect.airflow.pages.rendering import render
+from airflow_connect.airflow.pages.views import lag
 from airflow_connect.airflow.pages.views.hiding import shown_config
 from airflow_connect.airflow.pages.views.listing import badge, run_bar
-from airflow_connect.control.overview.model import Connector, Position
+from airflow_connect.airflow.pages.views.running import running_of
+from airflow_connect.control.overview.model import Connector, Position, Run
 from airflow_connect.control.overview.watching import Seen
 from airflow_connect.documents.run import Plan
 from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
@@ -38,6 +41,11 @@ def page(call: Call) -> str:
         minutes=plot(
             [_took(run, _href(call, connector, run.run_id)) for run in runs], "Duration of each run, in seconds"
         ),
+        lags=_lags(call, connector, runs),
+        week=lag.week(connector, seen.value.at_ms, is_large=True) if seen.value else "",
+        week_told=lag.told(connector, seen.value.at_ms) if seen.value else "",
+        running=running_of(connector),
+        rendered=_rendered(connector),
         config=config_rows(connector),
         changes=changed_rows(connector),
         letters=letters,
@@ -58,6 +66,21 @@ def _meter(position: Position, most: int) -> object:
 def _took(run: Any, href: str) -> Bar:
     shown = run_bar(run, href)
     return Bar(run.duration_ms / 1000, shown.title, shown.kind, href)
+
+
+def _rendered(connector: Connector) -> tuple[str, ...]:
+    """The page of Airflow with the rendered templates of the task of the last run; () if it is not known."""
+    origin = next((run.origin for run in connector.runs if run.origin.get("dag_run_id")), {})
+    if not origin.get("dag_id") or not origin.get("task_id"):
+        return ()
+    return ("dags", origin["dag_id"], "runs", origin["dag_run_id"], "tasks", origin["task_id"], "rendered_templates")
+
+
+def _lags(call: Call, connector: Connector, runs: Sequence[Run]) -> object:
+    """What each run has found, as bars; empty if none of them has recorded it."""
+    if not any(run.lag for run in runs):
+        return ""
+    return plot([lag.lag_bar(run, _href(call, connector, run.run_id)) for run in runs], "To copy when each run began")
 
 
 # --- configuration -----------------------------------------------------------------------------------------------

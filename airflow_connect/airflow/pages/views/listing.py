@@ -11,6 +11,7 @@ from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.charts import Bar, strip
 from airflow_connect.airflow.pages.rendering import at, duration, render
 from airflow_connect.airflow.pages.views.hiding import shown_config
+from airflow_connect.airflow.pages.views.lag import week
 from airflow_connect.control.overview.model import Connector, Run, State
 from airflow_connect.documents.run import DONE, EMPTY
 from airflow_connect.runtime.reporting.texts import format_count
@@ -34,6 +35,8 @@ class Row:
     connector: Connector
     state: Markup
     strip: Markup
+    week: Markup
+    share: str
     action: str
     dag: str
 
@@ -63,7 +66,7 @@ def page(call: Call) -> str:
     return render(
         "list.html",
         **call.shell("Connectors", "connectors", seen),
-        rows=[_row(call, connector) for connector in shown],
+        rows=[_row(connector, seen.value.at_ms) for connector in shown] if seen.value else [],
         total=len(every),
         counts=[(s, WORDS[s], KINDS[s], counts[s]) for s in State if counts[s]],
         search=search,
@@ -83,7 +86,7 @@ def _matches(connector: Connector, search: str) -> bool:
     return all(word in text for word in words)
 
 
-def _row(call: Call, connector: Connector) -> Row:
+def _row(connector: Connector, now_ms: int) -> Row:
     runs = connector.runs[:RUNS_SHOWN][::-1]
     bars = [run_bar(run, "") for run in runs]
     last = f"The last {len(bars)} runs of {connector.name}: " + (bars[-1].title if bars else "none")
@@ -92,6 +95,8 @@ def _row(call: Call, connector: Connector) -> Row:
         connector,
         badge(connector.state),
         strip(bars, last) if bars else Markup(""),
+        week(connector, now_ms),
+        f"{connector.progress.share:.0%}" if connector.progress and connector.progress.share is not None else "",
         action if connector.is_registered else "",
         connector.dags[0] if connector.dags and not connector.is_registered else "",
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow_connect.airflow.pages.calls import Call, connector_of
 from airflow_connect.airflow.pages.charts import Span, spans
 from airflow_connect.airflow.pages.rendering import duration, rate, render
+from airflow_connect.airflow.pages.views.running import EVERY_S, Running, running_of
 from airflow_connect.control.overview.model import Run
+from airflow_connect.control.overview.watching import Seen
 from airflow_connect.documents.run_detail import RunDetail, TaskRow
 from airflow_connect.runtime.reporting.texts import format_count, plural
+
+if TYPE_CHECKING:
+    from airflow_connect.control.overview.closer import FullRun
 
 PHASES = {
     "fence": "Keep every earlier run from committing", "recover": "Publish what an earlier run had promised",
@@ -25,10 +32,11 @@ def page(call: Call) -> str | tuple[int, str]:
     connector = connector_of(call, seen)
     run_id = call.query.get("run", "")
     known = next((run for run in (connector.runs if connector else ()) if run.run_id == run_id), None)
-    full = call.console.run(call.conn_id, call.query.get("name", ""), run_id)
+    full = call.console.run(call.conn_id, call.query.get("name", ""), run_id, is_known=known is not None)
     run = (full.value.run if full.value else None) or known
+    running = running_of(connector) if connector and connector.copying == run_id and run is None else None
     detail = full.value.detail if full.value else None
-    is_gone = run is None and seen.value is not None and full.value is not None
+    is_gone = run is None and running is None and seen.value is not None and full.value is not None
     html = render(
         "run.html",
         **call.shell(f"Run {run_id}", "connectors", seen),
@@ -39,11 +47,22 @@ def page(call: Call) -> str | tuple[int, str]:
         detail=detail,
         full=full,
         is_gone=is_gone,
+        running=running,
+        every=_every(full, running),
         phases=_phases(run),
         tasks=_tasks(detail),
         skew=skew_of(detail),
     )
     return (404, html) if is_gone else html
+
+
+def _every(full: Seen[FullRun], running: Running | None) -> int:
+    """Seconds until the script looks again; 0: never, because a run that has ended does not change."""
+    if running is not None:
+        return EVERY_S
+    if full.value is None:
+        return 5 if full.problem else 1
+    return 0 if full.value.run is not None else 5
 
 
 def _phases(run: Run | None) -> object:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
+from airflow_connect.documents.run_lag import RunLag, with_lag
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -28,6 +29,7 @@ from airflow_connect.runtime.driver.reporting import (
     PublishProgress,
     bytes_per_record,
     end_of,
+    lag_after,
     no_progress_warning,
     now_ms,
     publishing,
@@ -64,6 +66,7 @@ class RunState:
         is_stale: the journal's record must be replaced, even if there is nothing to copy.
         complete: directories that this run announces as complete.
         recovered_run_id: the run whose manifest this run has published, or "".
+        lag: as the plan found it; None: there is no plan yet.
     """
 
     connector: ConnectorState
@@ -71,6 +74,7 @@ class RunState:
     is_stale: bool = False
     complete: tuple[TimeDirectory, ...] = ()
     recovered_run_id: str = ""
+    lag: RunLag | None = None
 
 
 class SinkRun(RunInProgress):
@@ -88,7 +92,7 @@ class SinkRun(RunInProgress):
         Raises:
             ConnectError: the run failed; its message says what the next run will find.
         """
-        with KafkaSession(self._config) as kafka, self._telling_failure(kafka, self._config.spec):
+        with KafkaSession(self._config) as kafka, self._telling_others(kafka, self._config.spec):
             try:
                 report = self._protocol(kafka)
             except Exception as error:
@@ -111,6 +115,7 @@ class SinkRun(RunInProgress):
         with self._phase("plan"):
             state = self._bounded(kafka, state)
             plan, positions = self.plan_from(kafka, JournalView(state=state.connector))
+            state = replace(state, lag=RunLag(positions.behind, positions.behind, plan.created_ms))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
         times = RunTimes.of(self._config.sink, state.connector, plan, positions)
@@ -353,6 +358,7 @@ class SinkRun(RunInProgress):
                 at_ms=plan.created_ms,
                 leftovers=leftovers,
                 bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
+                lag_of_hours=with_lag(state.connector.lag_of_hours, state.lag) if state.lag else (),
             )
             commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
             reached(crash_points.COMMITTED)
@@ -398,4 +404,5 @@ class SinkRun(RunInProgress):
             complete=state.complete,
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
+            lag=lag_after(state.lag, manifest),
         )

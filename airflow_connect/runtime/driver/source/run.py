@@ -73,7 +73,7 @@ class SourceRun(RunInProgress):
         Raises:
             ConnectError: the run failed; what its tasks committed stays, and the next run continues from there.
         """
-        with SourceSession(self._config) as kafka, self._telling_failure(kafka, self._config.spec):
+        with SourceSession(self._config) as kafka, self._telling_others(kafka, self._config.spec):
             report = self._protocol(kafka)
             if report.status == EMPTY:
                 self._tell_end(kafka, end_of(report))

@@ -1,0 +1,47 @@
+"""How far a sink was behind when it ran, for pages: what a run measured, and what is kept of a week."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+HOUR_MS = 60 * 60 * 1000
+KEPT_HOURS = 7 * 24
+"""Hours that the connector's state keeps: the history keeps 100 runs, which may be less than a day."""
+
+LagOfHour = tuple[int, int]
+"""Hours since the epoch, and the longest lag that a run found in that hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLag:
+    """What a run has found and left; offsets, so that gaps count.
+
+    Attributes:
+        before: offsets between the committed ones and the ends of the log, when the plan was made. Limits of the run
+            do not make it smaller.
+        after: what the run left of these. Records that arrived later are not in it.
+        at_ms: when the plan was made, milliseconds since the epoch.
+    """
+
+    before: int
+    after: int
+    at_ms: int
+
+    def to_json(self) -> dict[str, int]:
+        """Plain JSON form."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunLag:
+        """Inverse of `to_json`."""
+        return cls(int(data["before"]), int(data["after"]), int(data["at_ms"]))
+
+
+def with_lag(hours: Iterable[LagOfHour], lag: RunLag) -> tuple[LagOfHour, ...]:
+    """The hours with what one more run has found; those of more than a week ago are left out."""
+    now = lag.at_ms // HOUR_MS
+    known = {hour: most for hour, most in hours if now - KEPT_HOURS < hour <= now}
+    known[now] = max(lag.before, known.get(now, 0))
+    return tuple(sorted(known.items()))
