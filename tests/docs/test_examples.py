@@ -14,6 +14,7 @@ from airflow_connect.config.definition import plugins as registered
 from airflow_connect.config.definition.plugins import PluginKind, resolve
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.worker import WorkerConfig, worker_keys
+from airflow_connect.control.migration.aiven_s3 import SAME_MEANING
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.manifest import Manifest
@@ -30,6 +31,12 @@ from tests.docs.pages import PAGES, ROOT, Block, blocks, code_spans, name_of
 WORKER = {"bootstrap.servers": "broker:9092", "key.converter": "StringConverter", "value.converter": "JsonConverter"}
 KEY = re.compile(r"[a-z][a-z0-9]*(?:\.[a-z][a-z0-9_]*)+")
 NOT_OURS = {
+    # Aiven's S3 sink.
+    *SAME_MEANING,
+    "file.name.template",
+    "format.output.envelope",
+    "format.output.fields",
+    "format.output.type",
     # Brokers and topics.
     "offsets.retention.minutes",
     "retention.ms",

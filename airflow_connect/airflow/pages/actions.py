@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.views import create as create_page
 from airflow_connect.airflow.pages.views import letters, offsets
+from airflow_connect.airflow.pages.views.form import NAME, checked_form
 from airflow_connect.airflow.web.audit import record
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.refusals import RefusedError
@@ -77,10 +78,10 @@ def create(call: Call) -> str | tuple[int, str]:
     """Check a configuration; register it if the user has confirmed that."""
     if call.field_of("do") != "create":
         return create_page.check(call)
-    checked = create_page.checked_form(call)
+    checked = checked_form(call)
     if checked.problem:
         return create_page.check(call)
-    name = str(checked.config[create_page.NAME])
+    name = str(checked.config[NAME])
     record("create_connector", call.visitor.name, call.conn_id, name, checked.config, via="page")
     call.console.installations.get(call.conn_id).herder.create(name, checked.config)
     call.seen(now=True)

@@ -23,8 +23,10 @@ from airflow_connect.airflow.pages.views import (
     connector,
     create,
     doctor,
+    edit,
     letters,
     listing,
+    live,
     offsets,
     places,
     run,
@@ -38,7 +40,7 @@ from airflow_connect.errors import ConnectError
 _LOG = logging.getLogger(__name__)
 _DEFECT = "The page failed because of a defect. The log of the API server has its traceback."
 MOST_BODY_BYTES = 1_000_000
-_STATIC = {"pages.css": "text/css", "pages.js": "text/javascript"}
+_STATIC = {"pages.css": "text/css", "pages.js": "text/javascript", "form.js": "text/javascript"}
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src 'self';"
@@ -74,6 +76,9 @@ def create_app(console: Console | None = None) -> Starlette:
         Route("/{conn_id}/run", page(run.page)),
         Route("/{conn_id}/create", page(create.page, Right.CHANGE)),
         Route("/{conn_id}/create", page(actions.create, Right.CHANGE), methods=["POST"]),
+        Route("/{conn_id}/edit", page(edit.page, Right.CHANGE)),
+        Route("/{conn_id}/edit", page(edit.save, Right.CHANGE), methods=["POST"]),
+        Route("/{conn_id}/form", page(live.look, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/replay", page(letters.preview, Right.CHANGE)),
         Route("/{conn_id}/replay", page(actions.replay_letters, Right.CHANGE), methods=["POST"]),
         Route("/{conn_id}/cluster", page(cluster.page)),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_connect.control.overview.closer import DeadLetters, FullRun
     from airflow_connect.control.overview.model import Overview
     from airflow_connect.control.overview.retention import Deadline
+    from airflow_connect.control.state.config_fold import Registered
     from airflow_connect.documents.run import Plan
     from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
     from airflow_connect.runtime.inspecting.doctor import Check
@@ -81,6 +82,17 @@ class Console:
             return plan_connector(self._spec(conn_id, config))
 
         return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def registered(self, conn_id: str, name: str, *, now: bool = False) -> Seen[Registered]:
+        """A registered configuration and the offset of its record; `now`: as it is, if Kafka answers in time."""
+        remembered = self._memory.of(
+            ("registered", conn_id, name), lambda: self.installations.get(conn_id).herder.registered(name)
+        )
+        return remembered.look(0.0 if now else FRESH_S, WAIT_S)
+
+    def forget_registered(self, conn_id: str, name: str) -> None:
+        """It was changed."""
+        self._memory.forget(("registered", conn_id, name))
 
     def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
         """When topics lose records that no sink has copied."""

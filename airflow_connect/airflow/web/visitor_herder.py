@@ -69,6 +69,11 @@ class VisitorHerder(Herder):
         self._record("patch_config", name, patch)
         return super().patch_config(name, patch)
 
+    def replace_config(self, name: str, config: Config, seen_offset: int) -> None:
+        """Give a connector another configuration, unless it has changed meanwhile."""
+        self._record("put_config", name, config)
+        super().replace_config(name, config, seen_offset)
+
     def delete(self, name: str) -> None:
         """Remove a connector."""
         self._record("delete_connector", name)

@@ -12,6 +12,7 @@ from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state import records
+from airflow_connect.control.state.config_fold import Registered
 from airflow_connect.control.state.topics import Change, State, StateTopics
 from airflow_connect.runtime.spec import RunSpec
 
@@ -49,6 +50,17 @@ class Herder:
     def config(self, name: str) -> dict[str, str | None]:
         """The configuration as registered, references unresolved."""
         return self._registered(name)
+
+    def registered(self, name: str) -> Registered:
+        """The configuration as registered, and the offset of its record, which `replace_config` compares.
+
+        Raises:
+            RefusedError: there is no such connector.
+        """
+        found = self._topics.look(lambda state: state.config.connectors.get(name))
+        if found is None:
+            raise refusals.no_connector(name)
+        return found
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
         """TaskInfo of every task."""
@@ -110,9 +122,7 @@ class Herder:
         Raises:
             RefusedError: there is no such connector, the result is wrong, or the configuration has changed meanwhile.
         """
-        seen = self._topics.look(lambda state: state.config.connectors.get(name))
-        if seen is None:
-            raise refusals.no_connector(name)
+        seen = self.registered(name)
         merged = {**seen.config, **patch}
         patched = {key: value for key, value in merged.items() if patch.get(key, "") is not None}
         if NAME in patched:
@@ -128,6 +138,23 @@ class Herder:
         before = self._topics.look(lambda state: len(state.config.tasks(name)))
         self._topics.change(decide, _nothing)
         return _with_tasks(self.info(name), before)
+
+    def replace_config(self, name: str, config: Config, seen_offset: int) -> None:
+        """Give a connector another configuration, if nobody else has done so since its record at `seen_offset`.
+
+        Raises:
+            RefusedError: the configuration is wrong, or the registered one has changed meanwhile.
+        """
+        named = _with_name(name, config)
+        self._refuse_invalid(named)
+
+        def decide(state: State) -> Change:
+            now = state.config.connectors.get(name)
+            if now is None or now.offset != seen_offset:
+                raise refusals.stale()
+            return self._writer.updated(state, name, named)
+
+        self._topics.change(decide, _nothing)
 
     def delete(self, name: str) -> None:
         """Remove a connector. Its offsets stay."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.client.connectors import no_connector
+from airflow_connect.control.migration import aiven_s3
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
@@ -124,6 +125,7 @@ def _findings(
                 yield Finding(_LEVELS.get(found["level"], CHANGE), found["key"], text)
     except ConnectError as error:
         yield Finding(ERROR, error.config_path or "connector.class", str(error))
+        yield from (Finding(CHANGE, key, text) for key, text in aiven_s3.equivalents(config))
         return
     for key in _CONVERTERS:
         if key not in config:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,10 +16,21 @@ import pytest
 import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID
-from tests.support.copies.showcase import BUSY, FAILING, HEALTHY, LAGGING, NEW, OF_DAG, PAUSED, BusyConnector, Showcase
+from tests.support.copies.showcase import (
+    BUSY,
+    FAILING,
+    HEALTHY,
+    LAGGING,
+    NEW,
+    OF_DAG,
+    PAUSED,
+    SECRET,
+    BusyConnector,
+    Showcase,
+)
 
 pytestmark = [pytest.mark.integration, pytest.mark.budget(20)]  # a browser draws Airflow's UI on a busy machine
 
@@ -189,6 +201,81 @@ def test_a_running_copy_moves_without_a_reload_until_its_end(open_page: OpenPage
     expect(page.locator("#said")).to_have_text("The run has ended.")
     assert page.evaluate("document.body.dataset.loaded") == "once"
     assert page.locator("#live").get_attribute("data-every") == "0"
+
+
+def test_a_configuration_is_checked_while_it_is_typed(open_page: OpenPage, showcase: Showcase) -> None:
+    page = open_page("op", f"{LIST}/create")
+    config = {**showcase.config(LAGGING), "name": "while-typing", "flush.size": "many"}
+    page.get_by_label("Configuration").fill(json.dumps(config))
+    wrong = page.get_by_label("flush.size (required)")
+    expect(wrong).to_have_attribute("aria-invalid", "true")  # nobody has clicked
+    expect(wrong).to_have_accessible_description(re.compile("Invalid value many"))
+    wrong.fill("5")
+    expect(wrong).not_to_have_attribute("aria-invalid", "true")
+    expect(wrong).to_be_focused()
+    expect(page.get_by_text("There is no mistake")).to_be_visible()
+    page.get_by_role("button", name="Show what a run would copy").click()
+    expect(page.get_by_role("button", name="Create while-typing")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="To, exclusive")).to_be_visible(timeout=20_000)
+    expect(wrong).to_have_value("5")
+    assert Axe().run(page).violations_count == 0
+    assert "while-typing" not in showcase.herder.names()
+
+
+def test_an_answer_to_what_was_typed_before_is_not_shown(open_page: OpenPage, showcase: Showcase) -> None:
+    page, held = open_page("op", f"{LIST}/create"), list[Route]()
+
+    def hold_first(route: Route) -> None:
+        held.append(route)
+        if len(held) > 1:
+            route.continue_()
+
+    page.route("**/form", hold_first)
+    text = page.get_by_label("Configuration")
+    config = {**showcase.config(LAGGING), "name": "late"}
+    with page.expect_request("**/form"):
+        text.fill(json.dumps({**config, "flush.size": "many"}))
+    text.fill(json.dumps({**config, "flush.size": "8"}))
+    expect(page.get_by_text("There is no mistake")).to_be_visible()
+    answer = held[0].fetch()
+    assert "Invalid value many" in answer.text()
+    held[0].fulfill(response=answer)
+    page.evaluate("() => new Promise((done) => setTimeout(done, 100))")
+    expect(page.get_by_text("There is no mistake")).to_be_visible()
+    expect(page.get_by_label("flush.size (required)")).to_have_value("8")
+
+
+def test_a_connector_is_edited_with_its_secret_untouched(open_page: OpenPage, showcase: Showcase) -> None:
+    page = open_page("op", f"{LIST}/connector?name={HEALTHY}")
+    before = showcase.herder.config(HEALTHY)
+    page.get_by_role("link", name="Edit the configuration").click()
+    expect(page.get_by_text("Nothing: this is the registered configuration.")).to_be_visible()
+    assert SECRET not in page.content()
+    size = page.get_by_label("flush.size (required)")
+    size.fill("25")
+    changes = page.get_by_role("region", name="What would change")
+    expect(changes.get_by_role("row", name=re.compile("flush.size"))).to_contain_text("25")
+    page.get_by_role("button", name=f"Save {HEALTHY}").click()
+    expect(page.get_by_role("status").first).to_contain_text(f"{HEALTHY} was changed.")
+    assert showcase.herder.config(HEALTHY) == {**before, "flush.size": "25"}
+    showcase.herder.put_config(HEALTHY, before)
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])
+def test_the_form_of_a_connector_has_no_serious_barrier_and_fits_its_width(
+    open_page: OpenPage, scheme: str, width: int
+) -> None:
+    page = open_page("op", f"{LIST}/edit?name={LAGGING}", width, scheme)
+    page.get_by_label("flush.size (required)").fill("many")
+    expect(page.get_by_label("flush.size (required)")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("tasks.max", exact=True).fill("3")
+    expect(page.get_by_role("region", name="What would change")).to_contain_text("tasks.max")
+    problems = Axe().run(page).response["violations"]
+    assert [p["id"] for p in problems if p["impact"] in ("serious", "critical")] == []
+    assert page.evaluate(_WIDER, width) == []
+    page.evaluate("scrollTo(0, 0)")
+    if IMAGES:
+        page.screenshot(path=Path(IMAGES) / f"pages-edit-{scheme}-{width}.png")
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 390)])

@@ -15,6 +15,7 @@ from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
+from tests.integration.connect_handover.stand_in import WorkerWithS3
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
 
@@ -113,7 +114,7 @@ def state_topics() -> dict[str, str]:
 def worker(kafka: KafkaBroker, state_topics: dict[str, str]) -> Iterator[ConnectWorker]:
     """A distributed worker that writes sources exactly once."""
     more = {"exactly.once.source.support": "enabled", "session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
-    with ConnectWorker.start(kafka.bootstrap, state_topics["group.id"], {**state_topics, **more}) as running:
+    with WorkerWithS3.start(kafka.bootstrap, state_topics["group.id"], {**state_topics, **more}) as running:
         yield running
 
 
