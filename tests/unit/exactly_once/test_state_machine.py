@@ -64,10 +64,20 @@ class CommitProtocol(RuleBasedStateMachine):
             self.world.ends[TopicPartition(TOPIC, partition)] += count
 
     @precondition(lambda self: len(self.alive) < MOST_RUNS)
-    @rule(flush_size=st.integers(1, 4), flush_on_end=st.booleans(), max_records=st.sampled_from([0, 0, 5]))
-    def start(self, flush_size, flush_on_end, max_records):
-        run = ModelRun(self.world, flush_size=flush_size, flush_on_end=flush_on_end, max_records=max_records)
-        self.runs.append(run)
+    @rule(
+        flush_size=st.integers(1, 4),
+        flush_on_end=st.booleans(),
+        more=st.fixed_dictionaries(
+            {
+                "max_records": st.sampled_from([0, 0, 5]),
+                "tasks_max": st.integers(2, 4),
+                "split_from": st.sampled_from([0, 1, 3]),
+                "most_letters": st.sampled_from([0, 0, 1]),
+            }
+        ),
+    )
+    def start(self, flush_size, flush_on_end, more):
+        self.runs.append(ModelRun(self.world, flush_size=flush_size, flush_on_end=flush_on_end, **more))
 
     @precondition(lambda self: self.alive)
     @rule(which=st.integers(0, MOST_RUNS - 1), steps=st.integers(1, 12))
