@@ -64,20 +64,10 @@ class CommitProtocol(RuleBasedStateMachine):
             self.world.ends[TopicPartition(TOPIC, partition)] += count
 
     @precondition(lambda self: len(self.alive) < MOST_RUNS)
-    @rule(
-        flush_size=st.integers(1, 4),
-        flush_on_end=st.booleans(),
-        more=st.fixed_dictionaries(
-            {
-                "max_records": st.sampled_from([0, 0, 5]),
-                "tasks_max": st.integers(2, 4),
-                "split_from": st.sampled_from([0, 1, 3]),
-                "most_letters": st.sampled_from([0, 0, 1]),
-            }
-        ),
-    )
-    def start(self, flush_size, flush_on_end, more):
-        self.runs.append(ModelRun(self.world, flush_size=flush_size, flush_on_end=flush_on_end, **more))
+    @rule(flush_size=st.integers(1, 4), flush_on_end=st.booleans(), max_records=st.sampled_from([0, 0, 5]))
+    def start(self, flush_size, flush_on_end, max_records):
+        run = ModelRun(self.world, flush_size=flush_size, flush_on_end=flush_on_end, max_records=max_records)
+        self.runs.append(run)
 
     @precondition(lambda self: self.alive)
     @rule(which=st.integers(0, MOST_RUNS - 1), steps=st.integers(1, 12))
@@ -186,3 +176,33 @@ CommitProtocol.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 test_commit_protocol = CommitProtocol.TestCase
+
+
+class CommitProtocolWithParts(CommitProtocol):
+    """The same with partitions that several tasks share, and tasks that end before the next one's range begins."""
+
+    @initialize(count=st.integers(10, 40))
+    def begin_with_a_large_partition(self, count):
+        self.produce((count, 1))
+
+    @rule(count=st.integers(10, 30))
+    def produce_much(self, count):
+        self.produce((count, 0))
+
+    @precondition(lambda self: len(self.alive) < MOST_RUNS)
+    @rule(
+        flush_size=st.integers(1, 3),
+        tasks_max=st.integers(2, 4),
+        most_letters=st.sampled_from([0, 1, 1]),
+        moment=st.sampled_from(["fence", "manifest", "complete", "follow", "commit", ""]),
+    )
+    def start_with_parts(self, flush_size, tasks_max, most_letters, moment):
+        more = {"tasks_max": tasks_max, "split_from": 1, "most_letters": most_letters}
+        run = ModelRun(self.world, flush_size=flush_size, flush_on_end=True, **more)
+        self.runs.append(run)
+        while not run.is_over and not (moment and run.waiting_for.startswith(moment)):
+            run.step(GO)
+
+
+CommitProtocolWithParts.TestCase.settings = settings(CommitProtocol.TestCase.settings, max_examples=examples(150))
+test_commit_protocol_with_parts = CommitProtocolWithParts.TestCase
