@@ -39,27 +39,17 @@ from airflow_connect.runtime.driver.sink.run import SinkRun
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.stores.store import LeftOver, Outcome
+from tests.unit.exactly_once.model_log import Content, content_of, is_bad, is_gap, letter
 
 GO, CRASH, FAIL, CRASH_AFTER, LOSE, DENY = "go", "crash", "fail", "crash_after", "lose", "deny"
 TOPIC = "t"
 BUCKET = "s3://bucket"
 TURN_S = 20.0
-Content = tuple[tuple[TopicPartition, int], ...]
 T = TypeVar("T")
 
 
 class Crashed(BaseException):
     """The process is gone."""
-
-
-def is_bad(offset: int) -> bool:
-    """Whether the record at this offset cannot be converted and becomes a dead letter."""
-    return offset % 7 == 3
-
-
-def is_gap(offset: int) -> bool:
-    """Whether this offset holds no record: a transaction marker, or compacted away."""
-    return offset % 5 == 4
 
 
 @dataclass
@@ -100,12 +90,6 @@ class World:
         self.manifest = manifest.to_json()
         for file in manifest.files:
             self.manifested.setdefault(file.key, set()).add(content_of(file))
-
-
-def content_of(file: StagedFile) -> Content:
-    """Records that a staged file of this model holds."""
-    tp = TopicPartition(file.topic, file.partition)
-    return tuple((tp, o) for o in range(file.start, file.end) if not is_gap(o) and not is_bad(o))
 
 
 class ModelRun:
@@ -490,7 +474,7 @@ class ModelEngine:
             left=len(records) - written - len(bad),
             stopped_early=STOPPED_BY_DEAD_LETTERS if is_short else "",
         )
-        return report, files, [_letter(planned, offset) for offset in bad]
+        return report, files, [letter(planned, offset) for offset in bad]
 
     def _stage(self, planned: OffsetRange, start: int, end: int) -> StagedFile:
         token = {"upload_id": self._world.new_id()}
@@ -504,11 +488,3 @@ class ModelEngine:
             return file
 
         return self._run.perform(f"stage {key}", effect)
-
-
-def _letter(planned: OffsetRange, offset: int) -> Mapping[str, Any]:
-    import base64
-
-    value = base64.b64encode(f"{planned.partition}@{offset}".encode()).decode()
-    origin = [planned.topic, planned.partition, offset]
-    return {"topic": "dlq", "key": None, "value": value, "timestamp": None, "headers": [], "origin": origin}

@@ -23,9 +23,8 @@ from tests.unit.exactly_once.model import (
     ModelSession,
     Upload,
     World,
-    is_bad,
-    is_gap,
 )
+from tests.unit.exactly_once.model_log import is_bad, is_gap
 
 PARTITIONS = 2
 MOST_RUNS = 4
