@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         SinkConnectorContext,
         SinkTask,
         SinkTaskContext,
+        Splitting,
         StagingSinkConnector,
     )
     from airflow_connect.api.source import (
@@ -117,7 +118,7 @@ _NAMES = {
     "api.schema": "Field Schema SchemaType=Type array_schema=array date_schema=date decimal_schema=decimal"
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
-    " StagingSinkConnector",
+    " Splitting StagingSinkConnector",
     "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
     " SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
     "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
@@ -203,6 +204,7 @@ __all__ = [
     "SourceRecord",
     "SourceTask",
     "SourceTaskContext",
+    "Splitting",
     "StagedFile",
     "StagedFileLostError",
     "StagingSinkConnector",

@@ -40,6 +40,10 @@ class OffsetRange:
         """True when there is nothing to read."""
         return self.end <= self.start
 
+    def holds(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether the offset of this partition is in the range."""
+        return (self.topic, self.partition) == (topic, partition) and self.start <= offset < self.end
+
     def __len__(self) -> int:
         """Upper bound of the number of records."""
         return max(0, self.end - self.start)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
@@ -209,6 +210,19 @@ class ColumnarSinkTask(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """How the ranges of one partition may be divided among tasks; see `SinkConnector.splitting`.
+
+    Attributes:
+        refused: why they may not, as a clause that can follow a colon; "" if they may.
+        multiple_of: every range but the last one of a partition has a multiple of so many offsets, at least 1.
+    """
+
+    refused: str = ""
+    multiple_of: int = 1
+
+
 class SinkConnectorContext(ConnectorContext, Protocol):
     """The run's services for a sink connector."""
 
@@ -302,6 +316,16 @@ class SinkConnector(Connector):
             now_ms: the run's frozen clock. Both are milliseconds since the epoch.
         """
         return False
+
+    def splitting(self) -> Splitting:
+        """Whether several tasks may copy one partition at the same time. By default they may not.
+
+        A sink that allows it gets the same partition in `open` of several tasks, each with a range of its own
+        (`SinkTaskContext.ranges`). A task gets the records of its range in offset order; between ranges there is no
+        order. So a sink whose output depends on the order of all records of a partition, such as one that updates rows
+        by key, must not allow it. Called at the plan, after `start`, only if it would make the run shorter.
+        """
+        return Splitting(f"{type(self).__name__} does not allow it")
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Called before offsets of the consumer group are set, or deleted (None), while no run is active (KIP-875).

@@ -18,7 +18,8 @@ Invariants. The code quotes them by number where it enforces them.
     ones.
 7.  Every record of a planned range is accounted for: read = written + filtered + dead-lettered + left, and the
     consumer's position has reached the planned end. Every byte that an encoder wrote is in an uploaded part. Otherwise
-    nothing is published.
+    nothing is published. If several tasks copy ranges of one partition, this holds for each range, and the offset to
+    commit is the end of the ranges that are complete and follow each other (parts.py).
 8.  A sweep discards a staged file only if a run of this connector that has ended must have written it: the key and the
     directory match the connector's grammar, and the offset is inside the ranges of that run.
 9.  Offsets of a group that a live Kafka Connect worker uses are never touched.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 from airflow_connect.errors import AuditError
+from airflow_connect.exactly_once.parts import by_partition, in_order
 
 
 def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Sequence[StagedFile] | None = None) -> None:
@@ -40,22 +42,35 @@ def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Sequence[Sta
 
 
 def _coverage(plan: Plan, reports: Sequence[TaskReport]) -> Iterable[str]:
-    planned = {r.topic_partition: r for r in plan.ranges}
-    reported = Counter(p.range.topic_partition for r in reports for p in r.partitions)
-    for tp, planned_range in planned.items():
-        if reported[tp] != 1:
-            yield f"{planned_range} was reported {reported[tp]} times instead of once"
-    for tp in reported:
+    """Every planned range was copied once. What is behind a hole must not be there (see parts.py)."""
+    planned = by_partition(plan.ranges)
+    reported = Counter((p.range.topic_partition, p.range.start) for r in reports for p in r.partitions)
+    starts = {(tp, part.start) for tp, parts in planned.items() for part in parts}
+    for tp, start in reported:
         if tp not in planned:
             yield f"{tp} was copied but not planned"
-    for report in (p for r in reports for p in r.partitions):
-        wanted = planned.get(report.range.topic_partition)
-        if wanted is None:
-            continue
-        if report.range.start != wanted.start or report.range.end > wanted.end:
-            yield f"{report.range} was copied instead of {wanted}"
-        elif report.range.end < wanted.end and not report.stopped_early:
-            yield f"{report.range} was copied instead of {wanted} although no limit was reached"
+        elif (tp, start) not in starts:
+            wanted = ", ".join(map(str, planned[tp]))
+            yield f"{tp}[{start}, ...) was copied instead of {wanted}"
+    copied = {(p.range.topic_partition, p.range.start): p for r in reports for p in r.partitions}
+    for tp, parts in planned.items():
+        is_behind_hole = False
+        for part in parts:
+            times, report = reported[tp, part.start], copied.get((tp, part.start))
+            wanted_times = 0 if is_behind_hole else 1
+            if times != wanted_times:
+                behind = ", because the range before it is not complete" if is_behind_hole else ""
+                yield f"{part} was reported {times} times instead of {('never', 'once')[wanted_times]}{behind}"
+            if report is not None:
+                yield from _end(part, report)
+            is_behind_hole |= report is None or report.commit_offset < part.end
+
+
+def _end(planned: OffsetRange, report: PartitionReport) -> Iterable[str]:
+    if report.range.end > planned.end:
+        yield f"{report.range} was copied instead of {planned}"
+    elif report.range.end < planned.end and not report.stopped_early:
+        yield f"{report.range} was copied instead of {planned} although no limit was reached"
 
 
 def _partition(report: PartitionReport) -> Iterable[str]:
@@ -74,18 +89,23 @@ def _partition(report: PartitionReport) -> Iterable[str]:
 
 
 def _files(reports: Sequence[TaskReport], files: Sequence[StagedFile]) -> Iterable[str]:
-    in_files: Counter[TopicPartition] = Counter()
+    parts: dict[TopicPartition, list[PartitionReport]] = {}
+    for report in in_order(p for r in reports for p in r.partitions):
+        parts.setdefault(report.range.topic_partition, []).append(report)
+    in_files: Counter[tuple[TopicPartition, int]] = Counter()
     for file in files:
-        in_files[TopicPartition(file.topic, file.partition)] += file.records
-    for report in (p for r in reports for p in r.partitions):
-        tp = report.range.topic_partition
-        if in_files[tp] != report.written:
-            yield f"{tp}: {report.written} records were counted as written but the files hold {in_files[tp]}"
-    ranges = {p.range.topic_partition: p for r in reports for p in r.partitions}
-    for file in files:
-        found = ranges.get(TopicPartition(file.topic, file.partition))
-        if found is None or not found.range.start <= file.start < file.end <= found.commit_offset:
+        tp = TopicPartition(file.topic, file.partition)
+        own = parts.get(tp, [])
+        at = bisect_right(own, file.start, key=lambda p: p.range.start) - 1
+        if at < 0 or not file.start < file.end <= own[at].commit_offset:
             yield f"{file.key} holds [{file.start}, {file.end}), which this run does not commit"
+        if own:
+            in_files[tp, max(at, 0)] += file.records
+    for tp, own in parts.items():
+        for at, report in enumerate(own):
+            if in_files[tp, at] != report.written:
+                where = tp if len(own) == 1 else report.range
+                yield f"{where}: {report.written} records were counted as written but the files hold {in_files[tp, at]}"
 
 
 def _keys(reports: Sequence[TaskReport]) -> Iterable[str]:

@@ -12,9 +12,11 @@ from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 from airflow_connect.documents.time_progress import TimeDirectory, TimeStep
 from airflow_connect.errors import StateError
 from airflow_connect.exactly_once import packed_files, value_schemas
+from airflow_connect.exactly_once.parts import committed_up_to, in_order
 
-VERSION = 2
-"""Since 2 `files` may be packed; documents of version 1 are read, and rolled forward, as before."""
+VERSION = 3
+"""Since 2 `files` may be packed. Since 3 `partitions` may have several parts of one partition; only such a manifest has
+version 3, so that an older release can still roll the others forward. All versions are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class Manifest:
         connector, run_id: the run that wrote it.
         created_ms: the run's frozen clock (layout).
         files: staged files, in publishing order.
-        partitions: one report per planned range; `commit_offset` is what `commit` stores.
+        partitions: one report per copied range, by topic, partition and offset. `commit` stores `commit_offset` of
+            the last range of each partition.
         topic_ids: Kafka's topic ids at planning.
         config: the connector's configuration without secrets (layout).
         reference_marks: by key of `config`: a mark of the value behind a config provider reference, by which a later
@@ -58,7 +61,12 @@ class Manifest:
     @property
     def offsets(self) -> dict[TopicPartition, int]:
         """Next offset to read per topic-partition, once this manifest is published."""
-        return {**self.also_commit, **{p.range.topic_partition: p.commit_offset for p in self.partitions}}
+        return {**self.also_commit, **self.offsets_copied}
+
+    @property
+    def offsets_copied(self) -> dict[TopicPartition, int]:
+        """The offsets of partitions that were copied, up to the first hole between their parts (parts.py)."""
+        return committed_up_to(self.partitions)
 
     @property
     def complete(self) -> tuple[TimeDirectory, ...]:
@@ -73,7 +81,7 @@ class Manifest:
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form, chunked by the runs topic."""
         return {
-            "v": VERSION,
+            "v": VERSION if len(self.offsets_copied) < len(self.partitions) else 2,
             "connector": self.connector,
             "run_id": self.run_id,
             "created_ms": self.created_ms,
@@ -126,7 +134,7 @@ def manifest_of(
     reference_marks: Mapping[str, str] | None = None,
 ) -> Manifest:
     """The manifest of a run whose tasks returned `reports`; `config` must not hold secrets."""
-    partitions = tuple(p for r in reports for p in r.partitions)
+    partitions = tuple(in_order(p for r in reports for p in r.partitions))
     files = tuple(f for r in reports for f in r.files)
     counts = {
         "records": sum(p.written for p in partitions),

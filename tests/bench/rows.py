@@ -99,7 +99,7 @@ class Row:
 
 def all_rows(records: int) -> list[Row]:
     """Every row, for a load of `records`."""
-    hours = Load(10, 24, records)
+    hours, one = Load(10, 24, records), Load(1, 24, records)
     avro = Load(10, 24, records, is_avro=True)
     json = {**JSON, **_GZIP}
     main = [
@@ -128,6 +128,10 @@ def all_rows(records: int) -> list[Row]:
     sweeps = [
         Row(f"partitions-{count}", f"JSON lines, hourly, {count} partitions", Load(count, 24, records), json)
         for count in (1, 2, 8, 200)
+    ]
+    sweeps += [
+        Row(f"shared-{tasks}", f"JSON lines, 1 partition, tasks.max={tasks}", one, {**json, "tasks.max": str(tasks)})
+        for tasks in (1, 2, 4)
     ]
     sweeps += [
         Row(f"directories-{count}", f"JSON lines, {count} directories", Load(2, count, records), {**json, **_ONE_FILE})

@@ -41,6 +41,8 @@ ROUTED = {
     "transforms_route_replacement": "renamed",
 }
 """Directories of another topic: leftovers are looked for there too."""
+SHARED = {"tasks_max": str(2 * PARTITIONS), "split_min_records": "1"}
+"""Several tasks share a partition."""
 
 
 @pytest.mark.parametrize("seeds", batches(KILL_ROUNDS), ids=lambda seeds: f"rounds-{seeds[0] - FIRST_SEED}")
@@ -68,7 +70,7 @@ def test_killed_and_frozen_runs_insert_every_record_exactly_once(kafka, make_top
 
 
 def config(seed):
-    return ROUTED if seed % 3 == 0 else {}
+    return ROUTED if seed % 3 == 0 else SHARED if seed % 3 == 1 else {}
 
 
 def play(seeds, make):

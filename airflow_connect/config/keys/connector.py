@@ -58,6 +58,8 @@ DELIVERY_GUARANTEE = "delivery.guarantee"
 RUN_MAX_RECORDS = "run.max.records"
 RUN_MAX_BYTES = "run.max.bytes"
 RUN_MAX_SECONDS = "run.max.seconds"
+SPLIT_PARTITIONS = "split.partitions"
+SPLIT_MIN_RECORDS = "split.min.records"
 RUN_INTERVAL_SECONDS = "run.interval.seconds"
 RUN_LAG_RECORDS = "run.lag.records"
 RUN_LAG_SECONDS = "run.lag.seconds"
@@ -280,6 +282,18 @@ def _run_keys() -> list[ConfigKey]:
             "Maximum time that one run spends copying, in seconds. Tasks then stop at a record boundary, and"
             " everything copied so far is published and committed.",
             positive, low, _RUN, display_name="Seconds per run",
+        ),
+        ConfigKey(
+            SPLIT_PARTITIONS, Type.BOOLEAN, True,
+            "Whether a partition may be divided among several tasks, if that makes a run shorter: each task copies a"
+            " range of its offsets. For sinks that write files, with flush.on.end=true. A range begins a new file.",
+            None, low, _RUN, width=Width.SHORT, display_name="Split partitions",
+        ),
+        ConfigKey(
+            SPLIT_MIN_RECORDS, Type.LONG, 1_000_000,
+            "Smallest number of offsets in a range of a divided partition. It has fewer if records are so large that"
+            " the last run wrote 256 MiB for fewer. Cuts are at multiples of flush.size from the first offset.",
+            Range(1), low, _RUN, display_name="Records per range",
         ),
         run_interval_key(),
         ConfigKey(

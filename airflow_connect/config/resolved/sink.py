@@ -75,6 +75,8 @@ class SinkConnectorConfig:
         run_max_records: maximum number of offsets per run; 0: no limit.
         run_max_bytes: maximum number of bytes per run; 0: no limit.
         run_max_seconds: maximum seconds of copying; 0: no limit.
+        split_partitions: whether several tasks may copy one partition.
+        split_min_records: smallest number of offsets in a range of such a partition.
         run_until_timestamp_ms: records at or after this time stay for a later run; None: no limit.
         offsets_out_of_range: `earliest`, `latest`, `nearest`, or "" to fail.
         consumer_override, producer_override, admin_override: settings of Kafka's Java clients, without
@@ -98,6 +100,8 @@ class SinkConnectorConfig:
     run_max_records: int
     run_max_bytes: int
     run_max_seconds: int
+    split_partitions: bool
+    split_min_records: int
     run_until_timestamp_ms: int | None
     offsets_out_of_range: str
     consumer_override: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -138,6 +142,8 @@ class SinkConnectorConfig:
             run_max_records=parsed[keys.RUN_MAX_RECORDS] or 0,
             run_max_bytes=parsed[keys.RUN_MAX_BYTES] or 0,
             run_max_seconds=parsed[keys.RUN_MAX_SECONDS] or 0,
+            split_partitions=parsed[keys.SPLIT_PARTITIONS],
+            split_min_records=parsed[keys.SPLIT_MIN_RECORDS],
             run_until_timestamp_ms=_until(parsed[keys.RUN_UNTIL_TIMESTAMP]),
             offsets_out_of_range=parsed[keys.OFFSETS_OUT_OF_RANGE],
             consumer_override=with_prefix(text, keys.CONSUMER_OVERRIDE),

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from airflow_connect.api.publishing import LeftoverPattern
-from airflow_connect.api.sink import StagingSinkConnector
+from airflow_connect.api.sink import Splitting, StagingSinkConnector
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -139,6 +139,21 @@ class StorageSinkConnector(StagingSinkConnector):
             ranges=tuple(ranges),
             probe_prefix=probe_prefix,
         )
+
+    def splitting(self) -> Splitting:
+        """A cut is like the end of a run, where files end anyway. It is refused where more than offsets passes it.
+
+        Cuts are at multiples of `flush.size`: if that key alone ends files, and offsets have no gaps, files are the
+        same with and without cuts.
+        """
+        from airflow_connect.connectors.storage.settings.keys import COMPACT, FILES_PER_PARTITION, SCHEMA_COMPATIBILITY
+
+        rotation, plan = self._open(self.config).config.rotation, self._open(self.config).plan
+        if plan.remembers_schemas:
+            return Splitting(f"with {SCHEMA_COMPATIBILITY}, a file begins with the schema of the file before it")
+        if rotation.is_compact:
+            return Splitting(f"{FILES_PER_PARTITION}={COMPACT} is for as few files as possible")
+        return Splitting(multiple_of=rotation.flush_size)
 
     def schedule_expired(self, last_run_ms: int, now_ms: int) -> bool:
         """Whether the local-time grid of `rotate.schedule.interval.ms` has a tick since the last run."""

@@ -129,6 +129,20 @@ class SinkConformance(ConnectorConformance):
         assert [report.status for report in reports] == ["done", "done", "done", "empty"]
         case.check_everything_arrived(once=True)
 
+    def test_partitions_are_shared_by_tasks_only_if_the_sink_allows_it(self, case: SinkCase) -> None:
+        case.add(90)
+        more_tasks = 2 * PARTITIONS
+
+        report = case.run(tasks_max=str(more_tasks), split_min_records="10")
+
+        is_shared = any(note.startswith("Several tasks share a partition:") for note in report.notes)
+        is_explained = any(note.startswith(f"tasks.max={more_tasks}, but one task copies") for note in report.notes)
+        assert is_shared != is_explained, report.notes
+        assert (report.tasks > PARTITIONS) == is_shared
+        case.check_everything_arrived(once=True)
+        case.check_order()
+        assert case.committed() == dict.fromkeys(range(PARTITIONS), 30)
+
     def test_null_keys_headers_and_tombstones_pass(self, case: SinkCase) -> None:
         case.add(3)
         case.write_rows(Row(0, None, b'{"n": 3, "p": 0}', [("h", b"1"), ("h", None), ("", b"\xff")]))

@@ -16,6 +16,7 @@ from airflow_connect.api import (
     RecordColumns,
     SinkRecord,
     SinkTask,
+    Splitting,
     StagedFile,
     StagingSinkConnector,
     TopicPartition,
@@ -79,6 +80,9 @@ class FolderSinkConnector(StagingSinkConnector):
         super().start(config)
         self.folder = Path(config["folder"])
         self.staging = self.folder / ".staged" / config["name"]
+
+    def splitting(self) -> Splitting:
+        return Splitting()
 
     def publish(self, files: Sequence[StagedFile]) -> Mapping[str, Outcome]:
         return {file.key: self.publish_one(file) for file in files}

@@ -16,9 +16,17 @@ from typing import Any, TypeVar
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.publishing import LeftoverPattern
+from airflow_connect.api.sink import Splitting
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.config.definition.references import ResolvedReferences
-from airflow_connect.documents.run import PartitionReport, PublishedRun, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import (
+    STOPPED_BY_DEAD_LETTERS,
+    PartitionReport,
+    PublishedRun,
+    RunReport,
+    TaskPlan,
+    TaskReport,
+)
 from airflow_connect.errors import ConnectError, FencedError, PublishConflictError, UnavailableError
 from airflow_connect.exactly_once.guarantee import EXACTLY_ONCE
 from airflow_connect.exactly_once.journal import Commit, JournalView
@@ -26,31 +34,22 @@ from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import LogState, Policy
+from airflow_connect.planning.splitting import SplitRules
 from airflow_connect.runtime.driver.sink.run import SinkRun
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.stores.store import LeftOver, Outcome
+from tests.unit.exactly_once.model_log import Content, content_of, is_bad, is_gap, letter
 
 GO, CRASH, FAIL, CRASH_AFTER, LOSE, DENY = "go", "crash", "fail", "crash_after", "lose", "deny"
 TOPIC = "t"
 BUCKET = "s3://bucket"
 TURN_S = 20.0
-Content = tuple[tuple[TopicPartition, int], ...]
 T = TypeVar("T")
 
 
 class Crashed(BaseException):
     """The process is gone."""
-
-
-def is_bad(offset: int) -> bool:
-    """Whether the record at this offset cannot be converted and becomes a dead letter."""
-    return offset % 7 == 3
-
-
-def is_gap(offset: int) -> bool:
-    """Whether this offset holds no record: a transaction marker, or compacted away."""
-    return offset % 5 == 4
 
 
 @dataclass
@@ -93,18 +92,13 @@ class World:
             self.manifested.setdefault(file.key, set()).add(content_of(file))
 
 
-def content_of(file: StagedFile) -> Content:
-    """Records that a staged file of this model holds."""
-    tp = TopicPartition(file.topic, file.partition)
-    return tuple((tp, o) for o in range(file.start, file.end) if not is_gap(o) and not is_bad(o))
-
-
 class ModelRun:
     """A run of the connector in a thread that only moves when it is told to."""
 
-    def __init__(self, world: World, *, flush_size: int, flush_on_end: bool, max_records: int = 0) -> None:
+    def __init__(self, world: World, *, flush_size: int, flush_on_end: bool, **more: int) -> None:
+        """`more`: attributes of `ModelConfig`."""
         self.world = world
-        self.config = ModelConfig(self, flush_size, flush_on_end, max_records)
+        self.config = ModelConfig(self, flush_size, flush_on_end, **more)
         self.waiting_for = ""
         self.is_over = False
         self.was_disturbed = False
@@ -329,18 +323,25 @@ class ModelPublisher:
 
 @dataclass
 class ModelConfig:
-    """What `SinkRun` wants to know of a configuration; also the connector of the sink."""
+    """What `SinkRun` wants to know of a configuration; also the connector of the sink.
+
+    Attributes:
+        split_from: smallest range of a partition that several tasks share; 0: they share none.
+        most_letters: a task ends each range after so many dead letters; 0: never.
+    """
 
     run: ModelRun
     flush_size: int
     flush_on_end: bool
-    max_records: int
+    max_records: int = 0
+    tasks_max: int = 2
+    split_from: int = 0
+    most_letters: int = 0
 
     name = "sink"
     store_name = BUCKET
     counted_role = "value"
     guarantee = EXACTLY_ONCE
-    tasks_max = 2
     max_failed_records = None
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
@@ -354,6 +355,12 @@ class ModelConfig:
     @property
     def policy(self) -> Policy:
         return Policy(limits=RunLimits(max_records=self.max_records))
+
+    @property
+    def split_rules(self) -> SplitRules:
+        is_allowed = self.split_from > 0 and self.flush_on_end
+        allowed = Splitting("" if is_allowed else "the model does not allow it", self.flush_size)
+        return SplitRules(lambda: allowed, max(1, self.split_from))
 
     def check_converters(self) -> None:
         """The model has none."""
@@ -433,16 +440,25 @@ class ModelEngine:
         return [self._task(settings, task) for task in tasks]
 
     def _task(self, settings: TaskSettings, task: TaskPlan) -> TaskReport:
-        done = [self._range(settings, planned) for planned in task.ranges]
+        # Who copies lost files again sets no limit.
+        most = self._run.config.most_letters if task.max_dead_letter_bytes else 0
+        done = [self._range(settings, planned, most) for planned in task.ranges]
         files = tuple(file for _, some, _ in done for file in some)
         letters = tuple(letter for _, _, some in done for letter in some)
         return TaskReport(task.task, 0, tuple(report for report, _, _ in done), files, letters)
 
     def _range(
-        self, settings: TaskSettings, planned: OffsetRange
+        self, settings: TaskSettings, planned: OffsetRange, most_letters: int
     ) -> tuple[PartitionReport, list[StagedFile], list[dict[str, Any]]]:
         flush_size = int(settings.connector["flush.size"])
         records = [o for o in range(planned.start, planned.end) if not is_gap(o)]
+        last = [o for o in records if is_bad(o)][:most_letters][-1:]
+        is_short = (
+            most_letters > 0 and len([o for o in records if is_bad(o)]) >= most_letters and last[0] + 1 < planned.end
+        )
+        if is_short:
+            planned = replace(planned, end=last[0] + 1)
+            records = [o for o in records if o < planned.end]
         good = [o for o in records if not is_bad(o)]
         groups = [good[i : i + flush_size] for i in range(0, len(good), flush_size)]
         commit = planned.end
@@ -460,8 +476,9 @@ class ModelEngine:
             written=written,
             dead_lettered=len(bad),
             left=len(records) - written - len(bad),
+            stopped_early=STOPPED_BY_DEAD_LETTERS if is_short else "",
         )
-        return report, files, [_letter(planned, offset) for offset in bad]
+        return report, files, [letter(planned, offset) for offset in bad]
 
     def _stage(self, planned: OffsetRange, start: int, end: int) -> StagedFile:
         token = {"upload_id": self._world.new_id()}
@@ -475,10 +492,3 @@ class ModelEngine:
             return file
 
         return self._run.perform(f"stage {key}", effect)
-
-
-def _letter(planned: OffsetRange, offset: int) -> Mapping[str, Any]:
-    import base64
-
-    value = base64.b64encode(f"{planned.partition}@{offset}".encode()).decode()
-    return {"topic": "dlq", "key": None, "value": value, "timestamp": None, "headers": []}

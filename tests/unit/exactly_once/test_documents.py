@@ -106,7 +106,7 @@ def test_recorded_manifest_of_version_1_is_read():
     assert {**manifest.to_json(), "v": 1} == recorded
 
 
-@pytest.mark.parametrize("version", [3, 0, None, "1"])
+@pytest.mark.parametrize("version", [4, 0, None, "1"])
 @pytest.mark.parametrize("document", [Manifest, ConnectorState])
 def test_unknown_version_is_refused_and_named(document, version):
     with pytest.raises(StateError, match=re.escape(repr(version))):

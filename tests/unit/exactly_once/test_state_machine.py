@@ -23,9 +23,8 @@ from tests.unit.exactly_once.model import (
     ModelSession,
     Upload,
     World,
-    is_bad,
-    is_gap,
 )
+from tests.unit.exactly_once.model_log import is_bad, is_gap
 
 PARTITIONS = 2
 MOST_RUNS = 4
@@ -176,3 +175,33 @@ CommitProtocol.TestCase.settings = settings(
     suppress_health_check=list(HealthCheck),
 )
 test_commit_protocol = CommitProtocol.TestCase
+
+
+class CommitProtocolWithParts(CommitProtocol):
+    """The same with partitions that several tasks share, and tasks that end before the next one's range begins."""
+
+    @initialize(count=st.integers(10, 40))
+    def begin_with_a_large_partition(self, count):
+        self.produce((count, 1))
+
+    @rule(count=st.integers(10, 30))
+    def produce_much(self, count):
+        self.produce((count, 0))
+
+    @precondition(lambda self: len(self.alive) < MOST_RUNS)
+    @rule(
+        flush_size=st.integers(1, 3),
+        tasks_max=st.integers(2, 4),
+        most_letters=st.sampled_from([0, 1, 1]),
+        moment=st.sampled_from(["fence", "manifest", "complete", "follow", "commit", ""]),
+    )
+    def start_with_parts(self, flush_size, tasks_max, most_letters, moment):
+        more = {"tasks_max": tasks_max, "split_from": 1, "most_letters": most_letters}
+        run = ModelRun(self.world, flush_size=flush_size, flush_on_end=True, **more)
+        self.runs.append(run)
+        while not run.is_over and not (moment and run.waiting_for.startswith(moment)):
+            run.step(GO)
+
+
+CommitProtocolWithParts.TestCase.settings = settings(CommitProtocol.TestCase.settings, max_examples=examples(150))
+test_commit_protocol_with_parts = CommitProtocolWithParts.TestCase

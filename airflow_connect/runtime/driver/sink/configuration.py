@@ -21,15 +21,17 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.guarantee import AT_LEAST_ONCE, Guarantee
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import Policy
+from airflow_connect.planning.splitting import SplitRules
 from airflow_connect.runtime.driver.checked_configuration import CheckedConfiguration
 from airflow_connect.runtime.driver.checks.sinks import refuse_unusable_sink
+from airflow_connect.runtime.driver.checks.splitting import why_not_split
 from airflow_connect.runtime.driver.sink.started_sink import StartedSink
 from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.api.sink import SinkConnector
+    from airflow_connect.api.sink import SinkConnector, Splitting
     from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
@@ -136,6 +138,17 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
                 until_timestamp_ms=connector.run_until_timestamp_ms,
             ),
         )
+
+    @property
+    def split_rules(self) -> SplitRules:
+        """Whether several tasks may copy one partition."""
+        return SplitRules(self._splitting, self.resolved.connector.split_min_records)
+
+    def _splitting(self) -> Splitting:
+        declared = self.sink.splitting()
+        differ = bool(self.task_configs)
+        why = why_not_split(self.resolved.connector, self.delivery, self.guarantee, declared, tasks_differ=differ)
+        return replace(declared, refused=why)
 
     def task_settings(self, now_ms: int, *, schedule_expired: bool) -> TaskSettings:
         """What tasks get."""

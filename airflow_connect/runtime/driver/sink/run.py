@@ -18,11 +18,13 @@ from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
+from airflow_connect.exactly_once.parts import contiguous
 from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.exactly_once.value_schemas import of_same_topics
-from airflow_connect.planning.packing import pack
+from airflow_connect.planning.packing import cost_by_bytes, pack
 from airflow_connect.planning.planner import Memory, Positions, plan_positions
+from airflow_connect.planning.splitting import divide
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
 from airflow_connect.runtime.driver.reporting import (
@@ -67,6 +69,7 @@ class RunState:
         complete: directories that this run announces as complete.
         recovered_run_id: the run whose manifest this run has published, or "".
         lag: as the plan found it; None: there is no plan yet.
+        must_sweep: this run has staged files that its manifest does not name.
     """
 
     connector: ConnectorState
@@ -75,6 +78,7 @@ class RunState:
     complete: tuple[TimeDirectory, ...] = ()
     recovered_run_id: str = ""
     lag: RunLag | None = None
+    must_sweep: bool = False
 
 
 class SinkRun(RunInProgress):
@@ -134,7 +138,9 @@ class SinkRun(RunInProgress):
             settings, late_before=times.late_before, schemas_before=schemas, topic_ids=dict(plan.topic_ids)
         )
         self._staged.copying(state.connector)
-        reports = self._copy(plan, settings)
+        copied = contiguous(plan, self._copy(plan, settings))
+        reports, plan = copied.reports, replace(plan, notes=(*plan.notes, *copied.notes))
+        state = replace(state, must_sweep=bool(copied.given_up))
         with self._phase("audit"):
             counted_role = self._config.sink.counted_role
             counted = [f for r in reports for f in r.files if f.role == counted_role]
@@ -211,13 +217,11 @@ class SinkRun(RunInProgress):
         positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
         if bounds is not None:
             bounds.check(positions)
-        tasks = pack(
-            positions.ranges,
-            self._config.tasks_max if positions.total else 1,  # Nothing to copy: the connector is not asked.
-            state.bytes_per_record if state else {},
-            self._config.policy.limits,
-        )
-        notes = (*positions.notes, *self._config.delivery_notes, *kafka.notes)
+        sizes = state.bytes_per_record if state else {}
+        tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
+        divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
+        tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
+        notes = (*positions.notes, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
@@ -278,8 +282,8 @@ class SinkRun(RunInProgress):
     def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
         self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
-        wanted = {(f.topic, f.partition) for f in lost}
-        ranges = [r for r in manifest.ranges if (r.topic, r.partition) in wanted]
+        # As they were copied: a range begins a new file.
+        ranges = [r for r in manifest.ranges if any(r.holds(f.topic, f.partition, f.start) for f in lost)]
         # The ranges are those that were copied, limits included.
         limits = replace(self._config.policy.limits, max_bytes=0, max_seconds=0, max_dead_letter_bytes=0)
         tasks = pack(ranges, self._config.tasks_max, {}, limits)
@@ -341,7 +345,7 @@ class SinkRun(RunInProgress):
         notes: Sequence[str],
     ) -> RunReport:
         leftovers = state.resweep
-        if reports and self._staged.may_have_duplicates(manifest, reports, self._get_engine()):
+        if state.must_sweep or (reports and self._staged.may_have_duplicates(manifest, reports, self._get_engine())):
             with self._phase("sweep"):
                 self._staged.sweep(state.connector, kafka.journal, manifest)
             # Attempts that lost, or that Spark has lost sight of, may stage more: later runs look again.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_connect.documents.time_progress import CopiedTimes, TimeKeeper, TimeProgress, TimeStep
+from airflow_connect.exactly_once.parts import joined
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -81,7 +82,7 @@ class RunTimes:
                 now_ms=self.plan.created_ms,
                 every=self.every,
                 at_end=self.at_end,
-                reports=tuple(p for r in reports for p in r.partitions),
+                reports=tuple(joined(p for r in reports for p in r.partitions)),
                 files=tuple(f for r in reports for f in r.files),
             ),
         )

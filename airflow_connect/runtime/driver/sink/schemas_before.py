@@ -34,7 +34,7 @@ def schemas_before(sink: StartedSink, state: ConnectorState, plan: Plan) -> Mapp
         for r in plan.ranges
         if r.topic in recreated or r.start < state.committed.get(r.topic_partition, 0)
     }
-    wanted = [r.topic_partition for r in plan.ranges]
+    wanted = list(dict.fromkeys(r.topic_partition for r in plan.ranges))
     found = sink.last_schemas([tp for tp in wanted if tp not in known and tp not in again])
     if found is None:
         return {}

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
-from airflow_connect.api.sink import SinkConnector, StagingSinkConnector
+from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides
@@ -89,6 +89,13 @@ class StartedSink(Started):
         if not self._overrides("schedule_expired"):
             return False
         return self.call("schedule_expired", lambda connector: bool(connector.schedule_expired(last_run_ms, now_ms)))
+
+    def splitting(self) -> Splitting:
+        """Whether several tasks may copy one partition."""
+        if not self._overrides("splitting"):
+            return Splitting(f"{self._class.__name__} does not allow it")
+        found: Splitting = self.call("splitting", lambda connector: connector.splitting())
+        return found
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """The configuration of each task, from the connector; () if all use the connector's own.

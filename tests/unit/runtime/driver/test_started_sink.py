@@ -25,6 +25,7 @@ from airflow_connect.api import (
     SinkRecord,
     SinkTask,
     SourceConnector,
+    Splitting,
     StagedFile,
     StagingSinkConnector,
     TopicPartition,
@@ -294,6 +295,7 @@ def test_what_a_class_does_not_override_is_answered_without_starting_it(connecto
     assert sink.last_schemas([TopicPartition("t", 0)]) is None
     assert sink.time_keeper(["t"]) is None
     assert sink.schedule_expired(1, 2) is False
+    assert sink.splitting() == Splitting(f"{connector.__name__} does not allow it")
     assert sink.published(PublishedRun("r", 0, ()), sink.publisher) == ()
     sink.stop()
     assert Staging.calls == []
