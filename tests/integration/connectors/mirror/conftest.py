@@ -94,6 +94,7 @@ class Mirror:
             "target.cluster.bootstrap.servers": self.target,
             "topics": self.topic,
             "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
             **self.config,
             **{key.replace("_", "."): value for key, value in overrides.items()},
         }
