@@ -28,18 +28,14 @@ def copy_acls(policy: ReplicationPolicy, topics: Collection[str], source: Admin,
     Raises:
         ConnectError: one of the clusters refused, or did not answer.
     """
-    rules = topic_acls(source)
-    wanted = [remote_acl(policy, rule) for rule in rules or () if rule.topic in topics and is_copied(rule)]
-    if not wanted:
+    wanted = {remote_acl(policy, rule) for rule in topic_acls(source) if rule.topic in topics and is_copied(rule)}
+    missing = wanted.difference(topic_acls(target)) if wanted else ()
+    if create_acls(target, sorted(missing)):
         return ""
-    present = topic_acls(target)
-    if present is None:
-        return (
-            "The target cluster has no authorizer, so access control lists of the source cluster were not copied."
-            f" {keys.SYNC_ACLS}=false ends this message."
-        )
-    create_acls(target, dict.fromkeys(rule for rule in wanted if rule not in set(present)))
-    return ""
+    return (
+        "The target cluster has no authorizer, so access control lists of the source cluster were not copied."
+        f" {keys.SYNC_ACLS}=false ends this message."
+    )
 
 
 def is_copied(rule: TopicAcl) -> bool:

@@ -117,6 +117,6 @@ def is_newer(new: Checkpoint, old: Checkpoint | None) -> bool:
 
 
 def partition_of(checkpoint: Checkpoint) -> SourcePartition:
-    """The source partition of a checkpoint (Checkpoint.connectPartition)."""
+    """The source partition of a checkpoint (Checkpoint.connectPartition); members in Java's order."""
     tp = checkpoint.topic_partition
-    return {"group": checkpoint.group, "partition": tp.partition, "topic": tp.topic}
+    return {"partition": tp.partition, "topic": tp.topic, "group": checkpoint.group}

@@ -73,8 +73,8 @@ class MirrorHeartbeatConnector(SourceConnector):
             ConnectError: the target cluster refused, or did not answer.
         """
         parsed = self.config_def.parse(self.config)
-        if not parsed[keys.ENABLED] or not parsed[EMIT]:
-            self.context.note(f"{keys.ENABLED} or {EMIT} is false, so no heartbeat is written.")
+        if not parsed[EMIT]:  # As in MirrorMaker 2, heartbeats do not depend on `enabled`.
+            self.context.note(f"{EMIT} is false, so no heartbeat is written.")
             return []
         if not self.context.only_plans:
             target = target_admin(clients.admin_of(self.config, clients.TARGET), self.context.cluster_id)

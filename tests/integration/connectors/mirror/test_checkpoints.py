@@ -1,8 +1,8 @@
-"""Offset syncs, checkpoints and heartbeats between two real clusters: what a group sees after it failed over."""
+"""Offset syncs and checkpoints between two real clusters: what a group sees after it failed over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,52 +11,20 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.mirror.protocol.records import Checkpoint, Heartbeat
 from airflow_connect.connectors.mirror.syncs.store import OffsetSyncStore
-from airflow_connect.kafka.admin.consumer_group import read_committed
 from airflow_connect.kafka.clients.short_lived import admin_client
-from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
-from tests.integration.connectors.mirror.conftest import Mirror
-from tests.support.kafka_data import every_record, produce
+from tests.integration.connectors.mirror.conftest import Mirror, checkpoints_of, commit, committed, offsets_of
+from tests.support.kafka_data import produce
 from tests.support.waiting import TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.integration
 SYNCS = "mm2-offset-syncs.east.internal"
-CHECKPOINTS = "west.checkpoints.internal"
 BOTH_PATHS = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
-
-
-def offsets_of(bootstrap: str, topic: str) -> dict[int, list[int]]:
-    """Offsets of all committed records, by partition."""
-    settings = {"bootstrap.servers": bootstrap}
-    found: dict[int, list[int]] = {}
-    for record in committed_records(settings, ranges_of(admin_client(settings), topic)):
-        found.setdefault(record.partition, []).append(record.offset)
-    return found
 
 
 def store_of(bootstrap: str, topic: str = SYNCS) -> OffsetSyncStore:
     settings = {"bootstrap.servers": bootstrap}
     return OffsetSyncStore.read(admin_client(settings), settings, topic)
-
-
-def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int], note: str = "") -> None:
-    """What an application does that has read up to these offsets."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
-    places = [Place(topic, number, offset, note) for number, offset in offsets.items()]
-    consumer.commit(offsets=places, asynchronous=False)
-    consumer.close()
-
-
-def committed(bootstrap: str, group: str, topic: str) -> dict[int, tuple[int, str]]:
-    tps = [TopicPartition(topic, number) for number in range(3)]
-    found = read_committed(admin_client({"bootstrap.servers": bootstrap}), group, tps)
-    return {tp.partition: tuple(one) for tp, one in found.items()}
-
-
-def checkpoints_of(mirror: Mirror, group: str, topic: str = CHECKPOINTS) -> list[Checkpoint]:
-    found = (Checkpoint.of(key, value) for key, value in every_record(mirror.target, topic))
-    return [one for one in found if one.group == group]
 
 
 def translate(mirror: Mirror, group: str, **more: str) -> Any:
@@ -271,25 +239,3 @@ def consume(bootstrap: str, group: str, topic: str, count: int | None) -> list[b
     consumer.close()
     assert count is None or len(found) == count
     return found
-
-
-def test_run_writes_one_heartbeat_which_another_mirror_copies(mirror: Mirror, unique_name: str) -> None:
-    alias = f"w{unique_name}".replace("_", "").replace(".", "")
-    # A mirror in the other direction writes heartbeats into the source cluster of ours.
-    back = Mirror(mirror.target, mirror.source, "none", mirror.write, {"target.cluster.alias": "west"}, alias)
-    heartbeat = {
-        "connector_class": "MirrorHeartbeatConnector",
-        "name": f"beats-{unique_name}",
-        "heartbeats_topic_replication_factor": "1",
-    }
-    reports = [back.run(**heartbeat) for _ in range(2)]
-    off = back.run(**heartbeat, emit_heartbeats_enabled="false")
-
-    def beats(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        key = Heartbeat(alias, "west", 0).key()
-        return [record for record in every_record(bootstrap, topic) if record[0] == key]
-
-    assert [report.records for report in reports] == [1, 1] and off.status == "empty"
-    assert len(beats(mirror.source, "heartbeats")) == 2
-    mirror.run(topics="no-topic-but-heartbeats")
-    assert beats(mirror.target, "west.heartbeats") == beats(mirror.source, "heartbeats")
