@@ -125,7 +125,7 @@ class MirrorSourceTask(SourceTask):
     def stop(self) -> None:
         """See `SourceTask`. Limits of a run may have ended it before the end of the ranges."""
         if self._syncs is not None:
-            self._syncs.write()
+            self._syncs.write(only_exact=True)
         self._batch = None
         if self._reader is not None:
             self._reader.close()

@@ -68,8 +68,12 @@ class OffsetSyncLog:
         for ledger in self._ledgers.values():
             ledger.committed()
 
-    def write(self) -> None:
+    def write(self, *, only_exact: bool = False) -> None:
         """Write the syncs of what was committed since the last call.
+
+        Args:
+            only_exact: write nothing about a partition that grew by something else, too. After a failure that may be
+                another attempt of this task, whose syncs are newer.
 
         Syncs only make checkpoints exact. If they cannot be written, the report says so, and the copy stays valid.
         """
@@ -78,7 +82,7 @@ class OffsetSyncLog:
             return
         try:
             ends = _settled_ends(self._admin, [self._remote[tp] for tp in copied])
-            self._send([record for tp in copied for record in self._records(tp, ends[self._remote[tp]])])
+            self._send([record for tp in copied for record in self._records(tp, ends[self._remote[tp]], only_exact)])
         except ConnectError as error:
             self._note(f"Offset syncs were not written, so checkpoints stay where they are: {error.message}")
             return
@@ -86,9 +90,11 @@ class OffsetSyncLog:
             self._ledgers[tp] = PartitionLedger()
         self._starts = {**self._starts, **ends}
 
-    def _records(self, tp: TopicPartition, end: int) -> list[ProducedRecord]:
+    def _records(self, tp: TopicPartition, end: int, only_exact: bool) -> list[ProducedRecord]:
         ledger, start, remote = self._ledgers[tp], self._starts[self._remote[tp]], self._remote[tp]
         copied = ledger.ranges(start, end)
+        if copied is None and only_exact:
+            return []
         if copied is None:
             if not self._config.raw.get("transforms"):
                 self._note(
