@@ -34,6 +34,12 @@ TABLES = {
         "org.apache.kafka.connect.mirror.MirrorSourceConnector": (
             "airflow_connect.connectors.mirror.connector:MirrorSourceConnector"
         ),
+        "org.apache.kafka.connect.mirror.MirrorCheckpointConnector": (
+            "airflow_connect.connectors.mirror.checkpoint.connector:MirrorCheckpointConnector"
+        ),
+        "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector": (
+            "airflow_connect.connectors.mirror.heartbeat.connector:MirrorHeartbeatConnector"
+        ),
         "airflow_connect.connectors.metrics.MetricsSourceConnector": f"{_METRICS}.connector:MetricsSourceConnector",
     },
     # Both generations of the AWS SDK for Java name the same chain.

@@ -83,6 +83,9 @@ NOT_OURS = {
     # Tables of a database, with schema and catalog.
     "public.orders",
     "shop.public.orders",
+    # Keys of a cluster in a file of MirrorMaker 2.
+    "west.bootstrap.servers",
+    "west.security.protocol",
     # Wrong on purpose.
     "run.max.record",
 }

@@ -76,6 +76,20 @@ PAGES = (
         "airflow_connect.connectors.mirror.keys:mirror_keys",
     ),
     Page(
+        "docs/connectors/mirror-checkpoint.reference.md",
+        "Mirror checkpoints: every configuration key",
+        "Keys of MirrorMaker 2's MirrorCheckpointConnector keep their names, defaults and checks. Keys that every"
+        " source has are on [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.mirror.checkpoint.keys:checkpoint_keys",
+    ),
+    Page(
+        "docs/connectors/mirror-heartbeat.reference.md",
+        "Mirror heartbeats: every configuration key",
+        "Keys of MirrorMaker 2's MirrorHeartbeatConnector keep their names, defaults and checks. Keys that every source"
+        " has are on [another page](../concepts/sources.md).",
+        "airflow_connect.connectors.mirror.heartbeat.keys:heartbeat_keys",
+    ),
+    Page(
         "docs/connectors/jdbc-source.reference.md",
         "JDBC source: every configuration key",
         "Keys of Confluent's JDBC source keep their names, defaults and checks; `timestamp.lookback.*` and"

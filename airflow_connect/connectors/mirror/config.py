@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.connectors.mirror import keys
+from airflow_connect.connectors.mirror import clients, keys
 from airflow_connect.connectors.mirror.policy import IDENTITY_POLICY, ReplicationPolicy
 from airflow_connect.connectors.mirror.selection import Patterns, TopicSelection
-from airflow_connect.errors import ConfigError
-from airflow_connect.kafka.clients.settings import ClientConfig, admin_config, consumer_config
+from airflow_connect.kafka.clients.settings import ClientConfig
 
 READ_COMMITTED = "read_committed"
-_OWN_NAMES = frozenset({keys.SOURCE_ALIAS, keys.TARGET_ALIAS, "consumer.poll.timeout.ms"})
-_CONSUMER, _ADMIN = "consumer.", "admin."
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +26,11 @@ class MirrorConfig:
         syncs_settings: whether existing topics get the settings of their originals.
         excluded_settings: settings that are not copied.
         defaults_from_source: `use.defaults.from` is `source`.
+        syncs_acls: whether remote topics get the access control lists of their originals.
+        emits_syncs: whether offset syncs are written.
+        syncs_location: the cluster of the topic with offset syncs, `source` or `target`.
+        syncs_replication_factor: of that topic.
+        sync_distance: `offset.lag.max`.
         out_of_range: `offsets.out.of.range`: `earliest`, `latest`, `nearest`, or "" to fail.
         raw: the whole configuration.
     """
@@ -40,6 +42,11 @@ class MirrorConfig:
     syncs_settings: bool
     excluded_settings: Patterns
     defaults_from_source: bool
+    syncs_acls: bool
+    emits_syncs: bool
+    syncs_location: str
+    syncs_replication_factor: int
+    sync_distance: int
     out_of_range: str
     raw: Mapping[str, str] = field(repr=False)
 
@@ -51,16 +58,9 @@ class MirrorConfig:
             ConfigError: names every wrong key.
         """
         parsed = keys.mirror_keys().parse(raw)
-        separator = parsed[keys.SEPARATOR]
-        policy = ReplicationPolicy(
-            source=parsed[keys.SOURCE_ALIAS],
-            target=parsed[keys.TARGET_ALIAS],
-            separator=separator,
-            internal_separator=separator if parsed[keys.INTERNAL_SEPARATOR] else ".",
-            keeps_names=parsed[keys.POLICY_CLASS] == IDENTITY_POLICY,
-        )
-        exclude = _or_old_name(raw, parsed, keys.TOPICS_EXCLUDE, keys.TOPICS_BLACKLIST)
-        excluded_settings = _or_old_name(raw, parsed, keys.SETTINGS_EXCLUDE, keys.SETTINGS_BLACKLIST)
+        policy = policy_of(parsed)
+        exclude = or_old_name(raw, parsed, keys.TOPICS_EXCLUDE, keys.TOPICS_BLACKLIST)
+        excluded_settings = or_old_name(raw, parsed, keys.SETTINGS_EXCLUDE, keys.SETTINGS_BLACKLIST)
         return cls(
             enabled=parsed[keys.ENABLED],
             policy=policy,
@@ -71,6 +71,11 @@ class MirrorConfig:
             syncs_settings=parsed[keys.SYNC_SETTINGS],
             excluded_settings=Patterns(excluded_settings),
             defaults_from_source=parsed[keys.DEFAULTS_FROM] == "source",
+            syncs_acls=parsed[keys.SYNC_ACLS],
+            emits_syncs=parsed[keys.EMIT_SYNCS],
+            syncs_location=parsed[keys.SYNCS_LOCATION],
+            syncs_replication_factor=parsed[keys.SYNCS_REPLICATION_FACTOR],
+            sync_distance=parsed[keys.SYNC_DISTANCE],
             out_of_range=parsed[keys.OUT_OF_RANGE],
             raw=raw,
         )
@@ -81,9 +86,7 @@ class MirrorConfig:
         Raises:
             ConfigError: a setting cannot be used.
         """
-        own = [_without_prefix(self.raw, prefix) for prefix in (_CONSUMER, f"source.{_CONSUMER}")]
-        layers = {name: value for layer in own for name, value in layer.items() if not name.startswith("override.")}
-        return _client(consumer_config, self.raw, keys.SOURCE_CLUSTER, _CONSUMER, layers)
+        return clients.consumer_of(self.raw, clients.SOURCE)
 
     def source_admin(self) -> dict[str, Any]:
         """Settings of the admin client of the source cluster.
@@ -91,7 +94,7 @@ class MirrorConfig:
         Raises:
             ConfigError: a setting cannot be used.
         """
-        return self._admin(keys.SOURCE_CLUSTER, f"source.{_ADMIN}")
+        return clients.admin_of(self.raw, clients.SOURCE)
 
     def target_admin(self) -> dict[str, Any]:
         """Settings of the admin client of the target cluster.
@@ -99,37 +102,22 @@ class MirrorConfig:
         Raises:
             ConfigError: a setting cannot be used.
         """
-        return self._admin(keys.TARGET_CLUSTER, f"target.{_ADMIN}")
-
-    def _admin(self, cluster: str, prefix: str) -> dict[str, Any]:
-        own = [_without_prefix(self.raw, one) for one in (_ADMIN, prefix)]
-        layers = {name: value for layer in own for name, value in layer.items() if not name.startswith("override.")}
-        return _client(admin_config, self.raw, cluster, _ADMIN, layers).settings
+        return clients.admin_of(self.raw, clients.TARGET)
 
 
-def _or_old_name(raw: Mapping[str, str], parsed: Mapping[str, Any], name: str, old: str) -> list[str]:
+def policy_of(parsed: Mapping[str, Any]) -> ReplicationPolicy:
+    """How topics are named."""
+    separator = parsed[keys.SEPARATOR]
+    return ReplicationPolicy(
+        source=parsed[keys.SOURCE_ALIAS],
+        target=parsed[keys.TARGET_ALIAS],
+        separator=separator,
+        internal_separator=separator if parsed[keys.INTERNAL_SEPARATOR] else ".",
+        keeps_names=parsed[keys.POLICY_CLASS] == IDENTITY_POLICY,
+    )
+
+
+def or_old_name(raw: Mapping[str, str], parsed: Mapping[str, Any], name: str, old: str) -> list[str]:
     """The value of a key, or of its old name if only that is set."""
     found: list[str] = parsed[old] if name not in raw and old in raw else parsed[name]
     return found
-
-
-def _client(make: Any, raw: Mapping[str, str], cluster: str, prefix: str, own: Mapping[str, str]) -> ClientConfig:
-    """Settings of a client of a cluster; of `cluster`, only connection keys count, as in MirrorMaker 2."""
-    layers = _without_prefix(raw, cluster) | {f"{prefix}{name}": value for name, value in own.items()}
-    try:
-        found: ClientConfig = make(layers, {})
-    except ConfigError as error:
-        key = error.config_path
-        if not key or key.startswith(prefix):
-            raise
-        full = f"{cluster}{key}"
-        raise ConfigError(
-            f"{full}: {error.message}", code=error.code, suggestion=error.suggestion, config_path=full
-        ) from error
-    return found
-
-
-def _without_prefix(raw: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {
-        name[len(prefix) :]: value for name, value in raw.items() if name.startswith(prefix) and name not in _OWN_NAMES
-    }

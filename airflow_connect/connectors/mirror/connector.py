@@ -7,18 +7,19 @@ from typing import Any, ClassVar
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.mirror import keys, offsets
+from airflow_connect.connectors.mirror import clients, keys, offsets
+from airflow_connect.connectors.mirror.acls import copy_acls
 from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfig
 from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, start_of
+from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, target_admin
+from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
-
-_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
 
 
 class MirrorSourceConnector(SourceConnector):
@@ -26,12 +27,7 @@ class MirrorSourceConnector(SourceConnector):
 
     config_def = keys.mirror_keys()
     task_class = MirrorSourceTask
-    # MirrorMaker 2 sets them for its own workers (MirrorMakerConfig); any other converter would change the bytes.
-    converters: ClassVar[Mapping[str, str]] = {
-        "key.converter": _BYTES,
-        "value.converter": _BYTES,
-        "header.converter": _BYTES,
-    }
+    converters: ClassVar[Mapping[str, str]] = RAW_BYTES
     version = "1.0"
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -51,7 +47,7 @@ class MirrorSourceConnector(SourceConnector):
             self.context.note(f"{keys.ENABLED} is false, so nothing is mirrored.")
             return []
         source = admin_client(config.source_admin())
-        target = None if self.context.only_plans else self._target()
+        target = None if self.context.only_plans else target_admin(config.target_admin(), self.context.cluster_id)
         topics = resolve_topics(source, config.selection.select(all_names(source)), None)
         if not topics:
             self.context.note("No topic of the source cluster is selected by the configuration.")
@@ -60,6 +56,8 @@ class MirrorSourceConnector(SourceConnector):
         ranges = self._ranges(source, topics)
         if target is not None:
             RemoteTopics(config, source, target).ensure(topics)
+            self._ensure_syncs_topic(source, target)
+            self._copy_acls(source, target, topics)
         return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
@@ -83,21 +81,23 @@ class MirrorSourceConnector(SourceConnector):
             offsets.check_altered(dict(partition), offset)
         return True
 
-    def _target(self) -> Admin:
-        """The admin client of the target cluster.
+    def _ensure_syncs_topic(self, source: Admin, target: Admin) -> None:
+        config = self._typed
+        if config.emits_syncs:
+            cluster = source if config.syncs_location == clients.SOURCE else target
+            topic = config.policy.offset_syncs_topic(config.syncs_location)
+            ensure_topic(cluster, topic, config.syncs_replication_factor, keys.SYNCS_REPLICATION_FACTOR)
 
-        Raises:
-            ConfigError: it is not the cluster that records go to: topics would be created in the wrong cluster.
-        """
-        target = admin_client(self._typed.target_admin())
-        if target.cluster_id(API_TIMEOUT_S) != self.context.cluster_id:
-            servers = target.settings.get("bootstrap.servers")
-            raise ConfigError(
-                f"{keys.TARGET_SERVERS}={servers} is not the cluster of the worker, to which records are written.",
-                suggestion=f"Set {keys.TARGET_SERVERS} and the worker's bootstrap.servers to the same cluster.",
-                config_path=keys.TARGET_SERVERS,
-            )
-        return target
+    def _copy_acls(self, source: Admin, target: Admin, topics: Mapping[str, TopicInfo]) -> None:
+        """Rules that may not be read or written do not keep records from being copied, as in MirrorMaker 2."""
+        if not self._typed.syncs_acls:
+            return
+        try:
+            note = copy_acls(self._typed.policy, topics.keys(), source, target)
+        except AccessError as error:
+            note = f"Access control lists were not copied: {error.message} {keys.SYNC_ACLS}=false ends this message."
+        if note:
+            self.context.note(note)
 
     def _ranges(self, source: Admin, topics: Mapping[str, TopicInfo]) -> list[MirroredRange]:
         """What the run reads: everything from the committed offsets to the ends of the logs now."""

@@ -35,6 +35,9 @@ INTERNAL_SEPARATOR = "replication.policy.internal.topic.separator.enabled"
 HEARTBEATS_REPLICATION = "heartbeats.replication.enabled"
 REPLICATION_FACTOR = "replication.factor"
 SYNC_SETTINGS, DEFAULTS_FROM = "sync.topic.configs.enabled", "use.defaults.from"
+SYNC_ACLS = "sync.topic.acls.enabled"
+EMIT_SYNCS, SYNC_DISTANCE = "emit.offset-syncs.enabled", "offset.lag.max"
+SYNCS_LOCATION, SYNCS_REPLICATION_FACTOR = "offset-syncs.topic.location", "offset-syncs.topic.replication.factor"
 OUT_OF_RANGE = "offsets.out.of.range"
 TOPICS_DEFAULT = ".*"
 TOPICS_EXCLUDE_DEFAULT = r".*[\-\.]internal, .*\.replica, __.*"
@@ -47,15 +50,16 @@ SETTINGS_EXCLUDE_DEFAULT = (
 _TOPIC_FILTER = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 _SETTINGS_FILTER = "org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"
 _CLUSTERS, _WHICH, _COPIES, _RUN = "Clusters", "Topics", "Topics of the target", "Run"
+_SYNCS = "Offset syncs"
 _EACH_RUN = "Each run looks for topics, partitions and settings once, when it starts."
-_NO_SYNCS = "Offset syncs are not written: consumer groups are not translated."
-_NO_ACLS = "Access control lists are not synchronised."
 
 
 @cache
 def mirror_keys() -> ConfigDef:
     """Every key of the mirror source; those of every source are added by the runtime."""
-    definition = ConfigDef().define(*_cluster_keys(), *_topic_keys(), *_copy_keys(), *_run_keys(), *_ignored_keys())
+    definition = ConfigDef().define(
+        *cluster_keys(), *_topic_keys(), *_copy_keys(), *_sync_keys(), *_run_keys(), *_ignored_keys()
+    )
     definition.define_family(
         KeyFamily(SOURCE_CLUSTER, "Connection to the source cluster: `security.protocol`, `sasl.*`, `ssl.*`."),
         KeyFamily(TARGET_CLUSTER, "Connection to the target cluster, for creating and configuring topics."),
@@ -64,16 +68,21 @@ def mirror_keys() -> ConfigDef:
         KeyFamily("source.admin.", "The admin client of the source cluster; precedes `admin.`."),
         KeyFamily("target.admin.", "The admin client of the target cluster; precedes `admin.`."),
         KeyFamily("admin.", "The admin clients of both clusters."),
-        *(KeyFamily(prefix, "A producer of offset syncs.", _NO_SYNCS) for prefix in _SYNC_PRODUCERS),
+        *(KeyFamily(prefix, f"The producer of offset syncs{more}.") for prefix, more in _SYNC_PRODUCERS.items()),
     )
-    definition.define_rule((SOURCE_ALIAS, TARGET_ALIAS), _aliases_differ)
+    definition.define_rule((SOURCE_ALIAS, TARGET_ALIAS), aliases_differ)
     return definition
 
 
-_SYNC_PRODUCERS = ("source.producer.", "target.producer.", "producer.")
+_SYNC_PRODUCERS = {
+    "producer.": "",
+    "source.producer.": f", with `{SYNCS_LOCATION}=source`; precedes `producer.`",
+    "target.producer.": f", with `{SYNCS_LOCATION}=target`; precedes `producer.`",
+}
 
 
-def _cluster_keys() -> list[ConfigKey]:
+def cluster_keys() -> list[ConfigKey]:
+    """Keys about both clusters, for all three connectors."""
     high = Importance.HIGH
     return [
         ConfigKey(
@@ -103,8 +112,22 @@ def _cluster_keys() -> list[ConfigKey]:
 
 
 def _topic_keys() -> list[ConfigKey]:
+    low = Importance.LOW
+    return [
+        *selection_keys(),
+        ConfigKey(
+            HEARTBEATS_REPLICATION, Type.BOOLEAN, True,
+            "Whether topics with MirrorMaker 2's heartbeats are mirrored even if `topics` does not name them.",
+            None, low, _WHICH,
+        ),
+        *policy_keys(),
+    ]  # fmt: skip
+
+
+def selection_keys() -> list[ConfigKey]:
+    """Keys that select topics, for source and checkpoint connector."""
     high, low = Importance.HIGH, Importance.LOW
-    patterns = Lambda(_check_patterns, "names and Java regular expressions")
+    patterns = Lambda(check_patterns, "names and Java regular expressions")
     return [
         ConfigKey(
             TOPICS, Type.LIST, TOPICS_DEFAULT,
@@ -122,15 +145,17 @@ def _topic_keys() -> list[ConfigKey]:
             patterns, low, _WHICH,
         ),
         ConfigKey(
-            HEARTBEATS_REPLICATION, Type.BOOLEAN, True,
-            "Whether topics with MirrorMaker 2's heartbeats are mirrored even if `topics` does not name them.",
-            None, low, _WHICH,
-        ),
-        ConfigKey(
             "topic.filter.class", Type.STRING, _TOPIC_FILTER,
             "Class that selects topics; only Kafka's own one is available.",
             ValidString(_TOPIC_FILTER), low, _WHICH,
         ),
+    ]  # fmt: skip
+
+
+def policy_keys() -> list[ConfigKey]:
+    """Keys about names of topics, for all three connectors."""
+    low = Importance.LOW
+    return [
         ConfigKey(
             POLICY_CLASS, Type.STRING, DEFAULT_POLICY,
             "How remote topics are named: DefaultReplicationPolicy puts the alias of the source cluster in front,"
@@ -151,7 +176,7 @@ def _topic_keys() -> list[ConfigKey]:
 
 def _copy_keys() -> list[ConfigKey]:
     low, high = Importance.LOW, Importance.HIGH
-    patterns = Lambda(_check_patterns, "names and Java regular expressions")
+    patterns = Lambda(check_patterns, "names and Java regular expressions")
     return [
         ConfigKey(
             REPLICATION_FACTOR, Type.INT, 2,
@@ -181,7 +206,48 @@ def _copy_keys() -> list[ConfigKey]:
             "Whose default a setting has that the source topic does not set: `target` or `source`.",
             ValidString("target", "source"), low, _COPIES,
         ),
+        ConfigKey(
+            SYNC_ACLS, Type.BOOLEAN, True,
+            "Whether each run gives remote topics the access control lists of their originals: without the right to"
+            " write, and READ instead of ALL.",
+            None, low, _COPIES,
+        ),
     ]  # fmt: skip
+
+
+def _sync_keys() -> list[ConfigKey]:
+    low = Importance.LOW
+    return [
+        ConfigKey(
+            EMIT_SYNCS, Type.BOOLEAN, True,
+            "Whether each run records which offsets of the source became which offsets of the target. Checkpoints need"
+            " it.",
+            None, low, _SYNCS,
+        ),
+        syncs_location_key(),
+        ConfigKey(
+            SYNCS_REPLICATION_FACTOR, Type.SHORT, 3,
+            "Replicas of the topic for offset syncs, if it is created; -1: the cluster's default.",
+            Range(-1), low, _SYNCS,
+        ),
+        ConfigKey(
+            SYNC_DISTANCE, Type.LONG, 100,
+            "Most records between the end of a run and the offset sync before it, for a MirrorMaker 2 that takes over."
+            " Farther from the end, distances double. The connectors of this package read exact ranges from the same"
+            " records.",
+            Range(0), low, _SYNCS,
+        ),
+    ]  # fmt: skip
+
+
+def syncs_location_key() -> ConfigKey:
+    """The key `offset-syncs.topic.location`, of source and checkpoint connector."""
+    return ConfigKey(
+        SYNCS_LOCATION, Type.STRING, "source",
+        "Cluster of the topic with offset syncs, `source` or `target`. It is `mm2-offset-syncs.<alias>.internal` with"
+        " the alias of the other cluster.",
+        ValidString("source", "target"), Importance.LOW, _SYNCS,
+    )  # fmt: skip
 
 
 def _run_keys() -> list[ConfigKey]:
@@ -203,12 +269,7 @@ def _ignored_keys() -> list[ConfigKey]:
         ("refresh.topics.enabled", Type.BOOLEAN, True, "Whether to look for new topics.", _EACH_RUN),
         ("refresh.topics.interval.seconds", Type.LONG, 600, "Seconds between two looks.", _EACH_RUN),
         ("sync.topic.configs.interval.seconds", Type.LONG, 600, "Seconds between two updates.", _EACH_RUN),
-        ("sync.topic.acls.enabled", Type.BOOLEAN, True, "Whether to copy ACLs.", _NO_ACLS),
-        ("sync.topic.acls.interval.seconds", Type.LONG, 600, "Seconds between two updates.", _NO_ACLS),
-        ("offset.lag.max", Type.LONG, 100, "Most records between two offset syncs.", _NO_SYNCS),
-        ("emit.offset-syncs.enabled", Type.BOOLEAN, True, "Whether to write offset syncs.", _NO_SYNCS),
-        ("offset-syncs.topic.replication.factor", Type.SHORT, 3, "Replicas of the topic.", _NO_SYNCS),
-        ("offset-syncs.topic.location", Type.STRING, "source", "Cluster of the topic.", _NO_SYNCS),
+        ("sync.topic.acls.interval.seconds", Type.LONG, 600, "Seconds between two updates.", _EACH_RUN),
         ("consumer.poll.timeout.ms", Type.LONG, 1000, "Timeout of a poll.", "A task waits until there is a record."),
     ]
     return [
@@ -217,14 +278,20 @@ def _ignored_keys() -> list[ConfigKey]:
     ]
 
 
-def _check_patterns(name: str, value: Any) -> None:
+def check_patterns(name: str, value: Any) -> None:
+    """Check names and Java regular expressions.
+
+    Raises:
+        ConfigError: one cannot be used.
+    """
     try:
         Patterns(value or ())
     except PatternError as error:
         raise invalid(name, value, f"Not a regular expression of Java: {error}") from error
 
 
-def _aliases_differ(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+def aliases_differ(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    """Find equal names of both clusters."""
     if parsed[SOURCE_ALIAS] == parsed[TARGET_ALIAS]:
         yield Problem(
             TARGET_ALIAS,

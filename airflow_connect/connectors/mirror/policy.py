@@ -36,6 +36,19 @@ class ReplicationPolicy:
         """The name of a topic in the target cluster."""
         return topic if self._keeps_name(topic) else f"{self.source}{self.separator}{topic}"
 
+    def offset_syncs_topic(self, location: str) -> str:
+        """The topic with offset syncs in the cluster `source` or `target`; it is named after the other cluster."""
+        other = self.target if location == "source" else self.source
+        return self._internal(f"mm2-offset-syncs{self.internal_separator}{other}")
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """The topic of the target cluster with checkpoints of the source cluster's groups."""
+        return self._internal(f"{self.source}{self.internal_separator}checkpoints")
+
+    def _internal(self, name: str) -> str:
+        return f"{name}{self.internal_separator}internal"
+
     def is_heartbeats(self, topic: str) -> bool:
         """Whether a topic holds MirrorMaker 2's heartbeats, of this cluster or mirrored from another one."""
         return self._original(topic) == HEARTBEATS

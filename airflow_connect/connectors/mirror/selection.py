@@ -47,8 +47,11 @@ class TopicSelection:
         """The topics to mirror, sorted."""
         return sorted(topic for topic in topics if self._takes(topic))
 
+    def has(self, topic: str) -> bool:
+        """Whether `topics` and `topics.exclude` select a topic, whatever its origin is (DefaultTopicFilter)."""
+        return topic in self.include and topic not in self.exclude
+
     def _takes(self, topic: str) -> bool:
-        is_wanted = topic in self.include and topic not in self.exclude
-        if not is_wanted and not (self.heartbeats and self.policy.is_heartbeats(topic)):
+        if not self.has(topic) and not (self.heartbeats and self.policy.is_heartbeats(topic)):
             return False
         return not self.policy.is_internal(topic) and not self.policy.is_cycle(topic)

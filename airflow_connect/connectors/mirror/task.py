@@ -11,6 +11,7 @@ from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, partition_of
+from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.reading.batch_reader import RangeReader
@@ -52,6 +53,7 @@ class MirrorSourceTask(SourceTask):
     """Mirrors ranges of partitions: each record keeps its partition, timestamp, key, value and headers."""
 
     _reader: RangeReader | None = None
+    _syncs: OffsetSyncLog | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
@@ -64,6 +66,7 @@ class MirrorSourceTask(SourceTask):
             one.topic_partition: _Place(one, _resumed(one, offset), typed.policy.remote_topic(one.topic), partition)
             for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
         }
+        self._syncs = OffsetSyncLog(typed, self._places, self.context.note)
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None
         self._batches = self._opened()
@@ -112,8 +115,17 @@ class MirrorSourceTask(SourceTask):
         """Whether every range was returned up to its planned end."""
         return not self._unfinished and self._batch is None
 
+    def commit(self) -> None:
+        """What was returned so far is committed; at the end of the ranges, offset syncs tell where it is."""
+        if self._syncs is not None:
+            self._syncs.committed()
+            if self.has_ended():
+                self._syncs.write()
+
     def stop(self) -> None:
-        """See `SourceTask`."""
+        """See `SourceTask`. Limits of a run may have ended it before the end of the ranges."""
+        if self._syncs is not None:
+            self._syncs.write(only_exact=True)
         self._batch = None
         if self._reader is not None:
             self._reader.close()
@@ -155,6 +167,8 @@ class MirrorSourceTask(SourceTask):
             self.context.note(_ZERO_TIMESTAMP)
         place = self._places[taken.topic_partition]
         place.position = int(taken.offsets[-1]) + 1
+        if self._syncs is not None:
+            self._syncs.returned(taken.topic_partition, taken.offsets)
         if place.position >= place.planned.end:
             self._unfinished.pop(taken.topic_partition, None)
             self._tell_how_it_was_read()

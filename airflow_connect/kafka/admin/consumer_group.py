@@ -27,6 +27,7 @@ from confluent_kafka import TopicPartition as _Partition
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.errors import NotStoppedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
+    API_TIMEOUT_S,
     Admin,
     admin_client,
     group_handle,
@@ -34,6 +35,7 @@ from airflow_connect.kafka.clients.short_lived import (
     names,
     state_consumer,
     translate,
+    wait,
 )
 from airflow_connect.retrying import Backoff, Retry
 
@@ -99,15 +101,7 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     if not wanted:
         return {}
     doing = f"reading the committed offsets of group {group}"
-    found = _stable_offsets(admin, group, wanted, doing)
-    for tp in found:
-        if tp.error is not None:
-            raise translate(tp.error, f"{doing} for {_name_of(tp)}")
-    return {
-        TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
-        for tp in found
-        if tp.offset >= 0
-    }
+    return _with_offset(_stable_offsets(admin, group, wanted, doing), doing)
 
 
 def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int]:
@@ -135,6 +129,13 @@ def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int
 def committed_now(
     admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:
+    """Like `committed_with_notes_now`, offsets only."""
+    return {tp: found.offset for tp, found in committed_with_notes_now(admin, group, tps, timeout_s).items()}
+
+
+def committed_with_notes_now(
+    admin: Admin, group: str, tps: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, Committed]:
     """Committed next offsets for someone who only looks: one attempt, and offsets of open transactions do not count.
 
     Raises:
@@ -147,10 +148,32 @@ def committed_now(
         found = _fetch(admin, group, wanted, timeout_s, isolation="read_uncommitted") if wanted else []
     except KafkaException as error:
         raise translate(error, doing) from error
-    for tp in found:
+    return _with_offset(found, doing)
+
+
+def _with_offset(found: Iterable[_Partition], doing: str) -> dict[TopicPartition, Committed]:
+    """Partitions that have an offset; raises what Kafka answered for one of the others."""
+    answered = list(found)
+    for tp in answered:
         if tp.error is not None:
             raise translate(tp.error, f"{doing} for {_name_of(tp)}")
-    return {TopicPartition(tp.topic, tp.partition): tp.offset for tp in found if tp.offset >= 0}
+    return {
+        TopicPartition(tp.topic, tp.partition): Committed(tp.offset, tp.metadata or "")
+        for tp in answered
+        if tp.offset >= 0
+    }
+
+
+def all_groups(admin: Admin) -> list[str]:
+    """Names of all consumer groups that may be seen, sorted; no coordinator is asked.
+
+    Raises:
+        ConnectError: Kafka refused, or did not answer.
+    """
+    found = wait(admin.list_consumer_groups(request_timeout=API_TIMEOUT_S), "listing consumer groups")
+    if found.errors:
+        raise translate(found.errors[0], "listing consumer groups")
+    return sorted(group.group_id for group in found.valid)
 
 
 def _stable_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: str) -> list[_Partition]:
@@ -339,15 +362,15 @@ def group_metadata(group: str, settings: Mapping[str, Any]) -> GroupMetadata:
     return GroupMetadata(group, settings)
 
 
-def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Set committed offsets outside a transaction (`offsets set`, `offsets reset`).
+def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int | Committed]) -> None:
+    """Set committed offsets outside a transaction (`offsets set`, `offsets reset`), with or without metadata.
 
     Raises:
         NotStoppedError: the group has live members. Kafka only reports that per partition.
     """
     if not offsets:
         return
-    new = [_Partition(tp.topic, tp.partition, offset) for tp, offset in offsets.items()]
+    new = [_placed(tp, offset) for tp, offset in offsets.items()]
     doing = f"setting offsets of group {group}"
     try:
         changed = _from_coordinator(admin, lambda client, timeout_s: _alter(client, group, new, timeout_s), doing)
@@ -356,6 +379,11 @@ def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int
     for tp in changed:
         if tp.error is not None:
             raise translate(tp.error, f"{doing} for {_name_of(tp)}")
+
+
+def _placed(tp: TopicPartition, wanted: int | Committed) -> _Partition:
+    offset, note = wanted if isinstance(wanted, Committed) else (wanted, "")
+    return _Partition(tp.topic, tp.partition, offset, note) if note else _Partition(tp.topic, tp.partition, offset)
 
 
 def _alter(admin: Admin, group: str, new: list[_Partition], timeout_s: float) -> list[_Partition]:

@@ -30,6 +30,7 @@ def test_mirror_dag_copies_topics_of_the_other_cluster(
     produce(upstream_kafka.bootstrap, unique_name, [(n % 2, str(n), f"value {n}") for n in range(100)])
     config = json.loads((PROJECT / "dags/west-to-east.json").read_text())
     config |= {"name": unique_name, "topics": unique_name, "replication.factor": "1"}
+    config |= {"offset-syncs.topic.replication.factor": "1", "heartbeats.replication.enabled": "false"}
     config |= {f"{cluster}.cluster.bootstrap.servers": server.bootstrap for cluster, server in
                (("source", upstream_kafka), ("target", kafka))}  # fmt: skip
     path = DAGS / "west-to-east.json"

@@ -10,16 +10,22 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
+from airflow_connect.api import offsets
+from airflow_connect.connectors.mirror.protocol.records import Checkpoint
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.documents.run import RunReport
+from airflow_connect.kafka.admin.consumer_group import read_committed
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import run_here
-from tests.support.kafka_data import TopicProducer, create_topic
+from tests.support.kafka_data import TopicProducer, create_topic, every_record
 from tests.support.waiting import TIMEOUT_S
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+CHECKPOINTS = "west.checkpoints.internal"
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 
 
@@ -61,6 +67,29 @@ def records_of(bootstrap: str, topic: str) -> dict[int, list[Copied]]:
         consumer.close()
 
 
+def offsets_of(bootstrap: str, topic: str) -> dict[int, list[int]]:
+    """Offsets of all committed records, by partition."""
+    settings = {"bootstrap.servers": bootstrap}
+    found: dict[int, list[int]] = {}
+    for record in committed_records(settings, ranges_of(admin_client(settings), topic)):
+        found.setdefault(record.partition, []).append(record.offset)
+    return found
+
+
+def commit(bootstrap: str, group: str, topic: str, by_partition: Mapping[int, int], note: str = "") -> None:
+    """What an application does that has read up to these offsets."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    places = [TopicPartition(topic, number, offset, note) for number, offset in by_partition.items()]
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()
+
+
+def committed(bootstrap: str, group: str, topic: str) -> dict[int, tuple[int, str]]:
+    tps = [offsets.TopicPartition(topic, number) for number in range(3)]
+    found = read_committed(admin_client({"bootstrap.servers": bootstrap}), group, tps)
+    return {tp.partition: tuple(one) for tp, one in found.items()}
+
+
 @dataclass
 class Mirror:
     """A connector that mirrors one topic, and both clusters."""
@@ -94,6 +123,7 @@ class Mirror:
             "target.cluster.bootstrap.servers": self.target,
             "topics": self.topic,
             "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
             **self.config,
             **{key.replace("_", "."): value for key, value in overrides.items()},
         }
@@ -144,6 +174,11 @@ class Mirror:
             session.write_offsets(known, changes)
 
 
+def checkpoints_of(mirror: Mirror, group: str, topic: str = CHECKPOINTS) -> list[Checkpoint]:
+    found = (Checkpoint.of(key, value) for key, value in every_record(mirror.target, topic))
+    return [one for one in found if one.group == group]
+
+
 @pytest.fixture
 def mirror(kafka: KafkaBroker, upstream_kafka: KafkaBroker, unique_name: str) -> Iterator[Mirror]:
     """A mirror of a topic with three partitions."""
@@ -151,3 +186,16 @@ def mirror(kafka: KafkaBroker, upstream_kafka: KafkaBroker, unique_name: str) ->
     writer = TopicProducer(upstream_kafka.bootstrap)
     yield Mirror(upstream_kafka.bootstrap, kafka.bootstrap, unique_name, writer)
     writer.close()
+
+
+@pytest.fixture(scope="package")
+def own_kafka() -> Iterator[KafkaBroker]:
+    """A broker with an authorizer, for these tests alone: heartbeats would be copied by all tests that mirror."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        # Clients without a login are one user, ANONYMOUS.
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with KafkaBroker.start(properties=properties) as broker:
+        yield broker

@@ -45,6 +45,7 @@ class TestMirrorSource(SourceConformance):
             "target.cluster.bootstrap.servers": place["target"],
             "topics": place["topic"],
             "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
         }
 
     def feed(self, place: Any, first: int, count: int) -> Sequence[Any]:

@@ -1,0 +1,58 @@
+"""The checkpoint connector as a connector class."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset
+from airflow_connect.connectors.mirror import clients, keys
+from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
+from airflow_connect.connectors.mirror.checkpoint.keys import EMIT, REPLICATION_FACTOR, SYNC_GROUPS, checkpoint_keys
+from airflow_connect.connectors.mirror.checkpoint.task import GROUPS, MirrorCheckpointTask
+from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, check_altered, target_admin
+from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
+from airflow_connect.kafka.admin.consumer_group import all_groups
+from airflow_connect.kafka.clients.short_lived import admin_client
+
+
+class MirrorCheckpointConnector(SourceConnector):
+    """`org.apache.kafka.connect.mirror.MirrorCheckpointConnector`: offsets of consumer groups, translated."""
+
+    config_def = checkpoint_keys()
+    task_class = MirrorCheckpointTask
+    converters: ClassVar[Mapping[str, str]] = RAW_BYTES
+    version = "1.0"
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """Finds the groups of the source cluster and divides them among tasks.
+
+        Raises:
+            ConnectError: one of the clusters refused, or did not answer.
+        """
+        config = CheckpointConfig.from_config(self.config)
+        if not config.enabled:
+            self.context.note(f"{keys.ENABLED} is false, or both {EMIT} and {SYNC_GROUPS}: no group is translated.")
+            return []
+        source = admin_client(clients.admin_of(config.raw, clients.SOURCE))
+        groups = [group for group in all_groups(source) if config.takes_group(group)]
+        if not groups:
+            self.context.note("No consumer group of the source cluster is selected by the configuration.")
+            return []
+        if not self.context.only_plans:
+            target = target_admin(clients.admin_of(config.raw, clients.TARGET), self.context.cluster_id)
+            if config.emits:
+                ensure_topic(target, config.policy.checkpoints_topic, config.replication_factor, REPLICATION_FACTOR)
+        count = min(max_tasks, len(groups))
+        return [{**self.config, GROUPS: json.dumps(groups[number::count])} for number in range(count)]
+
+    def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
+        """A checkpoint replaces the one before it."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(
+        self, config: Mapping[str, str], offsets: Mapping[tuple[tuple[str, Any], ...], SourceOffset | None]
+    ) -> bool:
+        """Check offsets that are being altered: they have no effect, but their form."""
+        return check_altered(offsets, {"group": str, "topic": str, "partition": int})

@@ -1,0 +1,122 @@
+"""The task of the checkpoint connector: one translation of its groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.schema import BYTES
+from airflow_connect.api.source import SourcePartition, SourceTask
+from airflow_connect.connectors.mirror import clients
+from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
+from airflow_connect.connectors.mirror.checkpoint.downstream import TIMEOUT_S, write_offsets
+from airflow_connect.connectors.mirror.checkpoint.translation import Translation
+from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
+from airflow_connect.connectors.mirror.protocol.records import Checkpoint
+from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
+
+GROUPS = "airflow_connect.mirror.groups"
+"""Key of a task's configuration; set by the connector, not by users."""
+_Known = dict[tuple[str, TopicPartition], Checkpoint]
+
+
+class MirrorCheckpointTask(SourceTask):
+    """Translates its groups once."""
+
+    _has_ended = False
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `SourceTask`."""
+        self._config = CheckpointConfig.from_config(config)
+        self._groups: list[str] = json.loads(config[GROUPS])
+
+    def poll(self) -> Sequence[SourceRecord]:
+        """The checkpoints that are new; offsets of groups are written to the target cluster before.
+
+        Raises:
+            ConnectError: one of the clusters refused, or did not answer.
+        """
+        config = self._config
+        admins = {side: admin_client(clients.admin_of(config.raw, side)) for side in (clients.SOURCE, clients.TARGET)}
+        translation = Translation.read(config, admins)
+        wanted = translation.partitions(config.topics)
+        known = self._known(admins[clients.TARGET]) if config.emits else {}
+        found: list[Checkpoint] = []
+        moved = 0
+        for group in self._groups:
+            checkpoints = self._translated(admins[clients.SOURCE], translation, group, wanted)
+            if config.syncs_groups and checkpoints:
+                moved += self._synchronised(admins[clients.TARGET], group, checkpoints)
+            found += [one for one in checkpoints if is_newer(one, known.get((group, one.topic_partition)))]
+        if moved:
+            self.context.note(f"{moved} offset(s) of consumer groups were written to the target cluster.")
+        self._has_ended = True
+        return [self._record(one) for one in found] if config.emits else []
+
+    def has_ended(self) -> bool:
+        """Whether the groups were translated."""
+        return self._has_ended
+
+    def stop(self) -> None:
+        """See `SourceTask`; nothing is open."""
+
+    def _translated(
+        self, source: Admin, translation: Translation, group: str, wanted: Sequence[TopicPartition]
+    ) -> list[Checkpoint]:
+        """What can be translated of a group; a group that cannot be read does not keep the others from it."""
+        try:
+            committed = committed_with_notes_now(source, group, wanted, TIMEOUT_S)
+        except ConnectError as error:
+            self.context.note(f"Consumer group {group} was not translated: {error.message}")
+            return []
+        return list(translation.checkpoints(group, committed))
+
+    def _synchronised(self, target: Admin, group: str, checkpoints: Sequence[Checkpoint]) -> int:
+        try:
+            return write_offsets(target, group, checkpoints)
+        except ConnectError as error:
+            self.context.note(f"Offsets of consumer group {group} were not written: {error.message}")
+            return 0
+
+    def _known(self, target: Admin) -> _Known:
+        """The last checkpoint of each group and partition."""
+        settings = clients.consumer_of(self._config.raw, clients.TARGET).settings
+        ranges = ranges_of(target, self._config.policy.checkpoints_topic, "topic with checkpoints")
+        found: _Known = {}
+        for record in committed_records(settings, ranges):
+            if record.value is not None:
+                one = Checkpoint.of(record.key, record.value)
+                found[one.group, one.topic_partition] = one
+        return found
+
+    def _record(self, checkpoint: Checkpoint) -> SourceRecord:
+        return SourceRecord(
+            topic=self._config.policy.checkpoints_topic,
+            partition=0,
+            key_schema=BYTES,
+            key=checkpoint.key(),
+            value_schema=BYTES,
+            value=checkpoint.value(),
+            timestamp=self.context.clock_ms,
+            source_partition=partition_of(checkpoint),
+            source_offset=NO_POSITION,
+        )
+
+
+def is_newer(new: Checkpoint, old: Checkpoint | None) -> bool:
+    """Whether a checkpoint is worth writing: the group has moved on, or was set back in the source cluster.
+
+    Source: MirrorCheckpointTask.checkpointIsMoreRecent.
+    """
+    return old is None or new.upstream < old.upstream or new.downstream > old.downstream
+
+
+def partition_of(checkpoint: Checkpoint) -> SourcePartition:
+    """The source partition of a checkpoint (Checkpoint.connectPartition); members in Java's order."""
+    tp = checkpoint.topic_partition
+    return {"partition": tp.partition, "topic": tp.topic, "group": checkpoint.group}

@@ -1,0 +1,1 @@
+"""MirrorHeartbeatConnector: one sign of life in each run, which a mirror in the opposite direction replicates."""
