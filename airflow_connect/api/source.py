@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
@@ -187,6 +189,23 @@ class ColumnarSourceTask(Protocol):
 
     def poll_columns(self) -> SourceColumns | None:
         """The next records in columns; None: `poll` is called instead."""
+
+
+@runtime_checkable
+class PlacedSourceTask(Protocol):
+    """Optional method of a `ColumnarSourceTask` that needs to know which offsets its records got in Kafka.
+
+    Its batches have a `partition`; others are processed record by record. A task that also returns records implements
+    `commit_record` for them: this method makes it compatible with the columnar path.
+    """
+
+    def commit_columns(self, columns: SourceColumns, offsets: NDArray[np.int64]) -> None:
+        """Called when a batch is committed, in the order of the batches of a partition.
+
+        Args:
+            columns: what `poll_columns` has returned.
+            offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
+        """
 
 
 class SourceColumns(NamedTuple):

@@ -15,6 +15,7 @@ If the memory layout of the client is unknown, there is no `DirectProduce`, and 
 from __future__ import annotations
 
 import ctypes
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -22,11 +23,13 @@ from confluent_kafka import KafkaError
 
 from airflow_connect.kafka.clients.librdkafka import Librdkafka, NotDirectError, required_library
 from airflow_connect.kafka.reading.message_memory import words_at
+from airflow_connect.kafka.writing.placed_columns import PlacedColumns
 from airflow_connect.kafka.writing.refused_records import LESS_SPECIFIC, most_specific
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -48,6 +51,8 @@ _MESSAGE = [
 ]  # fmt: skip
 _RKT, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP = 2, 3, 4, 5, 7, 8
 _FIELDS = (_RKT, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP)
+_RKT_WORD, _PARTITION_WORD, _OFFSET_WORD, _WORDS = 1, 2, 7, 8
+"""Words of `rd_kafka_message_t` in a delivery report."""
 _FIELD = [("type", "i4"), ("_pad", "i4"), ("word", "i8"), ("size", "u8"), ("_rest", "V48")]
 """`rd_kafka_vu_t` (rdkafka.h): a type and a union of 64 bytes, which here is a number, or an address and a size."""
 
@@ -62,6 +67,7 @@ class DirectProduce:
         self._handle = handle
         self._queue: int = library.call("queue_get_main", handle)
         self._topics: dict[str, int] = {}
+        self.places = PlacedColumns()
 
     def send(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """Enqueue every record, in order; returns how many were accepted: fewer if the queue is full or Kafka refuses.
@@ -152,9 +158,12 @@ class DirectProduce:
         count = self._library.call("event_message_count", event)
         messages = np.zeros(count, dtype=np.int64)
         count = self._library.call("event_message_array", event, messages.ctypes.data, count)
-        codes = words_at(messages[:count], 1)[0].astype(np.int32)
+        words = words_at(messages[:count], _WORDS)
+        codes = words[0].astype(np.int32)
         failed = np.flatnonzero(codes)
         if not len(failed):
+            if not self.places.is_empty:
+                self._placed(words)
             return None
         telling = failed[~np.isin(codes[failed], LESS_SPECIFIC)]
         first = int(telling[0] if len(telling) else failed[0])
@@ -162,6 +171,16 @@ class DirectProduce:
         # Not rd_kafka_message_errstr: for a message of a producer that is the record's value.
         text = self._library.call("message_produce_errstr", int(messages[first]))
         return KafkaError(code, _text(text or self._library.call("err2str", code)))
+
+    def _placed(self, words: Sequence[NDArray[np.int64]]) -> None:
+        """Tell where records are; `words`: of the messages of a delivery report."""
+        import numpy as np
+
+        topics, partitions, offsets = words[_RKT_WORD], words[_PARTITION_WORD].astype(np.int32), words[_OFFSET_WORD]
+        changes = np.flatnonzero((np.diff(topics) != 0) | (np.diff(partitions) != 0)) + 1
+        for start, stop in pairwise([0, *changes.tolist(), len(offsets)]):
+            topic = self._library.topic_name(int(topics[start]))
+            self.places.arrived(topic, int(partitions[start]), offsets[start:stop])
 
     def close(self) -> None:
         """Release the topics and the queue; call it before the producer is closed."""

@@ -26,10 +26,12 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
+from airflow_connect.kafka.writing.placed_columns import AwaitedBatch
 from airflow_connect.kafka.writing.refused_records import (
     PURGED,
     RECORD_AT_FAULT,
     Delivered,
+    Placed,
     Refused,
     ReturnedRecord,
     is_more_specific,
@@ -128,17 +130,24 @@ class TaskProducer:
         transactional_id: `<group.id>-<connector>-<task>`; "": no transactions.
         timeout_ms: time after which the cluster ends an open transaction by itself.
         tells_deliveries: whether `send` may get a function that is called when a record was delivered.
+        tells_places: whether `send_columns` may get one, too.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], transactional_id: str, timeout_ms: int, *, tells_deliveries: bool = False
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        timeout_ms: int,
+        *,
+        tells_deliveries: bool = False,
+        tells_places: bool = False,
     ) -> None:
         own = {key: value for key, value in settings.items() if key not in _DECIDED}
         own.setdefault("queue.buffering.max.kbytes", QUEUE_KILOBYTES)
         own.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         own.setdefault("message.max.bytes", LARGEST_MESSAGE_BYTES)
         own |= {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
-        own |= {"delivery.report.only.error": not tells_deliveries, "on_delivery": self._refused}
+        own |= {"delivery.report.only.error": not (tells_deliveries or tells_places), "on_delivery": self._refused}
         if transactional_id:
             own |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         else:
@@ -154,7 +163,8 @@ class TaskProducer:
         self._bytes_per_record = 1.0
         self._producer: QuickProducer = producer(own)
         # Reported deliveries fill the queue until the client is polled, so records are then sent one by one.
-        self._direct, self._not_direct = (None, "") if tells_deliveries else self._opened_direct()
+        is_open = not tells_deliveries or tells_places
+        self._direct, self._not_direct = self._opened_direct() if is_open else (None, "")
         self._is_direct = False
         self._took_slow_path = False
 
@@ -225,26 +235,34 @@ class TaskProducer:
                 refused(record_refusal(problem, doing))
                 return
 
-    def send_columns(self, columns: ProducedColumns) -> int:
+    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
         """Enqueue many records of one topic, keeping nulls; returns their size in bytes.
+
+        Args:
+            columns: the records.
+            placed: called by a later method of this object with the offsets of all of them. They must have a partition.
 
         Raises:
             ConnectError: as `send`.
         """
         self.begin()
-        size = 0
+        size, awaited = 0, None
+        if placed is not None and columns.partition is not None:
+            awaited = AwaitedBatch(len(columns.values), placed)
         for start in range(0, len(columns.values), CHUNK):
-            size += self._send_chunk(columns.slice(start, CHUNK))
+            size += self._send_chunk(columns.slice(start, CHUNK), awaited)
         return size
 
-    def _send_chunk(self, columns: ProducedColumns) -> int:
+    def _send_chunk(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
         topic, keys, values = columns.topic, columns.keys, columns.values
         size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
         if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
-            return self._send_each(columns)
+            return self._send_each(columns, awaited)
         self._switch_to_direct()
         self._bytes_per_record = max(1.0, size / max(1, len(values)))
         self._wait_for_room(len(values), size)
+        if awaited is not None and columns.partition is not None:
+            self._direct.places.expect(topic, columns.partition, awaited, len(values))
         if columns.partition is None and columns.timestamps is None:
             taken = self._direct.send(topic, keys, values)
         else:
@@ -298,7 +316,7 @@ class TaskProducer:
         elif problem := self._direct.serve(timeout_s):
             self._refused(problem, None)
 
-    def _send_each(self, columns: ProducedColumns) -> int:
+    def _send_each(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
         self._switch_to_client()
         self._took_slow_path = True
         produce, size, topic = self._producer.produce, 0, columns.topic
@@ -307,17 +325,30 @@ class TaskProducer:
         partition = ANY_PARTITION if columns.partition is None else columns.partition
         # The client takes 0 as the current time.
         stamps: list[Any] = columns.timestamps.to_pylist() if columns.timestamps is not None else [0] * len(values)
+        more: dict[str, Any] = {} if awaited is None else {"on_delivery": self._placing(awaited)}
         for key, value, stamp in zip(keys, values, stamps, strict=True):
             size += len(value or b"") + len(key or b"")
             while True:
                 try:
-                    produce(topic, value, key, partition, timestamp=stamp)
+                    produce(topic, value, key, partition, timestamp=stamp, **more)
                     break
                 except BufferError:
                     self._make_room()
                 except KafkaException as error:
                     raise self._failed(error, f"writing to topic {topic}") from error
         return size
+
+    def _placing(self, awaited: AwaitedBatch) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
+        """The callback for a record of a batch that is sent record by record."""
+        import numpy as np
+
+        def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
+            if error is None:
+                awaited.take(np.array([message.offset()], np.int64))
+            else:
+                self._refused(error, message)
+
+        return tell
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open or transactions are not used."""
@@ -400,6 +431,8 @@ class TaskProducer:
             CommitUnknownError: the commit was sent, but its outcome is unknown.
             UnavailableError: nothing was committed.
         """
+        if self._direct is not None and not self._direct.places.is_empty:
+            self.flush()  # the Python client would drop the reports that say where the records are
         refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
         if refused is not None:
             raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
@@ -421,6 +454,8 @@ class TaskProducer:
             raise self._failed(error, f"aborting a transaction of {self.transactional_id}") from error
         self._in_transaction = self._is_direct = False
         self._problem = None
+        if self._direct is not None:
+            self._direct.places.forget()
 
     def close(self) -> None:
         """Release the connections; records outside a committed transaction are discarded. Waits `CLOSE_TIMEOUT_S`."""
