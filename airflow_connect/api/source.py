@@ -222,6 +222,8 @@ class SourceColumns(NamedTuple):
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
             later. Transformations see `timestamps`.
         partition: of the topic, for all records; None lets the producer choose.
+        headers: for each record a list of structs with the binary fields `key` (UTF-8) and `value`, in order; None: no
+            record has headers. Values are bytes: schema BYTES, or optional BYTES where one is null.
     """
 
     topic: str
@@ -234,6 +236,7 @@ class SourceColumns(NamedTuple):
     timestamps: pa.Array[Any] | None = None
     timestamps_are_now: bool = False
     partition: int | None = None
+    headers: pa.ListArray[Any] | None = None
 
 
 class SourceConnector(Connector):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord
+from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.guarantee import Guarantee

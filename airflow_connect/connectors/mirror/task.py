@@ -1,4 +1,4 @@
-"""The task of the mirror source: ranges of partitions, in batches of columns or in records."""
+"""The task of the mirror source: ranges of partitions, as batches of columns, or of records where those are needed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RECORDS_AT_ONCE = 2_000
 """How many records of a batch become objects at the same time."""
+RECORDS_OF_COLUMNS = 100_000
+"""How many stay in columns: more than the reader fetches at once."""
 
 
 _ZERO_TIMESTAMP = (
@@ -81,17 +83,14 @@ class MirrorSourceTask(SourceTask):
         return [_source_record(place, record) for record in batch.records()]
 
     def poll_columns(self) -> SourceColumns | None:
-        """The next records of one partition in columns; None if some have headers, or nothing is left.
+        """The next records of one partition in columns; None if nothing is left.
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
         """
         import pyarrow as pa
 
-        whole = self._current()
-        if whole is None or whole.has_headers():
-            return None
-        batch = self._take(len(whole))
+        batch = self._take(RECORDS_OF_COLUMNS)
         if batch is None:
             return None
         place = self._places[batch.topic_partition]
@@ -106,6 +105,7 @@ class MirrorSourceTask(SourceTask):
             values=batch.values,
             timestamps=pa.array(batch.timestamps, pa.int64()) if has_times else None,
             partition=batch.partition,
+            headers=batch.headers(),
         )
 
     def has_ended(self) -> bool:

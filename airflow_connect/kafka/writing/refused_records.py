@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from airflow_connect.kafka.writing.task_producer import ProducedRecord
+    from airflow_connect.kafka.writing.produced import ProducedRecord
 
 Delivered = Callable[["Message[Any, Any]"], None]
 Placed = Callable[["NDArray[np.int64]"], None]

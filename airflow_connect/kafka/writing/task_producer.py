@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import repeat
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -27,6 +28,13 @@ from airflow_connect.kafka.clients.short_lived import (
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
 from airflow_connect.kafka.writing.placed_columns import AwaitedBatch
+from airflow_connect.kafka.writing.produced import (
+    ProducedColumns,
+    ProducedRecord,
+    header_bytes,
+    header_pairs,
+    value_bytes,
+)
 from airflow_connect.kafka.writing.refused_records import (
     PURGED,
     RECORD_AT_FAULT,
@@ -40,9 +48,6 @@ from airflow_connect.kafka.writing.refused_records import (
 )
 from airflow_connect.kafka.writing.transactions import ANY_PARTITION, TransactionalWriter
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
 """A broker's default for `transaction.max.timeout.ms`; it refuses more."""
@@ -55,44 +60,6 @@ _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what 
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
 MOST_RETURNED = 1_000
 """Maximum number of refused records that are kept before each is sent again alone."""
-
-
-class ProducedRecord(NamedTuple):
-    """A record for a topic, in bytes.
-
-    Attributes:
-        partition: None: determined by the key as in Java (murmur2); without a key any.
-        timestamp: milliseconds since the epoch; None: now.
-    """
-
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    timestamp: int | None = None
-
-
-class ProducedColumns(NamedTuple):
-    """Many records for a topic.
-
-    Attributes:
-        keys, values: text or bytes, of equal length; `keys` None: no keys.
-        partition: of all of them; None: as in `ProducedRecord`.
-        timestamps: int64, milliseconds since the epoch, without nulls; None: now.
-    """
-
-    topic: str
-    keys: pa.Array[Any] | None
-    values: pa.Array[Any]
-    partition: int | None = None
-    timestamps: pa.Array[Any] | None = None
-
-    def slice(self, start: int, length: int) -> ProducedColumns:
-        """Some of the records."""
-        keys = None if self.keys is None else self.keys.slice(start, length)
-        stamps = None if self.timestamps is None else self.timestamps.slice(start, length)
-        return self._replace(keys=keys, values=self.values.slice(start, length), timestamps=stamps)
 
 
 def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
@@ -255,18 +222,21 @@ class TaskProducer:
 
     def _send_chunk(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
         topic, keys, values = columns.topic, columns.keys, columns.values
-        size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
-        if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
+        size = value_bytes(values) + (0 if keys is None else value_bytes(keys))
+        with_headers = size + (0 if columns.headers is None else header_bytes(columns.headers))
+        if self._direct is None or with_headers > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
             return self._send_each(columns, awaited)
         self._switch_to_direct()
-        self._bytes_per_record = max(1.0, size / max(1, len(values)))
-        self._wait_for_room(len(values), size)
+        self._bytes_per_record = max(1.0, with_headers / max(1, len(values)))
+        self._wait_for_room(len(values), with_headers)
         if awaited is not None and columns.partition is not None:
             self._direct.places.expect(topic, columns.partition, awaited, len(values))
-        if columns.partition is None and columns.timestamps is None:
+        if columns.partition is None and columns.timestamps is None and columns.headers is None:
             taken = self._direct.send(topic, keys, values)
         else:
-            taken = self._direct.send_placed(topic, keys, values, columns.partition, columns.timestamps)
+            taken = self._direct.send_placed(
+                topic, keys, values, columns.partition, columns.timestamps, columns.headers
+            )
         if taken < len(values):
             # Later ones may have been accepted: the order is lost, and only a new attempt restores it.
             self._await_report()
@@ -325,12 +295,15 @@ class TaskProducer:
         partition = ANY_PARTITION if columns.partition is None else columns.partition
         # The client takes 0 as the current time.
         stamps: list[Any] = columns.timestamps.to_pylist() if columns.timestamps is not None else [0] * len(values)
+        headers: Any = repeat(None)
+        if columns.headers is not None:
+            headers = [header_pairs(one or ()) for one in columns.headers.to_pylist()]
         more: dict[str, Any] = {} if awaited is None else {"on_delivery": self._placing(awaited)}
-        for key, value, stamp in zip(keys, values, stamps, strict=True):
+        for key, value, stamp, pairs in zip(keys, values, stamps, headers):  # noqa: B905 (headers may be endless)
             size += len(value or b"") + len(key or b"")
             while True:
                 try:
-                    produce(topic, value, key, partition, timestamp=stamp, **more)
+                    produce(topic, value, key, partition, timestamp=stamp, headers=pairs, **more)
                     break
                 except BufferError:
                     self._make_room()
@@ -515,11 +488,3 @@ class TaskProducer:
         if isinstance(ours, UnavailableError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours
-
-
-def _value_bytes(values: pa.Array[Any]) -> int:
-    """Bytes of the values only."""
-    import pyarrow.compute as pc
-
-    lengths: Any = pc.binary_length(values)  # type: ignore[call-overload]
-    return int(pc.sum(lengths).as_py() or 0)

@@ -17,7 +17,7 @@ from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
 from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
-from airflow_connect.kafka.writing.task_producer import ProducedColumns
+from airflow_connect.kafka.writing.produced import ProducedColumns
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from airflow_connect.errors import DataError
     from airflow_connect.exactly_once.task_transaction import TaskDelivery
     from airflow_connect.kafka.admin.topic_creation import TopicCreation
+    from airflow_connect.kafka.writing.produced import ProducedRecord
     from airflow_connect.kafka.writing.refused_records import Delivered, Placed, Refused
-    from airflow_connect.kafka.writing.task_producer import ProducedRecord
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.source.columns import ColumnMessages
@@ -223,7 +223,12 @@ class SourceLoop:
         if len(messages.values):
             self._parts.topics.ensure(messages.topic)
             columns = ProducedColumns(
-                messages.topic, messages.keys, messages.values, messages.partition, messages.timestamps
+                messages.topic,
+                messages.keys,
+                messages.values,
+                messages.partition,
+                messages.timestamps,
+                messages.headers,
             )
             size = self._parts.delivery.send_columns(columns, placed)
             self._count(messages.topic, len(messages.values), size)
