@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ColumnarSourceTask,
         ExactlyOnceSupport,
         OffsetReader,
+        PlacedSourceTask,
         RecordMetadata,
         SourceColumns,
         SourceConnector,
@@ -118,8 +119,8 @@ _NAMES = {
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
     " StagingSinkConnector",
-    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
-    " SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
+    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader PlacedSourceTask RecordMetadata SourceColumns"
+    " SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
     "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
@@ -177,6 +178,7 @@ __all__ = [
     "PartitionDetails",
     "PartitionTimes",
     "Password",
+    "PlacedSourceTask",
     "PluginKind",
     "Predicate",
     "Problem",

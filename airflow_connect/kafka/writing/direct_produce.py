@@ -114,12 +114,14 @@ class DirectProduce:
             fields.set(_KEY, *addresses(keys))
         if timestamps is not None:
             fields.set(_TIMESTAMP, timestamps.to_numpy())
-        produce, handle = self._library.produce_fields, self._handle
-        for number, (address, width) in enumerate(fields.records()):
-            if error := produce(handle, address, width):
-                self._library.call("error_destroy", error)
-                return number
-        return len(values)
+        places, widths = fields.records()
+        # The loop over the records is one of C: as a statement of Python it takes a tenth longer.
+        calls = map(self._library.produce_fields, repeat(self._handle), places, widths)
+        error = next(filter(None, calls), None)
+        if error is None:
+            return len(values)
+        self._library.call("error_destroy", error)
+        return len(values) - 1 - len(list(places))
 
     def serve(self, timeout_s: float) -> KafkaError | None:
         """Read delivery reports, waiting for the first; returns the most specific reason for a refused record."""
@@ -220,13 +222,13 @@ class _Fields:
         rows = self._rows(_FIELDS.index(kind))
         self._fields["word"][rows], self._fields["size"][rows] = word, size
 
-    def records(self) -> Iterator[tuple[int, int]]:
+    def records(self) -> tuple[Iterator[int], Iterator[int]]:
         """Address and number of the fields of each record."""
         import numpy as np
 
         places = self._fields.ctypes.data + self._begins[:-1] * self._fields.itemsize
-        widths = repeat(len(_FIELDS)) if self._is_dense else np.diff(self._begins).tolist()
-        return zip(places.tolist(), widths)  # noqa: B905 (the same width for all is endless)
+        widths = repeat(len(_FIELDS)) if self._is_dense else iter(np.diff(self._begins).tolist())
+        return iter(places.tolist()), widths
 
     def _rows(self, number: int) -> Any:
         return slice(number, None, len(_FIELDS)) if self._is_dense else self._begins[:-1] + number
