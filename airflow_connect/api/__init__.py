@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         ColumnarSourceTask,
         ExactlyOnceSupport,
         OffsetReader,
+        PlacedSourceTask,
         RecordMetadata,
         SourceColumns,
         SourceConnector,
@@ -119,8 +120,8 @@ _NAMES = {
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
     " Splitting StagingSinkConnector",
-    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader RecordMetadata SourceColumns SourceConnector"
-    " SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
+    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader PlacedSourceTask RecordMetadata SourceColumns"
+    " SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
     "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
@@ -178,6 +179,7 @@ __all__ = [
     "PartitionDetails",
     "PartitionTimes",
     "Password",
+    "PlacedSourceTask",
     "PluginKind",
     "Predicate",
     "Problem",

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_c
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
@@ -189,6 +191,23 @@ class ColumnarSourceTask(Protocol):
         """The next records in columns; None: `poll` is called instead."""
 
 
+@runtime_checkable
+class PlacedSourceTask(Protocol):
+    """Optional method of a `ColumnarSourceTask` that needs to know which offsets its records got in Kafka.
+
+    Its batches have a `partition`; others are processed record by record. A task that also returns records implements
+    `commit_record` for them: this method makes it compatible with the columnar path.
+    """
+
+    def commit_columns(self, columns: SourceColumns, offsets: NDArray[np.int64]) -> None:
+        """Called when a batch is committed, in the order of the batches of a partition.
+
+        Args:
+            columns: what `poll_columns` has returned.
+            offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
+        """
+
+
 class SourceColumns(NamedTuple):
     """Consecutive records of one source partition and one topic, in columns.
 
@@ -203,6 +222,8 @@ class SourceColumns(NamedTuple):
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
             later. Transformations see `timestamps`.
         partition: of the topic, for all records; None lets the producer choose.
+        headers: for each record a list of structs with the binary fields `key` (UTF-8) and `value`, in order; None: no
+            record has headers. Values are bytes: schema BYTES, or optional BYTES where one is null.
     """
 
     topic: str
@@ -215,6 +236,7 @@ class SourceColumns(NamedTuple):
     timestamps: pa.Array[Any] | None = None
     timestamps_are_now: bool = False
     partition: int | None = None
+    headers: pa.ListArray[Any] | None = None
 
 
 class SourceConnector(Connector):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, sources
+from tests.bench import database_sinks, database_sources, mirrors, sources
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -78,8 +78,8 @@ class Row:
         load: the topic, or for a source the file or the table.
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
-        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, or `kafka`
-            from a file or a table.
+        store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
+            from a file or a table, or `mirror` from another broker.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -149,7 +149,15 @@ def all_rows(records: int) -> list[Row]:
         Row("late-compact-few", "the same, fewer records, compact", few, {**cut, **_COMPACT}),
         Row("late-interval-few", "the same with rotate.interval.ms of an hour", few, {**cut, **_INTERVAL}),
     ]
-    return main + sweeps + of_files + _source_rows(records) + _table_rows(records) + _database_rows(avro)
+    return (
+        main
+        + sweeps
+        + of_files
+        + _source_rows(records)
+        + _table_rows(records)
+        + _database_rows(avro)
+        + _mirror_rows(records)
+    )
 
 
 def _table_rows(records: int) -> list[Row]:
@@ -182,6 +190,16 @@ def _database_rows(load: Load) -> list[Row]:
         Row(f"{store}-{name}", about, load, {**AVRO_VALUES, **config}, store=store)
         for store, name, about, config in rows
     ]
+
+
+def _mirror_rows(records: int) -> list[Row]:
+    plain, headers = Load(10, 24, records), Load(10, 24, records, has_headers=True)
+    rows = [
+        ("mirror", "a topic of another broker, lz4, a transaction a second", plain, mirrors.BY_TIME),
+        ("mirror-poll", "the same, a transaction for each batch", plain, mirrors.BY_BATCH),
+        ("mirror-headers", "records with two headers, a transaction a second", headers, mirrors.BY_TIME),
+    ]
+    return [Row(name, about, load, config, store=mirrors.STORE) for name, about, load, config in rows]
 
 
 def _source_rows(records: int) -> list[Row]:

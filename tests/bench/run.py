@@ -35,7 +35,7 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, sources  # noqa: E402
+from tests.bench import database_sources, mirrors, sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
@@ -87,10 +87,14 @@ class Bench:
         self._warm: subprocess.Popen[str] | None = None
         self._hdfs: HdfsCluster | None = None
         self._databases = databases.Databases(stack, folder)
+        self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
-        self._fill(row.load)
+        if row.store == mirrors.STORE and isinstance(row.load, Load):
+            self._mirrors.fill(row.load, Progress(f"filling {row.load.topic}", row.load.records))
+        else:
+            self._fill(row.load)
         prefix = f"d{uuid.uuid4().hex[:8]}"
         if row.store == "kafka":
             create_topic(self.kafka.bootstrap, f"{row.name}-{prefix}")
@@ -123,6 +127,12 @@ class Bench:
             problem=problem,
         )
 
+    def say_peer(self, row: Row, ours: Measured) -> str:
+        """Print what another program needs for the same, where the load has one; returns what went wrong."""
+        if row.store != mirrors.STORE or not isinstance(row.load, Load):
+            return ""
+        return self._mirrors.say_peer(row.load, ours.cpu_s_per_million, ours.copy_records_per_s)
+
     def _arrived(self, row: Row, prefix: str) -> Arrived:
         """Count what a run has written, and remove it."""
         if row.store == "kafka":
@@ -134,6 +144,8 @@ class Bench:
             size, problem = sources.check_topic(self.kafka.bootstrap, topic, records, numbers)
             delete_topic(self.kafka.bootstrap, topic)
             return Arrived(1, size, problem)
+        if row.store == mirrors.STORE and isinstance(row.load, Load):
+            return Arrived(row.load.partitions, *self._mirrors.check(f"{row.name}-{prefix}", row.load))
         if row.store in databases.STORES:
             return Arrived(1, *self._databases.check(row.store, prefix, row.load.records))
         if row.store == "local":
@@ -169,6 +181,8 @@ class Bench:
             return self._databases.cpu_s("postgresql")
         if row.store == "kafka":
             return 0.0
+        if row.store == mirrors.STORE:
+            return self._mirrors.cpu_s()
         if row.store in databases.STORES:
             return self._databases.cpu_s(row.store)
         if row.store == "hdfs":
@@ -178,11 +192,13 @@ class Bench:
     def warm_up(self, rows: Sequence[Row]) -> None:
         """Start the session and let it copy a little, to files and, where rows do, from files."""
         load = Load(2, 2, 20_000)
-        if any(row.store == "kafka" for row in rows):
-            problem = self.measure(next(row for row in all_rows(load.records) if row.store == "kafka")).problem
-            if problem:
-                raise RuntimeError(f"The warm-up failed: {problem}")
-        if all(row.store == "kafka" for row in rows):
+        to_topics = ("kafka", mirrors.STORE)
+        for store in to_topics:
+            if any(row.store == store for row in rows):
+                problem = self.measure(next(row for row in all_rows(load.records) if row.store == store)).problem
+                if problem:
+                    raise RuntimeError(f"The warm-up failed: {problem}")
+        if all(row.store in to_topics for row in rows):
             return
         self._fill(load)
         for row in all_rows(load.records)[:4]:
@@ -279,6 +295,8 @@ class Bench:
             url = self._databases.database_of(row.load, lambda done: None)
             config = {**row.config, **self._schemas(row)}
             return database_sources.connector(f"{row.name}-{prefix}", url, row.load, config)
+        if row.store == mirrors.STORE:
+            return self._mirrors.connector(f"{row.name}-{prefix}", row.load, row.config)
         return {
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
@@ -378,9 +396,10 @@ def _measure(bench: Bench, row: Row, repeat: int) -> list[Measured]:
     """Run a row, print the median of its runs, say what went wrong."""
     runs = [bench.measure(row) for _ in range(repeat)]
     print(_line([show(_median(runs)) for _, show in _COLUMNS]), flush=True)
-    for run in runs:
-        if run.problem:
-            print(f"  FAILED {run.row}: {run.problem}", flush=True)
+    problems = [f"{run.row}: {run.problem}" for run in runs if run.problem]
+    problems += [problem] if (problem := bench.say_peer(row, _median(runs))) else []
+    for problem in problems:
+        print(f"  FAILED {problem}", flush=True)
     return runs
 
 

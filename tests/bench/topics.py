@@ -48,6 +48,7 @@ class Load:
         is_avro: Avro with a schema id of a registry in front, instead of JSON.
         late_percent: when above 0, timestamps go forward through the hours instead, but for this share of the
             records, which are of any earlier instant.
+        has_headers: whether each record has two headers of the same name.
     """
 
     partitions: int
@@ -55,11 +56,13 @@ class Load:
     records: int
     is_avro: bool = False
     late_percent: int = 0
+    has_headers: bool = False
 
     @property
     def topic(self) -> str:
         """Name of the topic."""
         kind = ("-avro" if self.is_avro else "") + (f"-late{self.late_percent}" if self.late_percent else "")
+        kind += "-headers" if self.has_headers else ""
         return f"load-{self.partitions}p-{self.directories}d-{self.records}{kind}"
 
     def rows(self, schema_id: int = 0) -> Iterator[tuple[int, bytes, int]]:
@@ -134,10 +137,11 @@ def fill(bootstrap: str, load: Load, schema_id: int, show: Callable[[int], None]
             "on_delivery": lambda error, _: failed.append(error),
         }
     )
+    headers: list[tuple[str, bytes]] = [("trace", b"4bf92f3577b34da6"), ("trace", b"")] if load.has_headers else []
     for n, (partition, value, stamp) in enumerate(load.rows(schema_id)):
         while True:
             try:
-                producer.produce(load.topic, value, partition=partition, timestamp=stamp)
+                producer.produce(load.topic, value, partition=partition, timestamp=stamp, headers=headers)
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -1,7 +1,8 @@
-"""The task of the mirror source: ranges of partitions, in batches of columns or in records."""
+"""The task of the mirror source: ranges of partitions, as batches of columns, or of records where those are needed."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,12 @@ from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRec
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
-from airflow_connect.connectors.mirror.offsets import Committed, offset_of, partition_of
+from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
 from airflow_connect.errors import ConnectError
+from airflow_connect.kafka.admin.topics import resolve_topics
+from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 
 if TYPE_CHECKING:
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
 
 RECORDS_AT_ONCE = 2_000
 """How many records of a batch become objects at the same time."""
+CHECK_TOPICS_S = 1.0
+"""How often a task looks whether a topic was recreated, besides at its end."""
+RECORDS_OF_COLUMNS = 100_000
+"""How many stay in columns: more than the reader fetches at once."""
 
 
 _ZERO_TIMESTAMP = (
@@ -58,7 +65,8 @@ class MirrorSourceTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
         typed = MirrorConfig.from_config(config)
-        self._settings = typed.source_consumer().settings
+        self._settings, self._admin_settings = typed.source_consumer().settings, typed.source_admin()
+        self._next_check = time.monotonic() + CHECK_TOPICS_S
         ranges = ranges_of(config)
         partitions = [partition_of(typed.policy.source, one.topic_partition) for one in ranges]
         committed = self.context.offset_reader.offsets(partitions)
@@ -84,17 +92,14 @@ class MirrorSourceTask(SourceTask):
         return [_source_record(place, record) for record in batch.records()]
 
     def poll_columns(self) -> SourceColumns | None:
-        """The next records of one partition in columns; None if some have headers, or nothing is left.
+        """The next records of one partition in columns; None if nothing is left.
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
         """
         import pyarrow as pa
 
-        whole = self._current()
-        if whole is None or whole.has_headers():
-            return None
-        batch = self._take(len(whole))
+        batch = self._take(RECORDS_OF_COLUMNS)
         if batch is None:
             return None
         place = self._places[batch.topic_partition]
@@ -109,6 +114,7 @@ class MirrorSourceTask(SourceTask):
             values=batch.values,
             timestamps=pa.array(batch.timestamps, pa.int64()) if has_times else None,
             partition=batch.partition,
+            headers=batch.headers(),
         )
 
     def has_ended(self) -> bool:
@@ -172,10 +178,30 @@ class MirrorSourceTask(SourceTask):
         if place.position >= place.planned.end:
             self._unfinished.pop(taken.topic_partition, None)
             self._tell_how_it_was_read()
+        if not self._unfinished or time.monotonic() >= self._next_check:
+            self._check_topics()
         return taken
+
+    def _check_topics(self) -> None:
+        """Look whether the topics are still those that were planned: a reader does not notice it.
+
+        Raises:
+            OffsetError: one was recreated; the records of the open transaction may be of either topic.
+        """
+        planned = {place.planned.topic: place.planned.topic_id for place in self._places.values()}
+        found = resolve_topics(admin_client(self._admin_settings), list(planned), None)
+        for topic, info in found.items():
+            if info.topic_id != planned[topic]:
+                raise out_of_range_error(
+                    f"Topic {topic} of the source cluster was recreated while it was mirrored: its id is"
+                    f" {info.topic_id}, and was {planned[topic]}"
+                )
+        self._next_check = time.monotonic() + CHECK_TOPICS_S
 
     def _finish(self) -> None:
         """Commit the ends of ranges whose last offsets hold no record: they are not looked at again."""
+        if self._unfinished:
+            self._check_topics()
         for place in self._unfinished.values():
             self.context.skip_to(place.source_partition, place.offset_at(place.planned.end))
         self._unfinished.clear()

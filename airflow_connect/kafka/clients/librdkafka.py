@@ -24,6 +24,8 @@ _CONSUMER = 1
 _NO_CLOSE = 8
 """RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE: it is not in a group that it would have to leave."""
 _OLDEST, _NEXT = 0x02000000, 0x03000000
+_KNOWN_HEADERS = range(0x02100000, 0x02110000)
+"""Versions (2.16) of which it is known where a message has its encoded headers."""
 _TEXT_BYTES = 512
 
 _SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
@@ -86,6 +88,7 @@ class Librdkafka:
             **_typed(ctypes.PyDLL(path), _QUICK_SIGNATURES),
         }
         self.destroy_message = self._functions["rd_kafka_message_destroy"]
+        self.has_known_headers = self.call("version") in _KNOWN_HEADERS
         self.produce_fields = self._functions["rd_kafka_produceva"]
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -109,12 +112,6 @@ class Librdkafka:
             value = None if data.value is None else ctypes.string_at(data.value, size.value)
             headers.append(((name.value or b"").decode(), value))
         return tuple(headers)
-
-    def have_headers(self, messages: Iterable[int]) -> bool:
-        """Whether one of the messages has headers."""
-        found = self._functions["rd_kafka_message_headers"]
-        into = byref(c_void_p())
-        return any(not found(message, into) for message in messages)
 
     def topic_name(self, topic: int) -> str:
         """Name of a message's topic."""

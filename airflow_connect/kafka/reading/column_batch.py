@@ -12,16 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.kafka.reading.message_headers import headers_array
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import KafkaRecord
 
 Records = Callable[[int, int], "list[KafkaRecord]"]
-FindHeaders = Callable[[int, int], bool]
-
-
-def _may_have_headers(_start: int, _stop: int) -> bool:
-    return True
+ReadHeaders = Callable[[int, int], "pa.ListArray[Any] | None"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +32,8 @@ class ColumnBatch:
         keys, values: binary[n], null where the message has none.
         read_records: `(start, stop)` to the records `[start, stop)` as objects, headers included: the reference form
             of the same messages, for batches that are not vectorizable.
-        find_headers: `(start, stop)` to whether one of the records `[start, stop)` has headers; True where this is not
-            known.
+        read_headers: `(start, stop)` to the headers of the records `[start, stop)`, as `headers`; None: those of
+            `read_records`.
     """
 
     topic: str
@@ -47,7 +44,7 @@ class ColumnBatch:
     keys: pa.BinaryArray
     values: pa.BinaryArray
     read_records: Records
-    find_headers: FindHeaders = _may_have_headers
+    read_headers: ReadHeaders | None = None
 
     def __len__(self) -> int:
         """Number of records."""
@@ -67,13 +64,13 @@ class ColumnBatch:
         """The same records as objects."""
         return self.read_records(0, len(self))
 
-    def has_headers(self) -> bool:
-        """Whether one of the records has headers, or may have some."""
-        return self.find_headers(0, len(self))
+    def headers(self) -> pa.ListArray[Any] | None:
+        """Headers of all records, of the type `message_headers.HEADERS`; None: no record has any."""
+        return self._headers(0, len(self))
 
     def slice(self, start: int, stop: int) -> ColumnBatch:
         """The records `[start, stop)`; copies nothing."""
-        read, find = self.read_records, self.find_headers
+        read = self.read_records
         return ColumnBatch(
             self.topic,
             self.partition,
@@ -83,8 +80,13 @@ class ColumnBatch:
             self.keys.slice(start, stop - start),
             self.values.slice(start, stop - start),
             lambda first, end: read(start + first, start + end),
-            lambda first, end: find(start + first, start + end),
+            lambda first, end: self._headers(start + first, start + end),
         )
+
+    def _headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
+        if self.read_headers is not None:
+            return self.read_headers(start, stop)
+        return headers_array([record.headers for record in self.read_records(start, stop)])
 
 
 def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:

@@ -54,5 +54,4 @@ def _batch(
         keys,
         column,
         lambda start, stop: [record_of(tp, message) for message in run[start:stop]],
-        lambda start, stop: any(message.headers() for message in run[start:stop]),
     )

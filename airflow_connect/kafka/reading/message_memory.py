@@ -3,7 +3,8 @@
 `rd_kafka_message_t` is part of librdkafka's public interface (rdkafka.h): eight-byte words err, rkt, partition,
 payload, len, key, key_len, offset. The timestamp and its type follow in a private part, the same in all 2.x releases;
 they are compared with the result of the public function for the first and the last record of every fetch. If the
-results differ, the function is called for each record. Events (the end of a partition, errors) have no timestamp and
+results differ, the function is called for each record. The same holds for the encoded headers, which stand a little
+later; the versions for which that is so are listed. Events (the end of a partition, errors) have no timestamp and
 prove nothing.
 """
 
@@ -15,30 +16,25 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.foreign_memory import copied_values, words_at
+from airflow_connect.kafka.reading.message_headers import BrokenHeadersError, headers_array, headers_of, parse_headers
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_connect.kafka.clients.librdkafka import Librdkafka
 
 LARGEST_BYTES = 256 << 20
 """Bytes of a batch: an Arrow column of bytes ends at 2 GB."""
 _ERR, _TOPIC, _PARTITION, _PAYLOAD, _LEN, _KEY, _KEY_LEN, _OFFSET = range(8)
 _TYPE, _TIMESTAMP = 11, 12
-_WORDS = 13
-_VIEW_INLINE = 12
-"""Arrow keeps values of up to 12 bytes inside the view."""
-_BUFFER_BITS = 30
-"""Arrow's views reach 2 GB: one foreign buffer for each GB of addresses."""
-
-_READ_ONLY = 0x100  # PyBUF_READ
-_memory_view = ctypes.pythonapi.PyMemoryView_FromMemory
-_memory_view.restype = ctypes.py_object
-_memory_view.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+_HEADERS_SIZE, _HEADERS = 15, 16
+_WORDS = 17
 
 
 class Event(NamedTuple):
@@ -66,6 +62,7 @@ class Messages:
         self._fields = dict(enumerate(words[:8]))
         self._fields[_ERR] = words[_ERR].astype(np.int32).astype(np.int64)
         self._fields[_PARTITION] = words[_PARTITION].astype(np.int32).astype(np.int64)
+        self._raw_headers = words[_HEADERS], words[_HEADERS_SIZE].astype(np.int32).astype(np.int64)
         self._stamps, self._kinds = self._timestamps(words[_TIMESTAMP], words[_TYPE] >> 32)
 
     def __del__(self) -> None:
@@ -100,10 +97,10 @@ class Messages:
             int(self._kinds[start]),
             self._fields[_OFFSET][start:stop],
             self._stamps[start:stop],
-            _copied(self._fields[_KEY][start:stop], self._fields[_KEY_LEN][start:stop]),
-            _copied(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop]),
+            copied_values(self._fields[_KEY][start:stop], self._fields[_KEY_LEN][start:stop]),
+            copied_values(self._fields[_PAYLOAD][start:stop], self._fields[_LEN][start:stop]),
             lambda first, end: [self._record(tp, n) for n in range(start + first, start + end)],
-            lambda first, end: self._library.have_headers(self._pointers[start + first : start + end].tolist()),
+            lambda first, end: self._headers(start + first, start + end),
         )
 
     def _place(self, index: int) -> TopicPartition:
@@ -124,6 +121,25 @@ class Messages:
         asked[records] = [self._library.timestamp(pointer) for pointer in self._pointers[records].tolist()]
         return asked[:, 0], asked[:, 1]
 
+    def _headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
+        """Headers of records; None: there are none."""
+        if not self._library.has_known_headers:
+            return self._asked_headers(start, stop)
+        data, sizes = (column[start:stop] for column in self._raw_headers)
+        try:
+            headers = parse_headers(data, sizes)
+        except BrokenHeadersError:
+            return self._asked_headers(start, stop)
+        for number in {0, stop - start - 1}:
+            found = () if headers is None else headers_of(headers, number)
+            if found != self._library.headers(int(self._pointers[start + number])):
+                return self._asked_headers(start, stop)
+        return headers
+
+    def _asked_headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
+        """The same by the public functions, for each record."""
+        return headers_array([self._library.headers(one) for one in self._pointers[start:stop].tolist()])
+
     def _record(self, tp: TopicPartition, index: int) -> KafkaRecord:
         kind = int(self._kinds[index])
         return KafkaRecord(
@@ -140,65 +156,3 @@ class Messages:
     def _bytes(self, address: int, length: int, index: int) -> bytes | None:
         found = int(self._fields[address][index])
         return ctypes.string_at(found, int(self._fields[length][index])) if found else None
-
-
-def words_at(pointers: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
-    """The first `count` eight-byte words at each pointer: one array for each word."""
-    base = int(np.min(pointers))
-    words = (int(np.max(pointers)) - base) // 8 + count
-    memory = np.frombuffer(_memory(base, words * 8), np.int64)
-    places = (pointers - base) >> 3
-    return [memory[places + word] for word in range(count)]
-
-
-def _memory(address: int, size: int) -> memoryview:
-    """A view of memory; addresses between those that are read may not even be mapped."""
-    view: memoryview = _memory_view(address, size, _READ_ONLY)
-    return view
-
-
-def _copied(addresses: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
-    """The bytes at `addresses` as a binary column; null where the address is 0."""
-    count = len(addresses)
-    present = addresses != 0
-    if not present.any():
-        return pa.nulls(count, pa.binary())
-    views = np.zeros((count, 4), dtype=np.int32)
-    views[:, 0] = np.where(present, lengths, 0)
-    buffers = _long_views(views, addresses)
-    _short_views(views, addresses)
-    words: Any = views
-    validity: Any = None if present.all() else np.packbits(present, bitorder="little")
-    first = [None if validity is None else pa.py_buffer(validity), pa.py_buffer(words)]
-    return pa.Array.from_buffers(pa.binary_view(), count, [*first, *buffers]).cast(pa.binary())
-
-
-def _long_views(views: NDArray[np.int32], addresses: NDArray[np.int64]) -> list[pa.Buffer]:
-    """Fill the views of values that are not copied; returns the memory that they point into."""
-    (long,) = np.nonzero(views[:, 0] > _VIEW_INLINE)
-    buffers: list[pa.Buffer] = []
-    regions = addresses[long] >> _BUFFER_BITS
-    for number, region in enumerate(np.unique(regions).tolist()):
-        chosen = long[regions == region]
-        low = int(addresses[chosen].min())
-        high = int((addresses[chosen] + views[chosen, 0]).max())
-        views[chosen, 2] = number
-        views[chosen, 3] = addresses[chosen] - low
-        buffers.append(pa.foreign_buffer(low, high - low))
-    return buffers
-
-
-def _short_views(views: NDArray[np.int32], addresses: NDArray[np.int64]) -> None:
-    """Copy values of up to 12 bytes into their views."""
-    (short,) = np.nonzero((views[:, 0] > 0) & (views[:, 0] <= _VIEW_INLINE))
-    if not len(short):
-        return
-    base = int(np.min(addresses[short]))
-    size = int(np.max(addresses[short])) - base + _VIEW_INLINE
-    memory = np.frombuffer(_memory(base, size), np.uint8)
-    lengths = views[short, 0][:, np.newaxis]
-    columns = np.arange(_VIEW_INLINE)[np.newaxis, :]
-    # Bytes after the end of a value may be outside of mapped memory: its last byte is read instead.
-    found = memory[(addresses[short] - base)[:, np.newaxis] + np.minimum(columns, lengths - 1)]
-    found[columns >= lengths] = 0
-    views.view(np.uint8).reshape(len(views), 16)[short, 4:] = found

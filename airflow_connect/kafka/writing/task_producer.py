@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import repeat
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -26,10 +27,19 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
+from airflow_connect.kafka.writing.placed_columns import AwaitedBatch
+from airflow_connect.kafka.writing.produced import (
+    ProducedColumns,
+    ProducedRecord,
+    header_bytes,
+    header_pairs,
+    value_bytes,
+)
 from airflow_connect.kafka.writing.refused_records import (
     PURGED,
     RECORD_AT_FAULT,
     Delivered,
+    Placed,
     Refused,
     ReturnedRecord,
     is_more_specific,
@@ -37,9 +47,6 @@ from airflow_connect.kafka.writing.refused_records import (
     refusal,
 )
 from airflow_connect.kafka.writing.transactions import ANY_PARTITION, TransactionalWriter
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
@@ -53,44 +60,6 @@ _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what 
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
 MOST_RETURNED = 1_000
 """Maximum number of refused records that are kept before each is sent again alone."""
-
-
-class ProducedRecord(NamedTuple):
-    """A record for a topic, in bytes.
-
-    Attributes:
-        partition: None: determined by the key as in Java (murmur2); without a key any.
-        timestamp: milliseconds since the epoch; None: now.
-    """
-
-    topic: str
-    partition: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]] = ()
-    timestamp: int | None = None
-
-
-class ProducedColumns(NamedTuple):
-    """Many records for a topic.
-
-    Attributes:
-        keys, values: text or bytes, of equal length; `keys` None: no keys.
-        partition: of all of them; None: as in `ProducedRecord`.
-        timestamps: int64, milliseconds since the epoch, without nulls; None: now.
-    """
-
-    topic: str
-    keys: pa.Array[Any] | None
-    values: pa.Array[Any]
-    partition: int | None = None
-    timestamps: pa.Array[Any] | None = None
-
-    def slice(self, start: int, length: int) -> ProducedColumns:
-        """Some of the records."""
-        keys = None if self.keys is None else self.keys.slice(start, length)
-        stamps = None if self.timestamps is None else self.timestamps.slice(start, length)
-        return self._replace(keys=keys, values=self.values.slice(start, length), timestamps=stamps)
 
 
 def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: int = 0) -> int:
@@ -128,17 +97,24 @@ class TaskProducer:
         transactional_id: `<group.id>-<connector>-<task>`; "": no transactions.
         timeout_ms: time after which the cluster ends an open transaction by itself.
         tells_deliveries: whether `send` may get a function that is called when a record was delivered.
+        tells_places: whether `send_columns` may get one, too.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], transactional_id: str, timeout_ms: int, *, tells_deliveries: bool = False
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        timeout_ms: int,
+        *,
+        tells_deliveries: bool = False,
+        tells_places: bool = False,
     ) -> None:
         own = {key: value for key, value in settings.items() if key not in _DECIDED}
         own.setdefault("queue.buffering.max.kbytes", QUEUE_KILOBYTES)
         own.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         own.setdefault("message.max.bytes", LARGEST_MESSAGE_BYTES)
         own |= {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random"}
-        own |= {"delivery.report.only.error": not tells_deliveries, "on_delivery": self._refused}
+        own |= {"delivery.report.only.error": not (tells_deliveries or tells_places), "on_delivery": self._refused}
         if transactional_id:
             own |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         else:
@@ -154,7 +130,8 @@ class TaskProducer:
         self._bytes_per_record = 1.0
         self._producer: QuickProducer = producer(own)
         # Reported deliveries fill the queue until the client is polled, so records are then sent one by one.
-        self._direct, self._not_direct = (None, "") if tells_deliveries else self._opened_direct()
+        is_open = not tells_deliveries or tells_places
+        self._direct, self._not_direct = self._opened_direct() if is_open else (None, "")
         self._is_direct = False
         self._took_slow_path = False
 
@@ -225,30 +202,41 @@ class TaskProducer:
                 refused(record_refusal(problem, doing))
                 return
 
-    def send_columns(self, columns: ProducedColumns) -> int:
+    def send_columns(self, columns: ProducedColumns, placed: Placed | None = None) -> int:
         """Enqueue many records of one topic, keeping nulls; returns their size in bytes.
+
+        Args:
+            columns: the records.
+            placed: called by a later method of this object with the offsets of all of them. They must have a partition.
 
         Raises:
             ConnectError: as `send`.
         """
         self.begin()
-        size = 0
+        size, awaited = 0, None
+        if placed is not None and columns.partition is not None:
+            awaited = AwaitedBatch(len(columns.values), placed)
         for start in range(0, len(columns.values), CHUNK):
-            size += self._send_chunk(columns.slice(start, CHUNK))
+            size += self._send_chunk(columns.slice(start, CHUNK), awaited)
         return size
 
-    def _send_chunk(self, columns: ProducedColumns) -> int:
+    def _send_chunk(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
         topic, keys, values = columns.topic, columns.keys, columns.values
-        size = _value_bytes(values) + (0 if keys is None else _value_bytes(keys))
-        if self._direct is None or size > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
-            return self._send_each(columns)
+        size = value_bytes(values) + (0 if keys is None else value_bytes(keys))
+        with_headers = size + (0 if columns.headers is None else header_bytes(columns.headers))
+        if self._direct is None or with_headers > self._queue_bytes // 4 or len(values) > self._queue_messages // 4:
+            return self._send_each(columns, awaited)
         self._switch_to_direct()
-        self._bytes_per_record = max(1.0, size / max(1, len(values)))
-        self._wait_for_room(len(values), size)
-        if columns.partition is None and columns.timestamps is None:
+        self._bytes_per_record = max(1.0, with_headers / max(1, len(values)))
+        self._wait_for_room(len(values), with_headers)
+        if awaited is not None and columns.partition is not None:
+            self._direct.places.expect(topic, columns.partition, awaited, len(values))
+        if columns.partition is None and columns.timestamps is None and columns.headers is None:
             taken = self._direct.send(topic, keys, values)
         else:
-            taken = self._direct.send_placed(topic, keys, values, columns.partition, columns.timestamps)
+            taken = self._direct.send_placed(
+                topic, keys, values, columns.partition, columns.timestamps, columns.headers
+            )
         if taken < len(values):
             # Later ones may have been accepted: the order is lost, and only a new attempt restores it.
             self._await_report()
@@ -298,7 +286,7 @@ class TaskProducer:
         elif problem := self._direct.serve(timeout_s):
             self._refused(problem, None)
 
-    def _send_each(self, columns: ProducedColumns) -> int:
+    def _send_each(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
         self._switch_to_client()
         self._took_slow_path = True
         produce, size, topic = self._producer.produce, 0, columns.topic
@@ -307,17 +295,33 @@ class TaskProducer:
         partition = ANY_PARTITION if columns.partition is None else columns.partition
         # The client takes 0 as the current time.
         stamps: list[Any] = columns.timestamps.to_pylist() if columns.timestamps is not None else [0] * len(values)
-        for key, value, stamp in zip(keys, values, stamps, strict=True):
+        headers: Any = repeat(None)
+        if columns.headers is not None:
+            headers = [header_pairs(one or ()) for one in columns.headers.to_pylist()]
+        more: dict[str, Any] = {} if awaited is None else {"on_delivery": self._placing(awaited)}
+        for key, value, stamp, pairs in zip(keys, values, stamps, headers):  # noqa: B905 (headers may be endless)
             size += len(value or b"") + len(key or b"")
             while True:
                 try:
-                    produce(topic, value, key, partition, timestamp=stamp)
+                    produce(topic, value, key, partition, timestamp=stamp, headers=pairs, **more)
                     break
                 except BufferError:
                     self._make_room()
                 except KafkaException as error:
                     raise self._failed(error, f"writing to topic {topic}") from error
         return size
+
+    def _placing(self, awaited: AwaitedBatch) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
+        """The callback for a record of a batch that is sent record by record."""
+        import numpy as np
+
+        def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
+            if error is None:
+                awaited.take(np.array([message.offset()], np.int64))
+            else:
+                self._refused(error, message)
+
+        return tell
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open or transactions are not used."""
@@ -400,6 +404,8 @@ class TaskProducer:
             CommitUnknownError: the commit was sent, but its outcome is unknown.
             UnavailableError: nothing was committed.
         """
+        if self._direct is not None and not self._direct.places.is_empty:
+            self.flush()  # the Python client would drop the reports that say where the records are
         refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
         if refused is not None:
             raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
@@ -421,6 +427,8 @@ class TaskProducer:
             raise self._failed(error, f"aborting a transaction of {self.transactional_id}") from error
         self._in_transaction = self._is_direct = False
         self._problem = None
+        if self._direct is not None:
+            self._direct.places.forget()
 
     def close(self) -> None:
         """Release the connections; records outside a committed transaction are discarded. Waits `CLOSE_TIMEOUT_S`."""
@@ -480,11 +488,3 @@ class TaskProducer:
         if isinstance(ours, UnavailableError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours
-
-
-def _value_bytes(values: pa.Array[Any]) -> int:
-    """Bytes of the values only."""
-    import pyarrow.compute as pc
-
-    lengths: Any = pc.binary_length(values)  # type: ignore[call-overload]
-    return int(pc.sum(lengths).as_py() or 0)

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.kafka.writing.task_producer import ProducedColumns, TaskProducer
+from airflow_connect.kafka.writing.produced import ProducedColumns
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.testing.topics import Topics
 
 pytestmark = pytest.mark.integration

@@ -18,7 +18,8 @@ from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
 from airflow_connect.kafka.writing import task_producer
-from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.kafka.writing.transactions import OutgoingRecord, TransactionalWriter
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic

@@ -13,7 +13,8 @@ from airflow_connect.errors import ConnectError
 from airflow_connect.exactly_once.guarantee import Guarantee
 from airflow_connect.exactly_once.task_transaction import TaskDelivery, delivery_of
 from airflow_connect.kafka.state.offsets.offsets_topic import OffsetRecord
-from airflow_connect.kafka.writing.task_producer import ProducedColumns, ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.testing.topics import Topics
 from tests.support.kafka_data import create_topic
 

@@ -25,7 +25,8 @@ from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_memory import Event, Messages
 from airflow_connect.kafka.writing import direct_produce
-from airflow_connect.kafka.writing.task_producer import ProducedColumns, TaskProducer
+from airflow_connect.kafka.writing.produced import ProducedColumns
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.support.servers.mock_kafka import MockKafka
 from tests.support.waiting import wait_until
 

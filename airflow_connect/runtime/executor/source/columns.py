@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.columns import NO_PARTITION, RecordColumns, ValueColumns
-from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, SourceRecord
-from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Type
+from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Header, SourceRecord
+from airflow_connect.api.schema import BYTES, DECIMAL, DECIMAL_SCALE, OPTIONAL_BYTES, Type
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.errors import DataError
@@ -39,6 +39,7 @@ class ColumnMessages(NamedTuple):
         left_out: number of records that a transformation has dropped.
         partition: of all messages; None: chosen by the producer.
         timestamps: milliseconds since the epoch; None: set by the producer.
+        headers: as `SourceColumns.headers`.
     """
 
     topic: str
@@ -47,6 +48,7 @@ class ColumnMessages(NamedTuple):
     left_out: int
     partition: int | None = None
     timestamps: pa.Array[Any] | None = None
+    headers: pa.ListArray[Any] | None = None
 
 
 class SourceColumnConverter:
@@ -57,10 +59,13 @@ class SourceColumnConverter:
         self._steps = converter.chain.stages
         self._is_open = have_columns(self._steps)
         self._key, self._value = converter.key, converter.value
+        self._keeps_headers = _direct_type(converter.headers) == "BYTES"
 
     def convert(self, columns: SourceColumns) -> ColumnMessages | None:
         """The messages of a batch; None if it is not vectorizable and must be processed record by record."""
         stamps = None if columns.timestamps_are_now else columns.timestamps
+        if columns.headers is not None and (self._steps or not self._keeps_headers):
+            return None
         is_placed = columns.partition is not None or stamps is not None
         # Transformations in columns see neither a partition nor a place in time that must be kept.
         if not self._is_open or (is_placed and self._steps) or (stamps is not None and stamps.null_count):
@@ -93,7 +98,7 @@ class SourceColumnConverter:
         if values is None or (keys is None and (key is not None or not _leaves_null(self._key))):
             return None
         stamps = None if columns.timestamps_are_now else columns.timestamps
-        return ColumnMessages(topic, keys, values, left_out, columns.partition, stamps)
+        return ColumnMessages(topic, keys, values, left_out, columns.partition, stamps, columns.headers)
 
 
 def _record_columns(columns: SourceColumns, key: ValueColumns | None, value: ValueColumns) -> RecordColumns | None:
@@ -163,6 +168,7 @@ def records_of(columns: SourceColumns) -> Iterator[SourceRecord]:
 def _records_of(columns: SourceColumns, part: slice) -> Iterator[SourceRecord]:
     keys = None if columns.keys is None else python_values(columns.key_schema, columns.keys[part])
     stamps = None if columns.timestamps is None else columns.timestamps[part].to_pylist()
+    headers = None if columns.headers is None else columns.headers[part].to_pylist()
     for number, value in enumerate(python_values(columns.value_schema, columns.values[part])):
         yield SourceRecord(
             topic=columns.topic,
@@ -172,9 +178,14 @@ def _records_of(columns: SourceColumns, part: slice) -> Iterator[SourceRecord]:
             value_schema=columns.value_schema,
             value=value,
             timestamp=None if stamps is None else stamps[number],
+            headers=() if headers is None else tuple(_header(one) for one in headers[number] or ()),
             source_partition=columns.source_partition,
             source_offset=columns.source_offset,
         )
+
+
+def _header(one: Mapping[str, Any]) -> Header:
+    return Header(one["key"].decode(), OPTIONAL_BYTES if one["value"] is None else BYTES, one["value"])
 
 
 def python_values(schema: Schema | None, values: pa.Array[Any]) -> list[Any]:

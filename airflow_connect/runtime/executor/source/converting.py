@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.kafka.writing.task_producer import ProducedRecord
+from airflow_connect.kafka.writing.produced import ProducedRecord
 from airflow_connect.runtime.executor.converting import ConversionError, OpenConverters
 from airflow_connect.runtime.executor.error_policy import (
     HEADER_CONVERTER,

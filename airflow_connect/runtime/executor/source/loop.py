@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_connect.api.source import ColumnarSourceTask, RecordMetadata, SourceTask
+from airflow_connect.api.source import ColumnarSourceTask, PlacedSourceTask, RecordMetadata, SourceTask
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
 from airflow_connect.documents.source_run import SourceTaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
-from airflow_connect.kafka.writing.task_producer import ProducedColumns
+from airflow_connect.kafka.writing.produced import ProducedColumns
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import ConversionError
@@ -26,13 +26,16 @@ from airflow_connect.runtime.executor.source.columns import SourceColumnConverte
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceColumns
     from airflow_connect.errors import DataError
     from airflow_connect.exactly_once.task_transaction import TaskDelivery
     from airflow_connect.kafka.admin.topic_creation import TopicCreation
-    from airflow_connect.kafka.writing.refused_records import Delivered, Refused
-    from airflow_connect.kafka.writing.task_producer import ProducedRecord
+    from airflow_connect.kafka.writing.produced import ProducedRecord
+    from airflow_connect.kafka.writing.refused_records import Delivered, Placed, Refused
     from airflow_connect.runtime.executor.error_policy import ErrorPolicy
     from airflow_connect.runtime.executor.progress import ProgressSender
     from airflow_connect.runtime.executor.source.columns import ColumnMessages
@@ -109,9 +112,12 @@ class SourceLoop:
         self._parts = parts
         self._rules = rules
         self._calls_commit_record = type(task).commit_record is not SourceTask.commit_record
-        in_columns = rules.columnar and not self._calls_commit_record and not rules.skips_refused
+        self._places_columns = isinstance(task, PlacedSourceTask)
+        acknowledges_records = self._calls_commit_record and not self._places_columns
+        in_columns = rules.columnar and not acknowledges_records and not rules.skips_refused
         self._columns = SourceColumnConverter(parts.converter) if in_columns else None
         self._acknowledged: list[tuple[SourceRecord, RecordMetadata | None]] = []
+        self._placed: list[tuple[SourceColumns, NDArray[np.int64]]] = []
         self._stored_at = time.monotonic()
         self._unit = _Counts()
         self._done = _Counts()
@@ -190,7 +196,9 @@ class SourceLoop:
         assert self._columns is not None
         count = len(columns.values)
         messages = self._columns.convert(columns) if count else None
-        if messages is not None:
+        if self._places_columns:
+            self._take_placed(columns, messages)
+        elif messages is not None:
             self._send(messages)
         else:
             for record in records_of(columns):
@@ -198,18 +206,42 @@ class SourceLoop:
         self._parts.offsets.reached(columns.source_partition, columns.source_offset)
         self._account(count)
 
-    def _send(self, messages: ColumnMessages) -> None:
+    def _take_placed(self, columns: SourceColumns, messages: ColumnMessages | None) -> None:
+        """As `_take_columns`, for a task that is told where its records are."""
+        import numpy as np
+
+        if messages is not None and messages.partition is not None and not messages.left_out:
+            self._send(messages, lambda offsets: self._placed.append((columns, offsets)))
+            return
+        offsets = np.full(len(columns.values), -1, np.int64)
+        for number, record in enumerate(records_of(columns)):
+            self._take(record, moves=False, delivered=_writes_offset(offsets, number))
+        self._placed.append((columns, offsets))
+
+    def _send(self, messages: ColumnMessages, placed: Placed | None = None) -> None:
         self._unit.left_out += messages.left_out
         if len(messages.values):
             self._parts.topics.ensure(messages.topic)
             columns = ProducedColumns(
-                messages.topic, messages.keys, messages.values, messages.partition, messages.timestamps
+                messages.topic,
+                messages.keys,
+                messages.values,
+                messages.partition,
+                messages.timestamps,
+                messages.headers,
             )
-            size = self._parts.delivery.send_columns(columns)
+            size = self._parts.delivery.send_columns(columns, placed)
             self._count(messages.topic, len(messages.values), size)
 
-    def _take(self, record: SourceRecord, *, moves: bool = True) -> None:
-        """Convert and send one record; its offset moves on whatever happens to it."""
+    def _take(self, record: SourceRecord, *, moves: bool = True, delivered: Delivered | None = None) -> None:
+        """Convert and send one record; its offset moves on whatever happens to it.
+
+        Args:
+            record: what the task has returned, or one of its batch in columns.
+            moves: whether it has an offset of its own.
+            delivered: called when it is in Kafka, instead of `commit_record`.
+        """
+        acknowledges = self._calls_commit_record and delivered is None
         try:
             produced = self._parts.converter.convert(record)
         except ConversionError as error:
@@ -218,14 +250,14 @@ class SourceLoop:
             self._parts.offsets.reached(record.source_partition, record.source_offset)
         if produced is None:
             self._unit.left_out += 1
-            if self._calls_commit_record:
+            if acknowledges:
                 self._acknowledged.append((record, None))
             return
         self._parts.topics.ensure(produced.topic)
         size = len(produced.key or b"") + len(produced.value or b"")
         self._count(produced.topic, 1, size)
         refused = self._refused(record, produced.topic, size) if self._rules.skips_refused else None
-        self._parts.delivery.send(produced, self._delivered(record) if self._calls_commit_record else None, refused)
+        self._parts.delivery.send(produced, self._delivered(record) if acknowledges else delivered, refused)
 
     def _convert_again(self, record: SourceRecord, error: ConversionError) -> ProducedRecord | None:
         """Retry a conversion that failed for a temporary reason; None if the record is skipped."""
@@ -321,11 +353,19 @@ class SourceLoop:
         acknowledged, self._acknowledged = self._acknowledged, []
         if acknowledged:
             self.call("commit_record", lambda: self._commit_records(acknowledged))
+        placed, self._placed = self._placed, []
+        if placed:
+            self.call("commit_columns", lambda: self._commit_columns(placed))
         return stores
 
     def _commit_records(self, acknowledged: Sequence[tuple[SourceRecord, RecordMetadata | None]]) -> None:
         for record, metadata in acknowledged:
             self._task.commit_record(record, metadata)
+
+    def _commit_columns(self, placed: Sequence[tuple[SourceColumns, NDArray[np.int64]]]) -> None:
+        assert isinstance(self._task, PlacedSourceTask)
+        for columns, offsets in placed:
+            self._task.commit_columns(columns, offsets)
 
     def _discard(self) -> None:
         """Discard the records of the open transaction; its offsets still count (KIP-618)."""
@@ -333,6 +373,7 @@ class SourceLoop:
         self._discarded += sum(self._unit.topics.values())
         self._unit = _Counts()
         self._acknowledged.clear()
+        self._placed.clear()
 
     # --- the task -------------------------------------------------------------------------------------------------
 
@@ -376,6 +417,15 @@ def call_task(task: SourceTask, method: str, call: Callable[[], _Result], contex
             "the cause in the connector.",
         ) from error
     return result
+
+
+def _writes_offset(offsets: NDArray[np.int64], number: int) -> Delivered:
+    """A callback that keeps the offset of a record."""
+
+    def delivered(message: Any) -> None:
+        offsets[number] = message.offset()
+
+    return delivered
 
 
 class _Counts:

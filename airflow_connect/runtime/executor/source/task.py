@@ -160,6 +160,7 @@ class _Work:
         return self.config.boundary_interval_ms if by_time else 0
 
     def _producer(self, task: SourceTask) -> TaskProducer:
+        from airflow_connect.api.source import PlacedSourceTask
         from airflow_connect.api.source import SourceTask as Base
 
         settings = client_config.producer_config(self.worker, self.config.connector.raw).settings
@@ -168,6 +169,7 @@ class _Work:
             self.config.task_transactional_id(self.task) if self.source.guarantee.uses_transactions else "",
             transaction_timeout_ms(settings, self._interval_ms),
             tells_deliveries=type(task).commit_record is not Base.commit_record,
+            tells_places=isinstance(task, PlacedSourceTask),
         )
 
     def _reader_settings(self) -> dict[str, Any]:

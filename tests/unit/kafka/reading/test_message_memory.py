@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_connect.kafka.clients.librdkafka import open_consumer, required_library
-from airflow_connect.kafka.reading.message_memory import _copied
+from airflow_connect.kafka.reading.foreign_memory import copied_values
 
 VALUES = st.lists(st.none() | st.binary(max_size=30) | st.binary(min_size=200, max_size=300), min_size=1, max_size=60)
 
@@ -20,7 +20,7 @@ def test_values_anywhere_in_memory_become_a_column(values: list[bytes | None]) -
     held = [None if v is None else ctypes.create_string_buffer(v, len(v) + 1) for v in values]
     addresses = np.array([0 if b is None else ctypes.addressof(b) for b in held], dtype=np.int64)
     lengths = np.array([0 if v is None else len(v) for v in values], dtype=np.int64)
-    column = _copied(addresses, lengths)
+    column = copied_values(addresses, lengths)
     held.clear()
     assert column.to_pylist() == values
 

@@ -18,6 +18,7 @@ from airflow_connect.api.columns import RecordColumns
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.source import SourceColumns
+from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.errors import UnavailableError
@@ -90,7 +91,9 @@ def test_records_have_what_the_columns_say():
 
 
 def column_converter(key: object, value: object, *stages: Stage) -> SourceColumnConverter:
-    return SourceColumnConverter(SimpleNamespace(chain=SimpleNamespace(stages=stages), key=key, value=value))
+    return SourceColumnConverter(
+        SimpleNamespace(chain=SimpleNamespace(stages=stages), key=key, value=value, headers=ByteArrayConverter())
+    )
 
 
 def columns_of(values: pa.Array, value_schema: Schema | None = STRING, **more: object) -> SourceColumns:

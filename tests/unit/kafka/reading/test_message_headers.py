@@ -1,0 +1,115 @@
+"""Headers of many records decoded at once are those that were encoded, and those that are read one by one."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import count
+
+import numpy as np
+import pytest
+from confluent_kafka import Producer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.message_headers import (
+    BrokenHeadersError,
+    RecordHeaders,
+    headers_array,
+    headers_of,
+    parse_headers,
+)
+from tests.support.servers.mock_kafka import MockKafka
+
+HEADER = st.tuples(
+    st.sampled_from(["a", "trace-id", "", "ü€", "x" * 200])
+    | st.text(max_size=30).filter(lambda name: "\0" not in name),
+    st.none() | st.binary(max_size=40) | st.binary(min_size=200, max_size=9000),
+)
+RECORDS = st.lists(st.lists(HEADER, max_size=4), min_size=1, max_size=30)
+_TOPIC_NUMBERS = count()
+
+
+def varint(number: int) -> bytes:
+    """Zigzag, seven bits a byte."""
+    coded, encoded = (number << 1) ^ (number >> 63), bytearray()
+    while coded > 0x7F:
+        encoded.append(coded & 0x7F | 0x80)
+        coded >>= 7
+    return bytes([*encoded, coded])
+
+
+def encoded(headers: RecordHeaders) -> bytes:
+    """As in a record of Kafka."""
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        parts += [varint(len(name.encode())), name.encode(), varint(-1 if value is None else len(value)), value or b""]
+    return b"".join(parts)
+
+
+def parsed(blobs: list[bytes]) -> list[RecordHeaders] | None:
+    """What `parse_headers` finds in memory."""
+    held = [ctypes.create_string_buffer(blob, len(blob) + 1) for blob in blobs]
+    addresses = np.array([ctypes.addressof(one) for one in held], np.int64)
+    found = parse_headers(addresses, np.array([len(blob) for blob in blobs], np.int64))
+    held.clear()
+    return None if found is None else [headers_of(found, number) for number in range(len(blobs))]
+
+
+@given(RECORDS)
+def test_headers_are_those_that_were_encoded(records: list[list[tuple[str, bytes | None]]]) -> None:
+    wanted = [tuple(headers) for headers in records]
+    column = headers_array(records)
+
+    assert (parsed([encoded(headers) for headers in records]) or [()] * len(records)) == wanted
+    assert column is not None or not any(records)
+    assert column is None or [headers_of(column, number) for number in range(len(records))] == wanted
+
+
+@given(st.binary(min_size=2, max_size=40), RECORDS)
+def test_bytes_that_are_no_headers_are_refused_or_read_within_their_bounds(
+    junk: bytes, records: list[list[tuple[str, bytes | None]]]
+) -> None:
+    try:
+        found = parsed([*(encoded(headers) for headers in records), junk])
+    except BrokenHeadersError:
+        return
+    assert found is not None and found[: len(records)] == [tuple(headers) for headers in records]
+
+
+@pytest.fixture(scope="module")
+def mock() -> MockKafka:
+    return MockKafka()
+
+
+@settings(max_examples=10)
+@given(RECORDS)
+def test_column_of_fetched_messages_has_the_headers_of_their_records(
+    mock: MockKafka, records: list[list[tuple[str, bytes | None]]]
+) -> None:
+    topic = f"headers-{next(_TOPIC_NUMBERS)}"
+    mock.create(topic)
+    producer = Producer({"bootstrap.servers": mock.bootstrap})
+    for headers in records:
+        producer.produce(topic, b"v", headers=list(headers))
+    producer.flush(30)
+    reader = RangeReader(
+        {"bootstrap.servers": mock.bootstrap, "group.id": "g", "enable.auto.commit": False},
+        [OffsetRange(topic, 0, 0, len(records))],
+    )
+
+    batches: list[ColumnBatch] = list(reader.columns())
+    found = [found for batch in batches for found in of_batch(batch)]
+    sliced = [found for batch in batches for found in of_batch(batch.slice(len(batch) // 2, len(batch)))]
+
+    assert found == [tuple(headers) for headers in records]
+    assert found == [record.headers for batch in batches for record in batch.records()]
+    assert len(batches) > 1 or sliced == found[len(found) // 2 :]
+
+
+def of_batch(batch: ColumnBatch) -> list[RecordHeaders]:
+    """Headers of every record of a batch."""
+    column = batch.headers()
+    return [() if column is None else headers_of(column, number) for number in range(len(batch))]
