@@ -18,7 +18,8 @@ from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
-from airflow_connect.kafka.writing.task_producer import ProducedRecord, TaskProducer
+from airflow_connect.kafka.writing.produced import ProducedRecord
+from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
