@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from airflow_connect.errors import ConfigError, ConnectError, NotStoppedError, RetriableError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, group_member, translate
+from airflow_connect.kafka.admin.worker_group import described
+from airflow_connect.kafka.clients.short_lived import Admin, group_member, translate
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.1
@@ -205,10 +206,7 @@ class WorkerMembership:
 
 
 def _tokens(admin: Admin, group: str) -> dict[str, tuple[str, ...]]:
-    try:
-        found = admin.list_groups(group, timeout=API_TIMEOUT_S)
-    except KafkaException as error:
-        raise translate(error, f"looking for the members of group {group}") from error
+    found = described(admin, group, f"looking for the members of group {group}")
     tokens: dict[str, tuple[str, ...]] = {}
     for entry in found:
         if str(entry.state) != _STABLE:
