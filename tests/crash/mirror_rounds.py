@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
-import signal
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.crash_points import SKIP, SOURCE_DRIVER_POINTS, SOURCE_TASK_POINTS, VARIABLE
 from airflow_connect.runtime.spec import RunSpec
-from tests.crash.rounds import LONGEST_RUN_S, Victim
+from tests.crash.rounds import Crashes, Victim
 from tests.integration.connectors.mirror.conftest import Mirror
 
 PARTITIONS = 3
@@ -33,18 +30,10 @@ class RoundMirror(Mirror):
 
 
 @dataclass
-class MirrorRound:
-    """What a seed decides, and what has happened so far."""
+class MirrorRound(Crashes):
+    """A round of a mirror."""
 
-    seed: int
     mirror: RoundMirror
-    chance: random.Random = field(init=False)
-    written: int = 0
-    events: list[str] = field(default_factory=list)
-    victims: list[Victim] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.chance = random.Random(self.seed)
 
     def play(self) -> None:
         """Crash some runs, then run until nothing is left, then compare."""
@@ -56,13 +45,8 @@ class MirrorRound:
             self._run_until_empty()
         finally:
             for victim in self.victims:
-                victim.send(signal.SIGKILL)
+                victim.end()
         self._check()
-
-    @property
-    def story(self) -> str:
-        """For the message of a failure."""
-        return f"seed {self.seed}: " + ", ".join(self.events)
 
     def _produce(self) -> None:
         rows = [self._row() for _ in range(self.chance.randint(1, MOST_RECORDS))]
@@ -97,34 +81,10 @@ class MirrorRound:
         self.events.append(f"kill at {point}+{skip}")
         self._accept(self._start({VARIABLE: point, SKIP: str(skip)}).wait())
 
-    def _kill_at_a_moment(self) -> None:
-        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
-        self.events.append(f"kill after {moment:.3f} s")
-        victim = self._start()
-        if not victim.end_within(moment):
-            victim.send(signal.SIGKILL)
-        self._accept(victim.wait())
-
-    def _freeze(self) -> None:
-        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
-        self.events.append(f"freeze after {moment:.3f} s, thaw after the next run")
-        zombie = self._start()
-        if not zombie.end_within(moment):
-            zombie.send(signal.SIGSTOP)
-            self._accept(self._start().wait())
-            zombie.send(signal.SIGCONT)
-        self._accept(zombie.wait(), "run.fenced")
-
     def _double(self) -> None:
         self.events.append("two runs at once")
         for victim in [self._start(), self._start()]:
             self._accept(victim.wait(), "run.fenced")
-
-    def _accept(self, report: RunReport | None, *errors: str) -> None:
-        """A run that was not killed must have done its work, or have been fenced."""
-        outcome = "killed" if report is None else report.error["code"] if report.error else report.status
-        self.events.append(outcome)
-        assert outcome in ("killed", "done", "empty", *errors), f"{self.story}: {report and report.error}"
 
     def _run_until_empty(self) -> None:
         for _ in range(5):

@@ -127,18 +127,62 @@ class Watcher:
 
 
 @dataclass
-class Round:
-    """What a seed decides, and what has happened so far."""
+class Crashes:
+    """Ways to crash a run: what a seed decides, and what has happened so far.
+
+    Attributes:
+        seed: decides everything.
+        written: records so far.
+    """
 
     seed: int
-    sink: Sink
     chance: random.Random = field(init=False)
-    written: int = 0
-    events: list[str] = field(default_factory=list)
-    victims: list[Victim] = field(default_factory=list)
+    written: int = field(init=False, default=0)
+    events: list[str] = field(init=False, default_factory=list)
+    victims: list[Victim] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
+
+    @property
+    def story(self) -> str:
+        """For the message of a failure."""
+        return f"seed {self.seed}: " + ", ".join(self.events)
+
+    def _start(self, environment: dict[str, str] | None = None) -> Victim:
+        raise NotImplementedError
+
+    def _kill_at_a_moment(self) -> None:
+        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
+        self.events.append(f"kill after {moment:.3f} s")
+        victim = self._start()
+        if not victim.end_within(moment):
+            victim.send(signal.SIGKILL)
+        self._accept(victim.wait())
+
+    def _freeze(self) -> None:
+        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
+        self.events.append(f"freeze after {moment:.3f} s, thaw after the next run")
+        zombie = self._start()
+        if not zombie.end_within(moment):
+            zombie.send(signal.SIGSTOP)
+            self._accept(self._start().wait())
+            zombie.send(signal.SIGCONT)
+        # Whatever it meets first: who took its place, or what that one has swept away.
+        self._accept(zombie.wait(), "run.fenced", "hdfs.staged_file_gone")
+
+    def _accept(self, report: RunReport | None, *errors: str) -> None:
+        """A run that was not killed must have done its work, or have been fenced."""
+        outcome = "killed" if report is None else report.error["code"] if report.error else report.status
+        self.events.append(outcome)
+        assert outcome in ("killed", "done", "empty", *errors), f"{self.story}: {report and report.error}"
+
+
+@dataclass
+class Round(Crashes):
+    """A round of a sink."""
+
+    sink: Sink
 
     def play(self) -> None:
         """Crash some runs, then run until all is done, then check everything."""
@@ -155,11 +199,6 @@ class Round:
                 victim.end()
         assert watcher.violations == [], f"{self.story}: {watcher.violations[:4]}"
         self._check()
-
-    @property
-    def story(self) -> str:
-        """For the message of a failure."""
-        return f"seed {self.seed}: " + ", ".join(self.events)
 
     @property
     def is_large(self) -> bool:
@@ -196,31 +235,6 @@ class Round:
             skip = self.chance.randrange(MANIFEST_FILES)
         self.events.append(f"kill at {point}+{skip}")
         self._accept(self._start({VARIABLE: point, SKIP: str(skip)}).wait())
-
-    def _kill_at_a_moment(self) -> None:
-        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
-        self.events.append(f"kill after {moment:.3f} s")
-        victim = self._start()
-        if not victim.end_within(moment):
-            victim.send(signal.SIGKILL)
-        self._accept(victim.wait())
-
-    def _freeze(self) -> None:
-        moment = self.chance.uniform(0.2, LONGEST_RUN_S)
-        self.events.append(f"freeze after {moment:.3f} s, thaw after the next run")
-        zombie = self._start()
-        if not zombie.end_within(moment):
-            zombie.send(signal.SIGSTOP)
-            self._accept(self._start().wait())
-            zombie.send(signal.SIGCONT)
-        # Whatever it meets first: who took its place, or what that one has swept away.
-        self._accept(zombie.wait(), "run.fenced", "hdfs.staged_file_gone")
-
-    def _accept(self, report: RunReport | None, *errors: str) -> None:
-        """A run that was not killed must have done its work, or have been fenced."""
-        outcome = "killed" if report is None else report.error["code"] if report.error else report.status
-        self.events.append(outcome)
-        assert outcome in ("killed", "done", "empty", *errors), f"{self.story}: {report and report.error}"
 
     def _run_until_empty(self) -> None:
         for _ in range(5):

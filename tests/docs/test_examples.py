@@ -83,6 +83,9 @@ NOT_OURS = {
     # Tables of a database, with schema and catalog.
     "public.orders",
     "shop.public.orders",
+    # A setting of a search server's index, and a value.
+    "index.gc_deletes",
+    "topic.partition.offset",
     # Keys of a cluster in a file of MirrorMaker 2.
     "west.bootstrap.servers",
     "west.security.protocol",

@@ -60,7 +60,7 @@ class ConnectionConfig:
         elif is_secure:
             tls = ssl.create_default_context()
         return cls(
-            nodes=tuple(_address(url, is_secure=is_secure) for url in urls),
+            nodes=tuple(dict.fromkeys(_address(url, is_secure=is_secure) for url in urls)),
             authorization=_authorization(parsed),
             proxy=_proxy(parsed),
             compresses=parsed[keys.COMPRESSION],

@@ -301,12 +301,18 @@ def _resources_fit(parsed: Mapping[str, Any]) -> Iterable[Problem]:
         )
     pairs = [tuple(part.strip() for part in entry.split(":")) for entry in entries]
     if wrong := [entry for entry, pair in zip(entries, pairs, strict=True) if len(pair) != 2 or not all(pair)]:
-        yield Problem(RESOURCE_MAPPING, f"{wrong[0]} is not a topic and a resource.", "Write topic:resource.")
+        yield Problem(
+            RESOURCE_MAPPING, f"{wrong[0]} is not a topic and a resource.", f"{RESOURCE_MAPPING}: write topic:resource."
+        )
         return
     for side, what in enumerate(("topic", "resource")):
         names = [pair[side] for pair in pairs]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            yield Problem(RESOURCE_MAPPING, f"The {what} {twice[0]} is in several pairs.", "Write each one once.")
+            yield Problem(
+                RESOURCE_MAPPING,
+                f"The {what} {twice[0]} is in several pairs.",
+                f"Write each one once in {RESOURCE_MAPPING}.",
+            )
     if len(pairs) > parsed[MAX_MAPPINGS]:
         yield Problem(
             RESOURCE_MAPPING, f"There are {len(pairs)} pairs, more than {MAX_MAPPINGS}={parsed[MAX_MAPPINGS]}.",
@@ -352,7 +358,11 @@ def _one_login(parsed: Mapping[str, Any]) -> Iterable[Problem]:
 def _no_kerberos(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     for name in KERBEROS:
         if parsed[name]:
-            yield Problem(name, "Kerberos is not supported.", f"Use {USERNAME} and {PASSWORD}, or {API_KEY}.")
+            yield Problem(
+                name,
+                f"Kerberos is not supported, so {name} cannot be used.",
+                f"Use {USERNAME} and {PASSWORD}, or {API_KEY}.",
+            )
 
 
 def _check_urls(name: str, value: Any) -> None:

@@ -22,6 +22,7 @@ from airflow_connect.kafka.reading.message_headers import (
     parse_headers,
 )
 from tests.support.servers.mock_kafka import MockKafka
+from tests.support.session.searching import examples
 
 HEADER = st.tuples(
     st.sampled_from(["a", "trace-id", "", "ü€", "x" * 200])
@@ -84,7 +85,7 @@ def mock() -> MockKafka:
     return MockKafka()
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(40))
 @given(RECORDS)
 def test_column_of_fetched_messages_has_the_headers_of_their_records(
     mock: MockKafka, records: list[list[tuple[str, bytes | None]]]
