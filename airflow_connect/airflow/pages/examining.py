@@ -38,6 +38,6 @@ def _make(checks: Iterator[Check], redact: Redactor, results: queue.SimpleQueue[
     try:
         for check in checks:
             results.put(Check(check.did, redact(check.found), redact(check.to_do), check.is_ok))
-    except Exception as error:  # noqa: BLE001 (a defect is a result, too; nobody else sees what this thread raises)
+    except Exception as error:  # noqa: BLE001 (reported as a failed check: an exception of this thread would be lost)
         results.put(Check("doctor", str(internal_error(error, redact)), is_ok=False))
     results.put(None)

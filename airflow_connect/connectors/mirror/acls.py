@@ -1,4 +1,4 @@
-"""Access control lists of remote topics: like those of their originals, but nobody may write because of them.
+"""Access control lists of remote topics: like those of their originals, but without permission to write.
 
 Source: MirrorSourceConnector.{syncTopicAcls,shouldReplicateAcl,targetAclBinding} (Kafka 4.3). Only rules about topics
 that are named in full are copied, and none is ever removed.
@@ -39,7 +39,7 @@ def copy_acls(policy: ReplicationPolicy, topics: Collection[str], source: Admin,
 
 
 def is_copied(rule: TopicAcl) -> bool:
-    """Whether a rule applies to the copy, too: nobody but the mirror may write there."""
+    """Whether a rule applies to the copy, too: only the mirror may write there."""
     return (rule.permission, rule.operation) != (ALLOW, WRITE)
 
 

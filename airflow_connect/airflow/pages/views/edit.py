@@ -16,7 +16,7 @@ from airflow_connect.errors import UnavailableError
 SEEN = "seen"
 """Form field with the offset of the configuration that the form began with."""
 _CHANGED = (
-    "Somebody else has changed this connector since you opened the form; nothing was saved. Below is what your"
+    "Another user has changed this connector since you opened the form; nothing was saved. Below is what your"
     " configuration would change now. Save it again to replace theirs."
 )
 
@@ -28,7 +28,7 @@ def page(call: Call) -> str:
 
 
 def save(call: Call) -> str | tuple[int, str]:
-    """Show what would change; or, if the user has seen that, register it unless somebody else was faster."""
+    """Show what would change; or, if the user has seen that, register it unless another user has changed it meanwhile."""
     found = registered(call, now=True)
     form = checked_form(call, found.config)
     seen = _offset_of(call)

@@ -1,4 +1,4 @@
-"""Offsets of groups in the target cluster: written for groups that nobody uses there, and never moved back.
+"""Offsets of groups in the target cluster: written for groups without members there, and never moved back.
 
 Source: org.apache.kafka.connect.mirror.MirrorCheckpointTask.syncGroupOffset (KIP-545).
 """
