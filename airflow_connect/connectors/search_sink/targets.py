@@ -20,7 +20,7 @@ LONGEST_NAME = 255
 LONGEST_NAMESPACE = 100
 TOMBSTONES_KEPT = "1h"
 """For how long a new index knows the versions of deleted documents: a late write must not bring one back."""
-# The fields to return of a bulk answer: without this filter, the server repeats index, id and shards for every document.
+# The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
 _ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error"
 
 

@@ -171,7 +171,7 @@ def test_the_slower_of_two_people_sees_what_would_be_replaced(
     showcase.herder.patch_config(EDITED, {"flush.size": "44"})
     late = op.post(edited, data={**form, "do": "save", "set:errors.tolerance": "all"})
     assert late.status_code == 409
-    assert "Somebody else has changed this connector" in late.text
+    assert "Another user has changed this connector" in late.text
     assert "<del>44</del>" in late.text and "<ins>20</ins>" in late.text
     assert stored(showcase)["flush.size"] == "44"
     again = op.post(edited, data={**fields_of(late.text), "do": "save"})

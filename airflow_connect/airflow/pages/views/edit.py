@@ -28,7 +28,7 @@ def page(call: Call) -> str:
 
 
 def save(call: Call) -> str | tuple[int, str]:
-    """Show what would change; or, if the user has seen that, register it unless another user has changed it meanwhile."""
+    """Show what would change; or, if the user has seen that, register it unless it has changed meanwhile."""
     found = registered(call, now=True)
     form = checked_form(call, found.config)
     seen = _offset_of(call)
