@@ -56,7 +56,7 @@ def make(kafka, upstream_kafka, own_kafka, unique_name):
 def write(mirror, first):
     """Numbered records, every third one with headers."""
     numbers = range(first, first + RECORDS)
-    rows = [(n % PARTITIONS, str(n), f"value {n}" * 5, 1_000 + n, [("h", b"1")] * (n % 3)) for n in numbers]
+    rows = [(n % PARTITIONS, str(n), f"value {n} " * 50, 1_000 + n, [("h", b"1")] * (n % 3)) for n in numbers]
     mirror.write(mirror.topic, rows, {"batch.num.messages": 50})
 
 
