@@ -92,7 +92,7 @@ def test_workers_that_are_killed_at_random_copy_every_record_once(
     chance = random.Random(SEED)
     strings = {"key.converter": STRINGS, "value.converter": STRINGS}
     worker = {**worker_of(kafka.bootstrap, unique_name), **strings, **QUICK, "runs.storage.replication.factor": "1"}
-    topics = {f"c{number}": make_topic(partitions=1) for number in range(CONNECTORS)}
+    topics = {f"{unique_name}-{number}": make_topic(partitions=1) for number in range(CONNECTORS)}
     wanted: dict[str, list[str]] = {name: [] for name in topics}
     fleet = Fleet(worker, chance)
     try:

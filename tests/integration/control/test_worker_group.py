@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 
 QUICK = {"session.timeout.ms": "1500", "heartbeat.interval.ms": "300", "run.interval.seconds": "1"}
 REFUSAL = "InconsistentGroupProtocolException"
-SINKS = ["a", "b", "c", "d"]
+COUNT = 4
 
 
 @pytest.fixture
@@ -34,10 +34,12 @@ def worker(kafka, unique_name) -> dict[str, str]:
 class Lines:
     """File sinks of one topic each."""
 
-    def __init__(self, folder: Path, make_topic: MakeTopic, produce: TopicProducer) -> None:
+    def __init__(self, prefix: str, folder: Path, make_topic: MakeTopic, produce: TopicProducer) -> None:
         self._folder, self._produce = folder, produce
-        self._topics = {name: make_topic() for name in SINKS}
-        self._wanted: dict[str, list[str]] = {name: [] for name in SINKS}
+        # Names of their own: the consumer group of a sink is named after it, and other tests use the same broker.
+        self.names = [f"{prefix}-{number}" for number in range(COUNT)]
+        self._topics = {name: make_topic() for name in self.names}
+        self._wanted: dict[str, list[str]] = {name: [] for name in self.names}
 
     def register(self, at: ForkedWorker) -> None:
         """Register all of them."""
@@ -63,14 +65,14 @@ class Lines:
 
 
 @pytest.fixture
-def lines(tmp_path: Path, make_topic: MakeTopic, produce: TopicProducer) -> Lines:
-    return Lines(tmp_path, make_topic, produce)
+def lines(unique_name: str, tmp_path: Path, make_topic: MakeTopic, produce: TopicProducer) -> Lines:
+    return Lines(unique_name, tmp_path, make_topic, produce)
 
 
 def shared(at: ForkedWorker, *workers: ForkedWorker) -> Callable[[], bool]:
     """A condition: `at` says that all of `workers` have the same number of connectors."""
     ids = sorted(worker.worker_id for worker in workers)
-    return lambda: sorted(at.owners().values()) == sorted(ids * (len(SINKS) // len(ids)))
+    return lambda: sorted(at.owners().values()) == sorted(ids * (COUNT // len(ids)))
 
 
 @pytest.mark.budget(20)  # Three workers, of which one is killed and one is stopped.
@@ -113,7 +115,7 @@ def test_a_restart_that_one_worker_is_asked_for_happens_at_the_worker_that_has_t
     with ForkedWorker(rare) as one, ForkedWorker(rare) as two:
         lines.register(one)
         wait_until(shared(two, one, two), "two connectors for each worker")
-        wait_until(lambda: all(runs(two, name) for name in SINKS), "the first runs")
+        wait_until(lambda: all(runs(two, name) for name in lines.names), "the first runs")
         lines.grow()
         for name, owner in two.owners().items():
             other = two if owner == one.worker_id else one
@@ -133,7 +135,7 @@ def test_a_second_worker_with_the_same_address_runs_nothing_and_says_so(worker, 
         wait_until(lines.are_copied, "the first lines")
         shown = {"rest.advertised.host.name": "127.0.0.1", "rest.advertised.port": str(one.port)}
         with ForkedWorker({**worker, **shown}) as twin:
-            assert twin.send("POST", "/connectors/a/restart").status == 204
+            assert twin.send("POST", f"/connectors/{lines.names[0]}/restart").status == 204
             lines.grow()
             wait_until(lines.are_copied, "more lines")
             assert set(twin.owners().values()) == {one.worker_id}
