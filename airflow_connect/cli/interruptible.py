@@ -19,6 +19,7 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.runtime.driver.process_tree import end_processes, own_token, still_running
 
 STOP_GRACE_S = 3.0
+WAKE_UP_EVERY_S = 0.5
 T = TypeVar("T")
 
 
@@ -55,7 +56,9 @@ def run_interruptible(work: Callable[[threading.Event], T], terminal: Terminal) 
         try:
             thread.start()
             # Not `thread.join`: if a signal interrupts it, Python before 3.13 takes the thread for ended.
-            ended.wait()
+            # The kernel may give a signal to another thread; Python handles it when the main thread wakes up.
+            while not ended.wait(WAKE_UP_EVERY_S):
+                pass
         except Interrupted as interrupted:
             _end(interrupted.number, token, stopping, ended, terminal)
     if errors:

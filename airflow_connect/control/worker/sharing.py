@@ -144,6 +144,8 @@ class Sharing:
         owners = {name: status.worker_id for name, status in state.status.connectors.items() if name in cost}
         orphans = [name for name in cost if owners.get(name) not in now.members]
         self._seen.orphans = {name: self._seen.orphans.get(name, now.now_s) for name in orphans}
+        if orphans:  # What was balanced with a worker that has gone is not, if it comes back under the same address.
+            self._seen.balanced = None
         where = placed(now.members, cost, owners)
         moves = {
             name: self._me

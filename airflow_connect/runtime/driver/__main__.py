@@ -28,6 +28,7 @@ from airflow_connect.runtime.spec import RunSpec
 
 PARENT_CHECK_S = 0.5
 STOP_GRACE_S = 1.5
+WAKE_UP_EVERY_S = 0.5
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
@@ -72,7 +73,9 @@ def main() -> int:
     try:
         threading.Thread(target=_run, args=(spec, EventPipe(events), outcome, ended), name="run", daemon=True).start()
         # Not `Thread.join`: if a signal interrupts it, Python before 3.13 takes the thread for ended.
-        ended.wait()
+        # The kernel may give a signal to another thread; Python handles it when the main thread wakes up.
+        while not ended.wait(WAKE_UP_EVERY_S):
+            pass
     except Terminated:
         return _stop(ended)
     return _exit_code(outcome[0]) if outcome else 1

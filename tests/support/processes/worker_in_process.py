@@ -23,4 +23,6 @@ if __name__ == "__main__":
         target=work, args=(settings, InProcessEngine(), stopping, lambda text: print(text, flush=True))
     )
     thread.start()
-    thread.join()
+    # A signal that the kernel gives to another thread is handled when this one wakes up.
+    while thread.is_alive():
+        thread.join(0.5)

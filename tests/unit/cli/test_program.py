@@ -60,6 +60,26 @@ def test_signal_ends_the_program_its_children_and_every_commit(
     neighbour.wait()
 
 
+# The signal arrives in the thread that works, while the main thread waits for it.
+INTERRUPTED_ELSEWHERE = """
+import signal, sys, threading
+from airflow_connect.cli.interruptible import run_interruptible
+from airflow_connect.cli.terminal import Terminal
+
+def work(stopping):
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    stopping.wait()
+
+run_interruptible(work, Terminal(sys.stdout, sys.stderr))
+"""
+
+
+def test_signal_that_another_thread_gets_ends_the_program() -> None:
+    words = [sys.executable, "-c", INTERRUPTED_ELSEWHERE]
+    ended = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 143, ended.stderr
+
+
 def test_follow_runs_again_until_it_is_interrupted(worker: Path, connector: Callable[..., Path]) -> None:
     program = start("standalone", "--json", "--follow", "0.01", worker, connector("orders", fake="empty"))
     assert program.stdout is not None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import pytest
 
 from airflow_connect.control.herder.changes import Writer
 from airflow_connect.control.state import records
 from airflow_connect.control.state.status_fold import Status
 from airflow_connect.control.state.topics import Change, State
-from airflow_connect.control.worker.sharing import moved_to
+from airflow_connect.control.worker import sharing
+from airflow_connect.control.worker.sharing import Sharing, moved_to
+from airflow_connect.kafka.admin.worker_membership import View
 
 SINK = {"connector.class": "FileStreamSink", "tasks.max": "2", "topics": "t", "name": "c"}
 
@@ -65,3 +70,53 @@ def test_requests_at_another_worker_leave_the_connector_where_it_is():
     applied(state, other.restarted(state, "c", [None, 0], None))
     applied(state, other.paused(state, "c"))
     assert shown(state) == [("PAUSED", "a:1")] * 2
+
+
+class OneState:
+    """State topics in memory."""
+
+    admin = None
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def look(self, use: Callable[[State], Any]) -> Any:
+        return use(self.state)
+
+    def change(self, decide: Callable[[State], Change], use: Callable[[State], Any]) -> Any:
+        return use(applied(self.state, decide(self.state)))
+
+
+class Members:
+    """A membership that sees what the test says."""
+
+    token = "one"
+
+    def __init__(self) -> None:
+        self.seen = View(0, {}, is_leader=True)
+
+    def view(self, _: Any) -> View:
+        return self.seen
+
+    def are(self, **tokens: str) -> None:
+        workers = {f"{worker}:1": (token,) for worker, token in tokens.items()}
+        self.seen = View(self.seen.generation + 1, workers, is_leader=True)
+
+
+def test_worker_that_is_killed_and_started_again_between_two_looks_gets_its_share_again(monkeypatch):
+    monkeypatch.setattr(sharing, "busy_seconds", lambda *_: {})
+    state, members = State(), Members()
+    for name in ("c", "d", "e", "f"):
+        applied(state, Writer("a:1").created(state, name, {**SINK, "name": name}, None))
+    of_a = Sharing(cast("Any", OneState(state)), cast("Any", None), cast("Any", members), "a:1", lambda _: None)
+
+    def share_of_b() -> int:
+        of_a.look()
+        return sum(status.worker_id == "b:1" for status in state.status.connectors.values())
+
+    members.are(a="one", b="two")
+    assert [share_of_b(), share_of_b()] == [2, 2]
+    members.are(a="one")
+    assert share_of_b() == 0
+    members.are(a="one", b="three")
+    assert share_of_b() == 2
