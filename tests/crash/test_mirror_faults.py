@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from airflow_connect.connectors.mirror import task
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.reading import batch_fetch
 from airflow_connect.runtime import crash_points
@@ -42,6 +43,7 @@ def own_kafka():
 def make(kafka, upstream_kafka, own_kafka, unique_name, monkeypatch):
     """A mirror, whose `own` side, source or target, is the broker that things happen to."""
     monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", RECORDS_AT_ONCE)
+    monkeypatch.setattr(task, "RECORDS_OF_BATCH", RECORDS_AT_ONCE)  # with `poll`, each is a transaction
     writers = []
 
     def make(own):
