@@ -11,6 +11,7 @@ from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRec
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
+from airflow_connect.connectors.mirror.headers import ensure_writable
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
@@ -107,10 +108,12 @@ class MirrorSourceTask(SourceTask):
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
+            DataError: a header cannot be written.
         """
         batch = self._take(RECORDS_AT_ONCE)
         if batch is None:
             return None
+        ensure_writable(batch, batch.headers())
         place = self._places[batch.topic_partition]
         return [_source_record(place, record) for record in batch.records()]
 
@@ -119,6 +122,7 @@ class MirrorSourceTask(SourceTask):
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
+            DataError: a header cannot be written.
         """
         import pyarrow as pa
 
@@ -126,6 +130,8 @@ class MirrorSourceTask(SourceTask):
         if batch is None:
             return None
         place = self._places[batch.topic_partition]
+        headers = batch.headers()
+        ensure_writable(batch, headers)
         has_times = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
         return SourceColumns(
             topic=place.remote,
@@ -137,7 +143,7 @@ class MirrorSourceTask(SourceTask):
             values=batch.values,
             timestamps=pa.array(batch.timestamps, pa.int64()) if has_times else None,
             partition=batch.partition,
-            headers=batch.headers(),
+            headers=headers,
         )
 
     def has_ended(self) -> bool:

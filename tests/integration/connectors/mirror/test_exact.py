@@ -15,6 +15,7 @@ from airflow_connect.kafka.clients.librdkafka import NotDirectError
 from airflow_connect.kafka.reading import batch_fetch
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.message_headers import headers_array
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.integration.connectors.mirror.conftest import Mirror
@@ -165,3 +166,29 @@ def test_transformation_sees_bytes_partition_and_timestamp(mirror: Mirror) -> No
     assert (report.records, report.filtered) == (1, 1)
     (copy,) = mirror.copies()[1]
     assert copy == (1, b"k", b"v", 78, (("from", b"west"),))
+
+
+@BOTH_PATHS
+def test_header_name_that_the_client_cannot_write_fails_the_run(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, columnar: bool
+) -> None:
+    real = RangeReader.columns
+
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        # The client that writes the records of this test cannot write such a name either.
+        def headers(start: int, stop: int) -> Any:
+            rows = [[("a", b"1")], [], [("b", None), ("c\0d", b"2")]]
+            return headers_array(rows[start:stop])
+
+        return (replace(batch, read_headers=headers) for batch in real(reader))
+
+    mirror.write(mirror.topic, [(0, None, str(n), n + 1, [("a", b"1")]) for n in range(3)])
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    report = mirror.try_run(columnar=columnar)
+
+    assert report.status == "failed" and report.error is not None
+    assert f"{mirror.topic}-0@2 has a header whose name contains a zero byte ('c\\x00d')" in report.error["message"]
+    assert mirror.copies()[0] == []
+    monkeypatch.undo()
+    mirror.set_offsets({0: {"offset": 2}})
+    assert mirror.run().status == "empty"
