@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.mirror import task
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.errors import UnavailableError
 from airflow_connect.kafka.clients.librdkafka import NotDirectError
@@ -18,7 +19,7 @@ from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_headers import headers_array
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
-from tests.integration.connectors.mirror.conftest import Mirror
+from tests.integration.connectors.mirror.conftest import Mirror, offsets_of
 from tests.support.session.searching import today
 
 pytestmark = pytest.mark.integration
@@ -192,3 +193,20 @@ def test_header_name_that_the_client_cannot_write_fails_the_run(
     monkeypatch.undo()
     mirror.set_offsets({0: {"offset": 2}})
     assert mirror.run().status == "empty"
+
+
+@pytest.mark.parametrize(("most", "is_one"), [(200_000, True), (1, False)])
+def test_fetches_of_several_partitions_are_joined_to_one_transaction(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, most: int, is_one: bool
+) -> None:
+    monkeypatch.setattr(task, "SECONDS_OF_BATCH", 3600.0)
+    monkeypatch.setattr(task, "RECORDS_OF_BATCH", most)
+    monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", 500)
+    mirror.write(mirror.topic, [(n % 3, None, f"value {n}", 1000 + n) for n in range(9000)])
+
+    mirror.run(tasks_max="1", consumer_max_partition_fetch_bytes="4000")
+
+    # Each transaction ends with a marker, which takes an offset.
+    found = offsets_of(mirror.target, mirror.remote)
+    assert (found == {number: list(range(3000)) for number in range(3)}) is is_one
+    assert mirror.copies() == mirror.originals()
