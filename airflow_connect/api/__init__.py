@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_connect.api.source import (
         ColumnarSourceTask,
         ExactlyOnceSupport,
+        JoiningSourceTask,
         OffsetReader,
         PlacedSourceTask,
         RecordMetadata,
@@ -120,8 +121,8 @@ _NAMES = {
     " map_schema=map_of struct_schema=struct time_schema=time timestamp_schema=timestamp",
     "api.sink": "ColumnarSinkTask Delivery SinkConnector SinkConnectorContext SinkTask SinkTaskContext"
     " Splitting StagingSinkConnector",
-    "api.source": "ColumnarSourceTask ExactlyOnceSupport OffsetReader PlacedSourceTask RecordMetadata SourceColumns"
-    " SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
+    "api.source": "ColumnarSourceTask ExactlyOnceSupport JoiningSourceTask OffsetReader PlacedSourceTask RecordMetadata"
+    " SourceColumns SourceConnector SourceConnectorContext SourceTask SourceTaskContext TransactionContext",
     "api.staging": "LeftOver Outcome PartitionDetails PartitionTimes StagedFile",
     "api.transform": "ColumnarPredicate ColumnarTransformation Predicate Transformation",
 }
@@ -163,6 +164,7 @@ __all__ = [
     "Header",
     "HeaderConverter",
     "Importance",
+    "JoiningSourceTask",
     "KafkaRecord",
     "KeyFamily",
     "Lambda",

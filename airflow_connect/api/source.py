@@ -192,6 +192,18 @@ class ColumnarSourceTask(Protocol):
 
 
 @runtime_checkable
+class JoiningSourceTask(Protocol):
+    """Optional method of a source task that needs several polls for one batch."""
+
+    def continues_batch(self) -> bool:
+        """Whether the next poll returns more of the same batch, which `transaction.boundary=poll` commits as a whole.
+
+        Called after each poll. False after a poll that returned nothing. Batches must stay small: with
+        `delivery.guarantee=at_most_once` the records of one are kept in memory.
+        """
+
+
+@runtime_checkable
 class PlacedSourceTask(Protocol):
     """Optional method of a `ColumnarSourceTask` that needs to know which offsets its records got in Kafka.
 

@@ -111,7 +111,7 @@ class KafkaBroker(JavaServer):
         return f"127.0.0.1:{self.ports[0]}"
 
     def _program(self) -> Sequence[str]:
-        port, controller_port = self.ports
+        port, controller_port = self.ports[:2]
         logs = self.data_dir / "log"
         if not (logs / "meta.properties").exists():
             logs.mkdir(exist_ok=True)

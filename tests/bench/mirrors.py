@@ -74,6 +74,7 @@ class Mirrors:
             "target.cluster.bootstrap.servers": self._target.bootstrap,
             "topics": load.topic,
             "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
             **LZ4,
             **config,
         }
@@ -97,7 +98,8 @@ class Mirrors:
         create_topic(self._target.bootstrap, topic, load.partitions)
         properties = {"exactly.once.source.support": "enabled"}
         with MirrorWorker.start(self._target.bootstrap, "bench-mirror", properties, heap_mb=1024) as worker:
-            config = {key: value for key, value in self.connector(alias, load, _PEER).items() if key != "name"}
+            made = self.connector(alias, load, _PEER)
+            config = {key: value for key, value in made.items() if key != "name" and not key.startswith("offset-syncs")}
             cpu = cpu_seconds(worker.pid)
             with TreeSampler(worker.pid) as sampler:
                 worker.rest.create(alias, config)

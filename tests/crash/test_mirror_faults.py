@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
+from airflow_connect.connectors.mirror import task
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.kafka.reading import batch_fetch
 from airflow_connect.runtime import crash_points
 from tests.integration.connectors.mirror.conftest import Mirror
 from tests.support.kafka_data import TopicProducer, create_topic, delete_records, delete_topic
@@ -17,7 +19,10 @@ pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)
 
 FROZEN_S = 30.0 if os.environ.get("AIRFLOW_CONNECT_SOAK") else 4.0
 PARTITIONS, RECORDS = 3, 3_000
-# A few records in each fetch, so that most of them are still in the source when something happens to it.
+# Most records must still be in the source when something happens to it, on a fast machine too. So the source's batches
+# are small, librdkafka fetches the next one only when its queue is empty, and a batch of the task has no more records
+# than one of them: the task waits for that number, and what is fetched meanwhile would go into its batch.
+RECORDS_AT_ONCE = 50
 LITTLE_AT_ONCE = {
     "consumer.max.partition.fetch.bytes": "4000",
     "consumer.queued.min.messages": "1",
@@ -35,8 +40,10 @@ def own_kafka():
 
 
 @pytest.fixture
-def make(kafka, upstream_kafka, own_kafka, unique_name):
+def make(kafka, upstream_kafka, own_kafka, unique_name, monkeypatch):
     """A mirror, whose `own` side, source or target, is the broker that things happen to."""
+    monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", RECORDS_AT_ONCE)
+    monkeypatch.setattr(task, "RECORDS_OF_BATCH", RECORDS_AT_ONCE)  # with `poll`, each is a transaction
     writers = []
 
     def make(own):
@@ -57,7 +64,7 @@ def write(mirror, first):
     """Numbered records, every third one with headers."""
     numbers = range(first, first + RECORDS)
     rows = [(n % PARTITIONS, str(n), f"value {n} " * 50, 1_000 + n, [("h", b"1")] * (n % 3)) for n in numbers]
-    mirror.write(mirror.topic, rows, {"batch.num.messages": 50})
+    mirror.write(mirror.topic, rows, {"batch.num.messages": RECORDS_AT_ONCE})
 
 
 def until_done(mirror):
@@ -114,6 +121,7 @@ def test_retention_that_overtakes_a_mirror_fails_the_run_until_somebody_decides(
         for partition in range(PARTITIONS):
             delete_records(mirror.source, mirror.topic, partition, RECORDS // PARTITIONS - 10)
 
+    # After four batches of at most 50; librdkafka holds one or two of each partition.
     Steps(monkeypatch).on(crash_points.SOURCE_TASK_SENT, remove, skip=3)
     overtaken, refused = mirror.try_run(), mirror.try_run()
     decided = mirror.run(offsets_out_of_range="nearest")

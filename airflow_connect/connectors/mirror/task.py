@@ -11,6 +11,7 @@ from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRec
 from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
+from airflow_connect.connectors.mirror.headers import ensure_writable
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
@@ -28,7 +29,9 @@ CHECK_TOPICS_S = 1.0
 """How often a task looks whether a topic was recreated, besides at its end."""
 RECORDS_OF_COLUMNS = 100_000
 """How many stay in columns: more than the reader fetches at once."""
-
+RECORDS_OF_BATCH, BYTES_OF_BATCH, SECONDS_OF_BATCH = 200_000, 32 << 20, 1.0
+"""When a batch ends, which transaction.boundary=poll commits. A commit waits for the brokers for as long as 10,000
+records take, and one fetch has a few thousand records, of several partitions."""
 
 _ZERO_TIMESTAMP = (
     "Some records have the timestamp 0 (1 January 1970). Their copies have the time of the run, because Kafka's client"
@@ -56,6 +59,26 @@ class _Place:
         return offset_of(position, self.planned.topic_id)
 
 
+class _Joined:
+    """What the task has returned since the last commit."""
+
+    def __init__(self) -> None:
+        self._records = self._bytes = 0
+        self._since = 0.0
+
+    def add(self, batch: ColumnBatch) -> None:
+        """Count what is returned next."""
+        if not self._records:
+            self._since = time.monotonic()
+        self._records += len(batch)
+        self._bytes += batch.size_bytes
+
+    def is_small(self) -> bool:
+        """Whether there is something, but not enough for a transaction."""
+        is_recent = time.monotonic() - self._since < SECONDS_OF_BATCH
+        return 0 < self._records < RECORDS_OF_BATCH and self._bytes < BYTES_OF_BATCH and is_recent
+
+
 class MirrorSourceTask(SourceTask):
     """Mirrors ranges of partitions: each record keeps its partition, timestamp, key, value and headers."""
 
@@ -78,16 +101,19 @@ class MirrorSourceTask(SourceTask):
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None
         self._batches = self._opened()
+        self._joined = _Joined()
 
     def poll(self) -> Sequence[SourceRecord] | None:
         """The next records of one partition, as objects.
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
+            DataError: a header cannot be written.
         """
         batch = self._take(RECORDS_AT_ONCE)
         if batch is None:
             return None
+        ensure_writable(batch, batch.headers())
         place = self._places[batch.topic_partition]
         return [_source_record(place, record) for record in batch.records()]
 
@@ -96,6 +122,7 @@ class MirrorSourceTask(SourceTask):
 
         Raises:
             ConnectError: the source cluster refused, or did not answer.
+            DataError: a header cannot be written.
         """
         import pyarrow as pa
 
@@ -103,6 +130,8 @@ class MirrorSourceTask(SourceTask):
         if batch is None:
             return None
         place = self._places[batch.topic_partition]
+        headers = batch.headers()
+        ensure_writable(batch, headers)
         has_times = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
         return SourceColumns(
             topic=place.remote,
@@ -114,15 +143,20 @@ class MirrorSourceTask(SourceTask):
             values=batch.values,
             timestamps=pa.array(batch.timestamps, pa.int64()) if has_times else None,
             partition=batch.partition,
-            headers=batch.headers(),
+            headers=headers,
         )
 
     def has_ended(self) -> bool:
         """Whether every range was returned up to its planned end."""
         return not self._unfinished and self._batch is None
 
+    def continues_batch(self) -> bool:
+        """See `JoiningSourceTask`: what is fetched at once is joined with what comes after it."""
+        return not self.has_ended() and self._joined.is_small()
+
     def commit(self) -> None:
         """What was returned so far is committed; at the end of the ranges, offset syncs tell where it is."""
+        self._joined = _Joined()
         if self._syncs is not None:
             self._syncs.committed()
             if self.has_ended():
@@ -169,6 +203,7 @@ class MirrorSourceTask(SourceTask):
         count = min(len(batch), most if left is None else min(most, max(1, left)))
         self._batch = batch.slice(count, len(batch)) if count < len(batch) else None
         taken = batch.slice(0, count)
+        self._joined.add(taken)
         if not taken.timestamps.all():
             self.context.note(_ZERO_TIMESTAMP)
         place = self._places[taken.topic_partition]

@@ -44,6 +44,11 @@ def headers_of(headers: pa.ListArray[Any], number: int) -> tuple[tuple[str, byte
     return tuple((one["key"].decode(), one["value"]) for one in headers[number].as_py())
 
 
+def as_client_tells(headers: RecordHeaders) -> RecordHeaders:
+    """The same headers as librdkafka's public functions tell them: for them, a name ends at its first zero byte."""
+    return tuple((name.partition("\0")[0], value) for name, value in headers)
+
+
 def parse_headers(addresses: NDArray[np.int64], sizes: NDArray[np.int64]) -> pa.ListArray[Any] | None:
     """Decode the headers of records; None: no record has any.
 

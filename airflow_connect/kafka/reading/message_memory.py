@@ -22,7 +22,13 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.foreign_memory import copied_values, words_at
-from airflow_connect.kafka.reading.message_headers import BrokenHeadersError, headers_array, headers_of, parse_headers
+from airflow_connect.kafka.reading.message_headers import (
+    BrokenHeadersError,
+    as_client_tells,
+    headers_array,
+    headers_of,
+    parse_headers,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +138,7 @@ class Messages:
             return self._asked_headers(start, stop)
         for number in {0, stop - start - 1}:
             found = () if headers is None else headers_of(headers, number)
-            if found != self._library.headers(int(self._pointers[start + number])):
+            if as_client_tells(found) != self._library.headers(int(self._pointers[start + number])):
                 return self._asked_headers(start, stop)
         return headers
 

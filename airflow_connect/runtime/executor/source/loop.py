@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_connect.api.source import ColumnarSourceTask, PlacedSourceTask, RecordMetadata, SourceTask
+from airflow_connect.api.source import (
+    ColumnarSourceTask,
+    JoiningSourceTask,
+    PlacedSourceTask,
+    RecordMetadata,
+    SourceTask,
+)
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.connector import RUN_MAX_BYTES, RUN_MAX_RECORDS, RUN_MAX_SECONDS
 from airflow_connect.documents.source_run import SourceTaskReport
@@ -322,10 +328,15 @@ class SourceLoop:
                 self._commit()
             elif marks.commits_batch():
                 self._commit()
-        elif (
-            self._rules.boundary != source_keys.INTERVAL or time.monotonic() - self._stored_at >= self._rules.interval_s
-        ):
+        elif self._is_boundary():
             self._commit()
+
+    def _is_boundary(self) -> bool:
+        """Whether a transaction ends here that the task itself does not end."""
+        if self._rules.boundary == source_keys.INTERVAL:
+            return time.monotonic() - self._stored_at >= self._rules.interval_s
+        task = self._task
+        return not isinstance(task, JoiningSourceTask) or not self.call("continues_batch", task.continues_batch)
 
     def _end(self) -> None:
         """End the last transaction. If the task itself ends transactions, an open one is not committed."""

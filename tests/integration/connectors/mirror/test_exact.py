@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.connectors.mirror import task
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.errors import UnavailableError
 from airflow_connect.kafka.clients.librdkafka import NotDirectError
 from airflow_connect.kafka.reading import batch_fetch
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 from airflow_connect.kafka.reading.column_batch import ColumnBatch
+from airflow_connect.kafka.reading.message_headers import headers_array
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
-from tests.integration.connectors.mirror.conftest import Mirror
+from tests.integration.connectors.mirror.conftest import Mirror, offsets_of
 from tests.support.session.searching import today
 
 pytestmark = pytest.mark.integration
@@ -165,3 +167,46 @@ def test_transformation_sees_bytes_partition_and_timestamp(mirror: Mirror) -> No
     assert (report.records, report.filtered) == (1, 1)
     (copy,) = mirror.copies()[1]
     assert copy == (1, b"k", b"v", 78, (("from", b"west"),))
+
+
+@BOTH_PATHS
+def test_header_name_that_the_client_cannot_write_fails_the_run(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, columnar: bool
+) -> None:
+    real = RangeReader.columns
+
+    def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
+        # The client that writes the records of this test cannot write such a name either.
+        def headers(start: int, stop: int) -> Any:
+            rows = [[("a", b"1")], [], [("b", None), ("c\0d", b"2")]]
+            return headers_array(rows[start:stop])
+
+        return (replace(batch, read_headers=headers) for batch in real(reader))
+
+    mirror.write(mirror.topic, [(0, None, str(n), n + 1, [("a", b"1")]) for n in range(3)])
+    monkeypatch.setattr(RangeReader, "columns", columns)
+    report = mirror.try_run(columnar=columnar)
+
+    assert report.status == "failed" and report.error is not None
+    assert f"{mirror.topic}-0@2 has a header whose name contains a zero byte ('c\\x00d')" in report.error["message"]
+    assert mirror.copies()[0] == []
+    monkeypatch.undo()
+    mirror.set_offsets({0: {"offset": 2}})
+    assert mirror.run().status == "empty"
+
+
+@pytest.mark.parametrize(("most", "is_one"), [(200_000, True), (1, False)])
+def test_fetches_of_several_partitions_are_joined_to_one_transaction(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, most: int, is_one: bool
+) -> None:
+    monkeypatch.setattr(task, "SECONDS_OF_BATCH", 3600.0)
+    monkeypatch.setattr(task, "RECORDS_OF_BATCH", most)
+    monkeypatch.setattr(batch_fetch, "MAX_MESSAGES", 500)
+    mirror.write(mirror.topic, [(n % 3, None, f"value {n}", 1000 + n) for n in range(9000)])
+
+    mirror.run(tasks_max="1", consumer_max_partition_fetch_bytes="4000")
+
+    # Each transaction ends with a marker, which takes an offset.
+    found = offsets_of(mirror.target, mirror.remote)
+    assert (found == {number: list(range(3000)) for number in range(3)}) is is_one
+    assert mirror.copies() == mirror.originals()

@@ -20,6 +20,14 @@ from tests.support.waiting import wait_until
 
 MORE_THAN_FITS = 20_000
 """Records of 17 bytes; what is left of the last page of a full disk is 4 KiB."""
+SMALL = {
+    "log.segment.bytes": "1048576",
+    "log.index.size.max.bytes": "4096",
+    # A broker that is about to end finds no leader to send the markers of an expired transaction to, and takes it
+    # for ended: its records would be open for ever. The next run ends it.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "600000",
+}
+"""Configuration of a broker on such a disk."""
 
 
 def fill(disk: Path) -> Path:
@@ -63,14 +71,7 @@ def offsets_file(disk: Path, bootstrap: str) -> dict[str, Any]:
 
 def brokers_disk(disk: Path) -> dict[str, Any]:
     """The broker's disk fills up while a transaction is open, and has room again for the next run."""
-    small = {
-        "log.segment.bytes": "1048576",
-        "log.index.size.max.bytes": "4096",
-        # A broker that is about to end finds no leader to send the markers of an expired transaction to, and takes it
-        # for ended: its records would be open for ever. The next run ends it.
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "600000",
-    }
-    with KafkaBroker.start(disk / "broker", small) as broker:
+    with KafkaBroker.start(disk / "broker", SMALL) as broker:
         numbers = connector(broker.bootstrap, disk.parent)
         numbers.config["numbers.batch"] = "500"
         numbers.feed(3)

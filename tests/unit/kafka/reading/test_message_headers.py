@@ -17,6 +17,7 @@ from airflow_connect.kafka.reading.column_batch import ColumnBatch
 from airflow_connect.kafka.reading.message_headers import (
     BrokenHeadersError,
     RecordHeaders,
+    as_client_tells,
     headers_array,
     headers_of,
     parse_headers,
@@ -114,3 +115,12 @@ def of_batch(batch: ColumnBatch) -> list[RecordHeaders]:
     """Headers of every record of a batch."""
     column = batch.headers()
     return [() if column is None else headers_of(column, number) for number in range(len(batch))]
+
+
+def test_names_with_a_zero_byte_are_read_in_full_and_known_as_what_librdkafka_tells():
+    headers = (("a\0b", b"\0"), ("\0", None), ("c", b""))
+
+    read = headers_of(headers_array([headers]), 0)
+
+    assert read == headers
+    assert as_client_tells(read) == (("a", b"\0"), ("", None), ("c", b""))

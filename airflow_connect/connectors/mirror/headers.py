@@ -1,0 +1,43 @@
+"""Headers that Kafka's client cannot write.
+
+librdkafka takes names of headers as C strings: a name would end at its first zero byte, and its copy would be another
+header. Kafka itself allows such names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_connect.kafka.reading.column_batch import ColumnBatch
+
+
+def ensure_writable(batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> None:
+    """Check the names of all headers of a batch: its `headers()`.
+
+    Raises:
+        DataError: one contains a zero byte.
+    """
+    import numpy as np
+    import pyarrow.compute as pc
+
+    if headers is None:
+        return
+    parts: Any = headers.flatten()
+    names = parts.flatten()[0]
+    wrong = np.flatnonzero(pc.match_substring(names, "\0").to_numpy(zero_copy_only=False))
+    if not len(wrong):
+        return
+    lengths: Any = pc.list_value_length(headers)
+    record = int(np.searchsorted(np.cumsum(lengths.to_numpy()), wrong[0], side="right"))
+    offset = int(batch.offsets[record])
+    name = names[int(wrong[0])].as_py().decode(errors="replace")
+    raise DataError(
+        f"{batch.topic_partition}@{offset} has a header whose name contains a zero byte ({name!r}). Kafka's client"
+        " would write a copy with a shorter name, so nothing of this transaction was copied.",
+        suggestion=f"To go on without the records up to this one, set the offset of this partition to {offset}.",
+    )
