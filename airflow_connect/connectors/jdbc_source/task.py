@@ -150,7 +150,9 @@ class JdbcSourceTask(SourceTask):
             elif len(batch):
                 return batch
             else:
+                # Not followed by rows in the same poll: their offset, which is later, would be replaced by this one.
                 self.context.skip_to(item.partition, batch.after.offset())
+                return None
         return None
 
     def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | None:
