@@ -118,6 +118,21 @@ class SinkTaskContext(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """How much a task holds of what it has not put yet. In memory a small message takes several times its size.
+
+    Attributes:
+        partition_records: fetched records of each partition after which no more are fetched for it.
+        fetched_bytes: bytes of all fetched records after which no more are fetched.
+        column_records: records of all partitions that may wait to become batches in columns; None: those of 16 MB.
+    """
+
+    partition_records: int = 50_000
+    fetched_bytes: int = 32 << 20
+    column_records: int | None = None
+
+
 class SinkTask(Task):
     """Writes records. One object per Spark task, used by one thread.
 
@@ -130,6 +145,8 @@ class SinkTask(Task):
     """Whether `put_columns` uses keys."""
     repeats_put: ClassVar[bool] = True
     """Whether `put` may get the same list again after a RetriableError. If False, such an error ends the task."""
+    read_ahead: ClassVar[ReadAhead] = ReadAhead()
+    """How far the task is read ahead. Settings of the consumer take precedence."""
     writing: SinkRecord | None = None
     """The record that `put` is writing, if the task sets it: errors other than ConnectError then name the record."""
 

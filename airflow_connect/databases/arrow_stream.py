@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.databases.read_timeout import peer_of, sockets_to
+
 if TYPE_CHECKING:
     import psycopg
     import pyarrow as pa
@@ -23,6 +25,7 @@ class ArrowStream:
 
     Attributes:
         is_in_transaction: whether its user has begun a transaction, which `end_transaction` ends.
+        sockets: descriptors of its connection; empty if they cannot be told from others.
     """
 
     def __init__(self, like: psycopg.Connection[Any], isolation: str = "") -> None:
@@ -37,7 +40,10 @@ class ArrowStream:
         """
         from adbc_driver_postgresql import dbapi  # type: ignore[import-untyped]
 
+        peer = peer_of(like.fileno())
+        before = sockets_to(peer)
         self._connection = dbapi.connect(_parameters(like), autocommit=True)
+        self.sockets = sockets_to(peer) - before
         self._cursor: Any = None
         self.is_in_transaction = False
         try:
@@ -83,13 +89,19 @@ class ArrowStream:
         """Whether the last result was read to its end."""
         return self._cursor is None
 
-    def close(self) -> None:
-        """Disconnect; a result that is being read is cancelled first, so that its rest is not read."""
+    def close(self, *, cancels: bool = True) -> None:
+        """Disconnect.
+
+        Args:
+            cancels: a result that is being read is cancelled first, so that its rest is not read. False if the server
+                does not answer: then it would not answer this either.
+        """
         cursor, self._cursor = self._cursor, None
         try:
             if cursor is not None:
                 try:
-                    self._connection.adbc_cancel()
+                    if cancels:
+                        self._connection.adbc_cancel()
                 finally:
                     cursor.close()
         finally:

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.documents.run import RunReport
-from airflow_connect.runtime.crash_points import DRIVER_POINTS, SKIP, TASK_POINTS, VARIABLE
+from airflow_connect.runtime.crash_points import (
+    DRIVER_POINTS,
+    SKIP,
+    SOURCE_DRIVER_POINTS,
+    SOURCE_TASK_POINTS,
+    TASK_POINTS,
+    VARIABLE,
+)
 from tests.support.copies.s3 import Sink, numbered
 from tests.support.kafka_data import delete_topic, produce, produce_transaction
 from tests.support.processes.drivers import PROJECT
@@ -31,6 +38,8 @@ LARGE_FLUSH_SIZE = 15
 PART_BYTES = 5 << 20
 MANIFEST_FILES = 8
 """Skipped arrivals at a point are drawn below this number: a run stages and publishes about so many files."""
+MOST_BATCHES = 6
+"""The same for the points of a source's task."""
 
 
 class Victim:
@@ -262,6 +271,53 @@ class Round(Crashes):
         """A thousand rounds of this size would fill the disk."""
         self.sink.remove_all()
         delete_topic(self.sink.kafka.bootstrap, self.sink.topic)
+
+
+@dataclass
+class SourceRound(Crashes):
+    """A round of a source."""
+
+    def play(self) -> None:
+        """Crash some runs, then run until nothing is left, then compare."""
+        try:
+            for _ in range(self.chance.randint(1, 3)):
+                self._produce()
+                self.chance.choice([self._kill_at_a_point, self._kill_at_a_moment, self._freeze, self._double])()
+            self._produce()
+            self._run_until_empty()
+        finally:
+            for victim in self.victims:
+                victim.end()
+        self._check()
+        assert all(victim.is_gone for victim in self.victims), self.story
+
+    def _produce(self) -> None:
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        raise NotImplementedError
+
+    def _kill_at_a_point(self) -> None:
+        point = self.chance.choice([*SOURCE_DRIVER_POINTS, *SOURCE_TASK_POINTS])
+        skip = self.chance.randrange(MOST_BATCHES) if point in SOURCE_TASK_POINTS else 0
+        self.events.append(f"kill at {point}+{skip}")
+        self._accept(self._start({VARIABLE: point, SKIP: str(skip)}).wait())
+
+    def _double(self) -> None:
+        self.events.append("two runs at once")
+        for victim in [self._start(), self._start()]:
+            self._accept(victim.wait(), "run.fenced")
+
+    def _is_last(self, report: RunReport) -> bool:
+        return report.status == "empty"
+
+    def _run_until_empty(self) -> None:
+        for _ in range(5):
+            report = self._start().wait()
+            self._accept(report)
+            if report is not None and self._is_last(report):
+                return
+        raise AssertionError(f"{self.story}: the runs find more and more")
 
 
 def log_ends(sink: Sink) -> dict[int, int]:

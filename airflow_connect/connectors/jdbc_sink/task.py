@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.api.sink import SinkTask
+from airflow_connect.api.sink import ReadAhead, SinkTask
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.batches import Batch, RowPlan, place_of
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
@@ -40,6 +40,8 @@ class JdbcSinkTask(SinkTask):
     """Writes rows."""
 
     repeats_put = False  # Transactions are repeated here, with `max.retries`.
+    read_ahead = ReadAhead(partition_records=10_000, fetched_bytes=4 << 20, column_records=32_768)
+    """A database takes rows more slowly than Kafka delivers them: more records would only wait in memory."""
 
     def __init__(self) -> None:
         """Opens nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from airflow_connect.connectors.jdbc_source.offsets.start import start_position
 from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.read.reading import Reading
 from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
+from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
@@ -34,6 +36,7 @@ from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, items_of, task_config
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -65,10 +68,17 @@ class JdbcSourceConnector(SourceConnector):
         if by_row:
             self.context.note(f"Rows are read one by one, which is slower, because {by_row} compares them.")
         found = self._reconciled(self.context.offset_reader.committed())
-        with Database(config.connection) as database, database.connect() as connection:
+        with (
+            Database(config.connection) as database,
+            database.connect() as connection,
+            closing(ReadTimeout(config.read_timeout_ms / 1000)) as timeout,
+            time_limit(timeout, config.connection.address, "find what is new"),
+        ):
+            timeout.add(socket_of(connection.connection.driver_connection))
             with database.failures("read its clock and its tables"):
                 end_us = self._end_us(database, connection)
                 reading = Reading(config, database, connection, end_us, self.context.note)
+                reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
             waiting = [item for item in items if division.load_of(item) or self._has_rows(reading, item, found)]

@@ -21,12 +21,14 @@ from airflow_connect.connectors.jdbc_source.read.changed import (
 )
 from airflow_connect.connectors.jdbc_source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
+from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.work import END, SNAPSHOT, Item, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
+from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
 from airflow_connect.errors import ConnectError, DatabaseError, DataError
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class JdbcSourceTask(SourceTask):
         self._snapshot = Snapshot.from_json(config.get(SNAPSHOT, ""))
         self._waiting = deque(items_of(config))
         self._database = Database(self._config.connection)
+        self._timeout = ReadTimeout(self._config.read_timeout_ms / 1000)
         self._reader: TableReader | ArrowReader | ChangedReader | None = None
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
@@ -120,6 +123,7 @@ class JdbcSourceTask(SourceTask):
         """Close the connection."""
         self._disconnect()
         if self._database is not None:
+            self._timeout.close()
             self._database.close()
 
     @property
@@ -146,7 +150,9 @@ class JdbcSourceTask(SourceTask):
             elif len(batch):
                 return batch
             else:
+                # Not followed by rows in the same poll: their offset, which is later, would be replaced by this one.
                 self.context.skip_to(item.partition, batch.after.offset())
+                return None
         return None
 
     def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | None:
@@ -157,7 +163,9 @@ class JdbcSourceTask(SourceTask):
         """
         assert self._database is not None
         try:
-            with self._database.failures(f"read {item.name}"):
+            what = f"read {item.name}"
+            address = self._config.connection.address
+            with time_limit(self._timeout, address, what), self._database.failures(what):
                 try:
                     if self._reader is None and not self._open(item):
                         return None
@@ -190,8 +198,11 @@ class JdbcSourceTask(SourceTask):
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
+            self._timeout.add(socket_of(self._connection.connection.driver_connection))
+            self._timeout.progressed()
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
         reading.snapshot = self._snapshot
+        reading.progressed = self._timeout.progressed
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table)
             return True
@@ -232,6 +243,7 @@ class JdbcSourceTask(SourceTask):
             assert self._connection is not None
             try:
                 self._stream = arrow_stream(self._connection, config.connection.isolation)
+                self._timeout.add(self._stream.sockets if self._stream is not None else set())
             except Exception as error:
                 if not is_of_a_driver(error):
                     raise
@@ -294,15 +306,16 @@ class JdbcSourceTask(SourceTask):
         All rows of the table have arrived: if the connection is lost now, the next table gets another one.
         """
         try:
-            if self._reader is not None:
-                self._reader.close()
-            if self._stream is not None and not self._stream.is_reusable:
-                self._close_stream()
-            elif self._stream is not None:
-                self._stream.end_transaction()
-            if self._connection is not None:
-                self._connection.rollback()
-                self._connection.connection.rollback()
+            with self._timeout.watching():
+                if self._reader is not None:
+                    self._reader.close()
+                if self._stream is not None and not self._stream.is_reusable:
+                    self._close_stream()
+                elif self._stream is not None:
+                    self._stream.end_transaction()
+                if self._connection is not None:
+                    self._connection.rollback()
+                    self._connection.connection.rollback()
         except Exception as error:
             if not is_of_a_driver(error):
                 raise
@@ -326,6 +339,7 @@ class JdbcSourceTask(SourceTask):
         """Drop the connection without waiting for it; the next read opens another one."""
         reader, self._reader = self._reader, None
         connection, self._connection = self._connection, None
+        self._timeout.forget()
         self._close_stream()
         if connection is None:
             return
@@ -344,7 +358,7 @@ class JdbcSourceTask(SourceTask):
         if stream is None:
             return
         try:
-            stream.close()
+            stream.close(cancels=not self._timeout.expired)
         except Exception as error:
             if not is_of_a_driver(error):
                 raise

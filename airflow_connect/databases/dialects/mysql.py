@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.databases.dialects.dialect import DatabaseDialect
@@ -18,12 +19,34 @@ class MySqlDialect(DatabaseDialect):
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """PyMySQL's unbuffered cursor: no other statement can run on the connection until it is closed."""
-        from pymysql.cursors import SSCursor
-
         driver_connection: Any = connection.connection.driver_connection
-        return driver_connection.cursor(SSCursor)
+        return driver_connection.cursor(_streaming_cursor())
 
     def prepare(self, connection: Connection) -> None:
         """TIMESTAMP columns, which are instants, arrive in UTC whatever the server's setting."""
         connection.exec_driver_sql("SET time_zone = '+00:00'")
         connection.commit()
+
+
+@cache
+def _streaming_cursor() -> type:
+    """PyMySQL's unbuffered cursor, which can also be closed after its connection was lost.
+
+    The original would read the rest of its result, from a connection that has no socket any more: AttributeError.
+    """
+    from pymysql.cursors import SSCursor
+
+    class StreamingCursor(SSCursor):  # type: ignore[misc]
+        connection: Any
+        _result: Any
+
+        def close(self) -> None:
+            lost = self.connection
+            if lost is not None and not lost.open and self._result is not None:
+                self._result.unbuffered_active = False  # Or its finalizer would read, too.
+                self._result = self.connection = None
+            super().close()
+
+        __del__ = close
+
+    return StreamingCursor

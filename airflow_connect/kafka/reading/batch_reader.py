@@ -61,6 +61,16 @@ THROUGHPUT: Mapping[str, Any] = {
 }
 
 
+def read_ahead_settings(partition_records: int, fetched_bytes: int) -> dict[str, Any]:
+    """Settings for `RangeReader`: how much may wait in the consumer.
+
+    Args:
+        partition_records: of each partition.
+        fetched_bytes: of all partitions, without what librdkafka adds to each message, which is 400 bytes.
+    """
+    return {"queued.min.messages": partition_records, "queued.max.messages.kbytes": max(1, fetched_bytes >> 10)}
+
+
 _Run: TypeAlias = "list[Message[Any, Any]]"
 
 

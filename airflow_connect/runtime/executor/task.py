@@ -18,7 +18,7 @@ from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.errors import UnencodableError
 from airflow_connect.kafka.clients.settings import consumer_config
-from airflow_connect.kafka.reading.batch_reader import RangeReader
+from airflow_connect.kafka.reading.batch_reader import RangeReader, read_ahead_settings
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.converting import RecordConverter
 from airflow_connect.runtime.executor.error_policy import ErrorPolicy
@@ -84,7 +84,8 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         sink = open_runner(
             connector, replace(context, check_each=mode.check_each), plan.ranges, consumer.max_poll_records
         )
-        reader = RangeReader(consumer.settings, sink.read_ranges())
+        ahead = read_ahead_settings(sink.read_ahead.partition_records, sink.read_ahead.fetched_bytes)
+        reader = RangeReader({**ahead, **consumer.settings}, sink.read_ranges())
         with closing(RecordConverter(config)) as converter:
             loop = SinkLoop(sink, converter, policy, progress)
             opened = time.monotonic()

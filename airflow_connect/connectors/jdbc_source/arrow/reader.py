@@ -136,6 +136,7 @@ class ArrowReader:
         assert self._batches is not None
         if self._left is None:
             self._left = next(self._batches, None)
+            self._reading.progressed()
         left = self._left
         if left is None or left.num_rows <= count:
             self._left = None

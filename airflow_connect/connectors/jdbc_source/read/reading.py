@@ -68,6 +68,7 @@ class Reading:
         end_us: upper bound of the run, by the database's clock, exclusive.
         note: adds a sentence to the report.
         snapshot: in which ranges of tables are read, or None.
+        progressed: called whenever the database has answered.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Reading:
         self.config, self.database, self.connection = config, database, connection
         self.end_us, self.note = end_us, note
         self.snapshot: Snapshot | None = None
+        self.progressed: Callable[[], None] = _nothing
         self.times = LocalTimes(config.connection.zone)
         self.name = config.connection.address.database
         if self.name == "postgresql":
@@ -97,7 +99,9 @@ class Reading:
         """Execute a statement with a small result."""
         from sqlalchemy import text
 
-        return self.connection.execute(text(statement.sql), dict(statement.parameters))
+        result = self.connection.execute(text(statement.sql), dict(statement.parameters))
+        self.progressed()
+        return result
 
     def stream(self, statement: Statement) -> Any:
         """Execute a statement whose result stays on the server; returns the driver's cursor.
@@ -113,6 +117,7 @@ class Reading:
         )
         cursor = self.database.dialect.streaming_cursor(self.connection)
         cursor.execute(str(compiled), parameters)
+        self.progressed()
         return cursor
 
     def literal(self, statement: Statement) -> str:
@@ -199,6 +204,10 @@ class Reading:
             return result.fetchone() is not None
         finally:
             result.close()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> Statement:
@@ -290,6 +299,7 @@ class TableReader:
         if self._mapping is None:
             columns = self._reading.columns(self._cursor, self._source)
         rows: list[Row] = list(self._cursor.fetchmany(count))
+        self._reading.progressed()
         if self._mapping is None:
             is_untyped = self._reading.name == "sqlite" and self._source.table is None
             self._map(by_values(columns, rows) if is_untyped else columns)

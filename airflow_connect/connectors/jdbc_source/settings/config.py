@@ -39,6 +39,7 @@ class JdbcSourceConfig:
         changed_only: `bulk.changed.only`.
         split_rows: `table.split.min.rows`.
         retries: of a statement; -1: no limit of its own.
+        read_timeout_ms: without a sign of life of the database.
     """
 
     connection: ConnectionSettings = field(repr=False)
@@ -68,6 +69,7 @@ class JdbcSourceConfig:
     changed_only: bool
     split_rows: int
     retries: int
+    read_timeout_ms: int
 
     @classmethod
     def from_config(cls, raw: Mapping[str, str]) -> JdbcSourceConfig:
@@ -110,6 +112,7 @@ class JdbcSourceConfig:
             changed_only=parsed[names.BULK_CHANGED_ONLY],
             split_rows=parsed[names.SPLIT_ROWS],
             retries=parsed[names.QUERY_RETRIES],
+            read_timeout_ms=parsed[names.READ_TIMEOUT_MS],
         )
 
     @property

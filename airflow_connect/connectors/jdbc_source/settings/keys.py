@@ -35,6 +35,7 @@ from airflow_connect.connectors.jdbc_source.settings.names import (
     QUERY_MASKED,
     QUERY_RETRIES,
     QUERY_SUFFIX,
+    READ_TIMEOUT_MS,
     SCHEMA_PATTERN,
     SPLIT_ROWS,
     TABLE_BLACKLIST,
@@ -271,6 +272,13 @@ def _flow_keys() -> list[ConfigKey]:
             " limit for"
             " such failures (errors.retry.timeout, at least a minute).",
             Range(-1), Importance.LOW, _FLOW,
+        ),
+        ConfigKey(
+            READ_TIMEOUT_MS, Type.LONG, 1_800_000,
+            "How long the database may send nothing to a task that reads. After that the task closes the connection"
+            " and repeats the statement, as after every failure that may pass. It must be longer than a statement takes"
+            " until its first row, such as the time to sort a large table.",
+            Range(1), Importance.LOW, _FLOW,
         ),
     ]  # fmt: skip
 

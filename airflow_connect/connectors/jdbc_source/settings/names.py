@@ -17,7 +17,7 @@ CATALOG_PATTERN, SCHEMA_PATTERN, TABLE_TYPES = "catalog.pattern", "schema.patter
 QUERY, QUERY_MASKED, QUERY_SUFFIX, QUERY_RETRIES = "query", "query.masked", "query.suffix", "query.retry.attempts"
 NUMERIC_MAPPING, NUMERIC_PRECISION_MAPPING = "numeric.mapping", "numeric.precision.mapping"
 TOPIC_PREFIX, BATCH_MAX_ROWS, POLL_INTERVAL_MS = "topic.prefix", "batch.max.rows", "poll.interval.ms"
-SPLIT_ROWS = "table.split.min.rows"
+SPLIT_ROWS, READ_TIMEOUT_MS = "table.split.min.rows", "read.timeout.ms"
 DEFAULT_BATCH_ROWS = 1000
 
 MAPPINGS = ("none", "precision_only", "best_fit", "best_fit_eager_double")

@@ -19,7 +19,9 @@ ALL_BYTES = 16 << 20
 class BatchCoalescer:
     """Holds batches back until a partition has enough records. The order inside a partition is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_records: int | None = None) -> None:
+        """`most_records`: of all partitions; where there are more, the partition with the most is written."""
+        self._most_records = most_records
         self._waiting: dict[TopicPartition, list[ColumnBatch]] = {}
         self._records: dict[TopicPartition, int] = {}
         self._bytes: dict[TopicPartition, int] = {}
@@ -40,6 +42,8 @@ class BatchCoalescer:
             yield self._take(tp)
         elif self._all_bytes >= ALL_BYTES:
             yield from self.take_all()
+        elif self._most_records is not None and sum(self._records.values()) >= self._most_records:
+            yield self._take(max(self._records, key=lambda tp: self._records[tp]))
 
     def take_all(self) -> Iterator[ColumnBatch]:
         """Everything that waits, one batch per partition."""

@@ -100,7 +100,7 @@ class SinkLoop:
         from airflow_connect.runtime.executor.sink.coalescing import BatchCoalescer
         from airflow_connect.runtime.executor.sink.column_path import Attempts
 
-        coalescer, attempts = BatchCoalescer(), Attempts()
+        coalescer, attempts = BatchCoalescer(self._sink.read_ahead.column_records), Attempts()
         for batch in reader.columns():
             crash_points.reached(crash_points.TASK_READING)
             size = batch.size_bytes

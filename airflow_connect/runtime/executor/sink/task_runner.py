@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.api.sink import ColumnarSinkTask, Delivery, SinkConnector, SinkTask
+from airflow_connect.api.sink import ColumnarSinkTask, Delivery, ReadAhead, SinkConnector, SinkTask
 from airflow_connect.config.definition import plugins
 from airflow_connect.errors import ConnectError, DataError, FatalDataError, OffsetError, TaskFailedError
 from airflow_connect.kafka.clients.settings import MAX_POLL_RECORDS
@@ -192,6 +192,11 @@ class TaskRunner:
     def needs_keys(self) -> bool:
         """Whether `put_columns` uses keys."""
         return self._task.needs_keys
+
+    @property
+    def read_ahead(self) -> ReadAhead:
+        """How much the task holds of what it has not put yet."""
+        return self._task.read_ahead
 
     def accepts_columns(self) -> bool:
         """Whether the task has a columnar form with its configuration."""

@@ -295,6 +295,17 @@ def test_late_rows_are_found_by_looking_back_and_nothing_is_sent_twice(database:
     assert kept is not None and {key: kept[key] for key in ("timestamp", "timestamp_nanos")} == offset_at(100)
 
 
+@pytest.mark.parametrize("columnar", [False, True])
+def test_look_back_does_not_repeat_new_rows_after_a_batch_that_was_sent(database: Database, columnar: bool) -> None:
+    """The batch with the old rows must not set the offset after the batch with the new ones."""
+    runs = copies(database, "timestamp", columnar, timestamp_lookback_ms="60000", batch_max_rows="3", **STAMP)
+    insert(database, *((n, "x", at(n)) for n in range(4)))
+    assert runs.run().ids() == list(range(4))
+    insert(database, *((n, "same time", at(5)) for n in range(10, 14)))
+    assert runs.run().ids() == list(range(10, 14))
+    assert runs.run().records == []
+
+
 def test_look_back_that_is_switched_on_later_does_not_repeat_rows(database: Database) -> None:
     insert(database, (1, "a", at(0)), (2, "b", at(1)))
     runs = copies(database, "timestamp", **STAMP)

@@ -46,6 +46,15 @@ def test_all_partitions_are_written_when_together_they_hold_too_much(monkeypatch
     assert sorted(b.partition for b in coalescer.add(batch(1, range(3)), 50)) == [0, 1]
 
 
+def test_partition_with_the_most_records_is_written_when_all_hold_too_many() -> None:
+    coalescer = BatchCoalescer(most_records=10)
+    assert list(coalescer.add(batch(0, range(4)), 1)) == []
+    assert list(coalescer.add(batch(1, range(5)), 1)) == []
+    (largest,) = coalescer.add(batch(2, range(1)), 1)
+    assert (largest.partition, len(largest)) == (1, 5)
+    assert sorted(b.partition for b in coalescer.take_all()) == [0, 2]
+
+
 def test_another_timestamp_type_ends_a_batch() -> None:
     coalescer = BatchCoalescer()
     assert list(coalescer.add(batch(0, range(3), kind=1), 1)) == []
