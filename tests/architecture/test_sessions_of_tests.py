@@ -62,6 +62,8 @@ def test_ends_the_server(s3):
     wait_until(lambda: not is_alive(s3.pid), "its end")
     raise AssertionError("on purpose")
 """
+# As `python -m pytest`, which inherits that SIGINT is ignored from a shell that runs these tests in the background.
+PYTEST = "import signal, sys, pytest; signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
 
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -84,7 +86,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def _session(folder: Path, source: str, *options: str) -> subprocess.Popen[str]:
     (folder / "test_inner.py").write_text(source)
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-c", os.devnull]
+    command = [sys.executable, "-c", PYTEST, "-p", "tests.conftest", "-p", "no:cacheprovider", "-c", os.devnull]
     return subprocess.Popen(
         [*command, "--rootdir", str(folder), *options, str(folder / "test_inner.py")],
         cwd=PROJECT,
