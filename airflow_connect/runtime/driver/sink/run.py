@@ -48,6 +48,7 @@ from airflow_connect.runtime.driver.sink.taking_over import start_offsets
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.reporting.notes import MOST_NOTES
+from airflow_connect.runtime.reporting.skew import skew_notes
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ class SinkRun(RunInProgress):
             committed={str(tp): offset for tp, offset in sorted(offsets.items())},
             phases_ms=dict(self.phases_ms),
             ignored_keys=tuple(self._config.ignored_keys),
-            notes=tuple(notes),
+            notes=(*notes, *skew_notes(reports)),
             complete=state.complete,
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports, self._config.dead_letter_topic),

@@ -32,6 +32,7 @@ from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.reporting.notes import Notes
+from airflow_connect.runtime.reporting.skew import skew_notes
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.journal import Journal
@@ -232,7 +233,7 @@ class SourceRun(RunInProgress):
             peak_memory_bytes=max((r.peak_memory_bytes for r in reports), default=0),
             phases_ms=dict(self.phases_ms),
             ignored_keys=tuple(self._config.ignored_keys),
-            notes=tuple(notes),
+            notes=(*notes, *skew_notes(reports)),
             source=source,
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports),
