@@ -86,7 +86,7 @@ def all_names(admin: Admin) -> list[str]:
 
 def _missing(wanted: Sequence[str], existing: Sequence[str]) -> ConfigError:
     missing = [name for name in wanted if name not in existing]
-    near = sorted({match for name in missing for match in difflib.get_close_matches(name, existing, 3, 0.6)})
+    near = list(dict.fromkeys(match for name in missing for match in difflib.get_close_matches(name, existing, 3, 0.6)))
     return ConfigError(
         f"Kafka has no topic {names(missing)} that this principal may see.",
         code="config.topic_missing",
