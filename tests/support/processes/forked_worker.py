@@ -85,8 +85,15 @@ class ForkedWorker:
         return True
 
     def printed(self) -> str:
-        """What it has printed, once it has ended."""
-        out, err = self._process.communicate(END_S)
+        """What it has printed, once it has ended. One that does not end shows where it hangs."""
+        try:
+            out, err = self._process.communicate(END_S)
+        except subprocess.TimeoutExpired:
+            os.kill(self._process.pid, signal.SIGUSR1)
+            self.ends_within(2.0)
+            self.signal(signal.SIGKILL)
+            out, err = self._process.communicate(END_S)
+            raise AssertionError(f"The worker has not ended within {END_S} s:\n{err.decode()}") from None
         return out.decode() + err.decode()
 
     def answers(self) -> bool:

@@ -1,5 +1,6 @@
 """A worker without Spark: reads its configuration from stdin as JSON, and works until SIGTERM."""
 
+import faulthandler
 import json
 import signal
 import sys
@@ -10,6 +11,7 @@ from airflow_connect.runtime.driver.stopping import request_stop
 from tests.support.copies.s3 import InProcessEngine
 
 if __name__ == "__main__":
+    faulthandler.register(signal.SIGUSR1)  # A test that waits for its end in vain asks where it hangs.
     stopping = threading.Event()
 
     def stop(*_: object) -> None:
