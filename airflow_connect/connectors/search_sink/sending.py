@@ -5,14 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_connect.connectors.search_sink.answers import Verdict, judge, rejection
+from airflow_connect.connectors.search_sink.answers import (
+    BLOCKED,
+    Verdict,
+    judge,
+    judge_block,
+    rejection,
+    suggestion_for,
+)
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
-from airflow_connect.retrying import Backoff, Jitter
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
 
 FEWEST_IN_BULK = 50
 """Documents. Requests of an overloaded server are not made smaller than this."""
-LONGEST_PAUSE_S = 60.0
 _SUCCESSES_FOR_MORE = 10
 
 
@@ -57,7 +62,7 @@ class BulkSender:
         """Starts no thread yet."""
         self._client = client
         self._config = config
-        self._backoff = Backoff(config.backoff_ms / 1000, LONGEST_PAUSE_S, Jitter.HALF)
+        self._bulk_bytes = config.bulk_bytes
         self._threads = ThreadPoolExecutor(config.in_flight, "search-bulk")
         self._changed = threading.Condition()
         self._ending = threading.Event()
@@ -71,6 +76,11 @@ class BulkSender:
     def batch_size(self) -> int:
         """Maximum number of records of a request, for now."""
         return self._pace.records
+
+    @property
+    def bulk_bytes(self) -> int | None:
+        """Maximum size of a request: `bulk.size.bytes`, or less if the server found a request too large; None: any."""
+        return self._bulk_bytes
 
     @property
     def is_idle(self) -> bool:
@@ -165,6 +175,7 @@ class BulkSender:
                 verdict.suggestion = error.suggestion
             if not has_raced and self._config.retries:
                 has_raced = verdict.retry_races()
+            verdict.add_followers(part.documents.ids)
             self._note(part, verdict)
             if not verdict.again:
                 failures = 0
@@ -173,26 +184,33 @@ class BulkSender:
             failures = 1 if has_progress else failures + 1
             if failures > self._config.retries:
                 raise self._exhausted(part, verdict)
-            again = part.part(_with_followers(part.documents.ids, verdict.again))
+            again = part.part(verdict.again)
             splits = verdict.is_overload and len(again.documents) > FEWEST_IN_BULK
             pending[:0] = again.halves() if splits else [again]
-            self._ending.wait(self._backoff.pause_s(failures))
+            self._ending.wait(self._config.backoff.pause_s(failures))
 
     def _try(self, bulk: Bulk) -> Verdict:
         documents = bulk.documents
-        answer = self._client.send("POST", bulk.target.bulk_path, documents.body(), is_bulk=True)
+        body = documents.body()
+        answer = self._client.send("POST", bulk.target.bulk_path, body, is_bulk=True)
         if answer.is_success:
             return judge(
                 self._client.name, bulk.target.name, answer.body, len(documents), lambda n: documents.record(n).where
             )
-        if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
-            return self._refused(bulk, answer.reason or f"the request is too large ({answer.status})")
+        if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            if len(documents) > 1:
+                self._limit_bytes(len(body) // 2)
+            return self._refused(bulk, f"a request of {len(body)} bytes is too large for the server ({answer.status})")
+        if answer.status == HTTPStatus.BAD_REQUEST:
+            return self._refused(bulk, answer.reason)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnavailableError(
                 f"{self._client.name} did not execute a bulk request ({answer.status}): {answer.reason}.",
                 code="search.unavailable",
-                suggestion="Look at the health and the load of the cluster.",
+                suggestion=suggestion_for(answer.kind),
             )
+        if answer.kind == BLOCKED:
+            return self._blocked(bulk, answer.reason)
         raise self._client.refused(f"execute a bulk request for {bulk.target.name}", answer)
 
     def _refused(self, bulk: Bulk, reason: str) -> Verdict:
@@ -210,6 +228,18 @@ class BulkSender:
             whole.is_overload |= verdict.is_overload
         return whole
 
+    def _blocked(self, bulk: Bulk, reason: str) -> Verdict:
+        """The whole cluster is blocked."""
+        verdict = Verdict()
+        for position in range(len(bulk.documents)):
+            judge_block(verdict, position, reason, bulk.target.name)
+        return verdict
+
+    def _limit_bytes(self, size_bytes: int) -> None:
+        """Make later requests at most this large: the limit of a server does not change while a task runs."""
+        with self._changed:
+            self._bulk_bytes = min(size_bytes, self._bulk_bytes or size_bytes)
+
     def _note(self, bulk: Bulk, verdict: Verdict) -> None:
         rejected = [(bulk.documents.record(position), error) for position, error in verdict.rejected]
         with self._changed:
@@ -226,12 +256,3 @@ class BulkSender:
             code="search.retries",
             suggestion=verdict.suggestion,
         )
-
-
-def _with_followers(ids: Sequence[str], again: Sequence[int]) -> Sequence[int]:
-    """These positions, and later ones with the same ids: what came after them must come after them again."""
-    if not ids:
-        return again
-    chosen, names = set(again), {ids[n] for n in again} - {""}
-    first = min(again)
-    return sorted(chosen | {n for n in range(first, len(ids)) if ids[n] in names})

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_connect.connectors.search_sink import keys
+from airflow_connect.connectors.search_sink.answers import TOO_MANY_FIELDS
 from airflow_connect.connectors.search_sink.mapping import mapping_of
-from airflow_connect.errors import DataError, SearchError
+from airflow_connect.errors import DataError, SearchError, UnavailableError
+from airflow_connect.retrying import Retry
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
-    from airflow_connect.connectors.search_sink.client import SearchClient
+    from airflow_connect.connectors.search_sink.client import Answer, SearchClient
     from airflow_connect.connectors.search_sink.config import SearchSinkConfig
 
 LONGEST_NAME = 255
 LONGEST_NAMESPACE = 100
 TOMBSTONES_KEPT = "1h"
 """For how long a new index knows the versions of deleted documents: a late write must not bring one back."""
+LONGEST_WAIT_MS = 60_000
+"""How long a server waits for shards unless a request says otherwise."""
 # The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
 _ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error"
 
@@ -80,17 +84,34 @@ class Targets:
                 )
             is_alias = self._config.resource_usage in (keys.ALIAS_INDEX, keys.ALIAS_DATASTREAM)
             self._check_exists(name, is_alias=is_alias)
-            return _target(name, "&require_alias=true" if is_alias else "")
+            return self._target(name, "&require_alias=true" if is_alias else "")
         if self._config.documents.is_stream:
             name = stream_name(self._config.stream_prefix, self._config.stream_namespace, topic)
         else:
             name = index_name(topic)
         self._ensure_exists(name)
-        return _target(name, "")
+        return self._target(name, "")
+
+    def _target(self, name: str, options: str) -> Target:
+        """The server waits for missing shards a little shorter than we wait for it, so that it can name them."""
+        read_timeout_s = self._config.connection.read_timeout_s
+        if read_timeout_s is not None:
+            options += f"&timeout={min(LONGEST_WAIT_MS, max(1, round(read_timeout_s * 750)))}ms"
+        return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")
+
+    def _call(self, method: str, path: str, body: Any = None) -> Answer:
+        """Send a request, and again while there is no answer; see `SearchClient.call`."""
+        retry = Retry(self._config.bulks.backoff, retries=self._config.bulks.retries)
+        while True:
+            try:
+                return self._client.call(method, path, body)
+            except UnavailableError:
+                if not retry.pause():
+                    raise
 
     def _check_exists(self, name: str, *, is_alias: bool) -> None:
         path = f"/_alias/{quote(name, '')}" if is_alias else f"/{quote(name, '')}"
-        if self._client.call("HEAD", path).status == HTTPStatus.NOT_FOUND:
+        if self._call("HEAD", path).status == HTTPStatus.NOT_FOUND:
             raise SearchError(
                 f"The {'alias' if is_alias else 'resource'} {name} of {keys.RESOURCE_MAPPING} does not exist.",
                 code="search.missing",
@@ -98,15 +119,15 @@ class Targets:
             )
 
     def _ensure_exists(self, name: str) -> None:
-        if self._client.call("HEAD", f"/{quote(name, '')}").is_success:
+        if self._call("HEAD", f"/{quote(name, '')}").is_success:
             return
         documents = self._config.documents
         if documents.is_stream:
-            what, answer = "create the data stream", self._client.call("PUT", f"/_data_stream/{quote(name, '')}")
+            what, answer = "create the data stream", self._call("PUT", f"/_data_stream/{quote(name, '')}")
         else:
             settings = {"index.gc_deletes": TOMBSTONES_KEPT} if documents.on_null == keys.DELETE else {}
             body = {"settings": settings} if settings else {}
-            what, answer = "create the index", self._client.call("PUT", f"/{quote(name, '')}", body)
+            what, answer = "create the index", self._call("PUT", f"/{quote(name, '')}", body)
         if not answer.is_success and answer.kind != "resource_already_exists_exception":
             raise SearchError(
                 f"{self._client.name} refused to {what} {name} ({answer.status}): {answer.reason}.",
@@ -118,7 +139,7 @@ class Targets:
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"
-        answer = self._client.call("GET", path)
+        answer = self._call("GET", path)
         if not answer.is_success:
             raise self._client.refused(f"read the mapping of {name}", answer)
         if any(index.get("mappings") for index in answer.body.values()):
@@ -132,7 +153,14 @@ class Targets:
         mapping: Any = mapping_of(schema, compacts_maps=self._config.documents.compacts_maps)
         if "properties" not in mapping:
             return  # The values are no documents, which is reported for each record.
-        put = self._client.call("PUT", path, mapping)
+        put = self._call("PUT", path, mapping)
+        if TOO_MANY_FIELDS in put.reason:
+            raise SearchError(
+                f"The schema of the records has more fields than {name} may have: {put.reason}.",
+                code="search.mapping_limit",
+                suggestion="Raise index.mapping.total_fields.limit of the index, remove fields by ReplaceField, or"
+                f" create a mapping yourself, with dynamic=false, and set {keys.IGNORE_SCHEMA}=true.",
+            )
         if not put.is_success:
             raise self._client.refused(f"create the mapping of {name} from the schema of the first record", put)
 
@@ -149,7 +177,3 @@ def stream_name(prefix: str, namespace: str, topic: str) -> str:
     """The data stream of a topic: `{data.stream.type}-{data.stream.dataset}-{namespace}`."""
     filled = namespace.replace(keys.TOPIC_PLACEHOLDER, topic.lower())[:LONGEST_NAMESPACE]
     return f"{prefix}-{filled}"
-
-
-def _target(name: str, options: str) -> Target:
-    return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")

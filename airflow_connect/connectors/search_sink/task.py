@@ -100,7 +100,7 @@ class ElasticsearchSinkTask(SinkTask):
             except DataError:
                 return False
             most = min(self._sender.batch_size, self._config.bulks.buffered)
-            bulks += column_bulks(target, actions, batch, most, self._config.bulks.bulk_bytes)
+            bulks += column_bulks(target, actions, batch, most, self._sender.bulk_bytes)
         for bulk in bulks:
             self._sender.send(bulk)
         return True
@@ -132,20 +132,20 @@ class ElasticsearchSinkTask(SinkTask):
             DataError: the record cannot become a document.
         """
         assert self._config is not None and self._maker is not None and self._targets is not None
+        assert self._sender is not None
         action = self._maker.action(record)
         if action is None:
             self.context.leave_out(record, no_value(record) if self._config.documents.on_null == keys.IGNORE else None)
             return
         target = self._targets.of(record.topic, record.value_schema, has_value=record.value is not None)
         waiting = self._waiting.get(target)
-        limit = self._config.bulks.bulk_bytes
+        limit = self._sender.bulk_bytes
         if waiting is not None and limit is not None and waiting.size_bytes + len(action.lines) > limit:
             self._send(waiting)
             waiting = None
         if waiting is None:
             waiting = self._waiting[target] = Waiting(target, time.monotonic())
         waiting.add(action, record)
-        assert self._sender is not None
         if len(waiting.actions) >= self._sender.batch_size:
             self._send(waiting)
 
