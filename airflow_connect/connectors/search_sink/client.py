@@ -15,6 +15,9 @@ import orjson
 from airflow_connect.errors import AccessError, SearchError, UnavailableError, missing_package
 
 if TYPE_CHECKING:
+    from elastic_transport import NodeConfig
+    from urllib3 import ProxyManager
+
     from airflow_connect.connectors.search_sink.config import ConnectionConfig
 
 _TEMPORARY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
@@ -99,15 +102,12 @@ class SearchClient:
         headers = {"accept": "application/json"}
         if body is not None:
             headers["content-type"] = "application/x-ndjson" if is_bulk else "application/json"
-        limits = Timeout(connect=self._config.connect_timeout_s, read=self._config.read_timeout_s)
-        timeout: Any = limits
-        if self._config.proxy:  # The client for proxies takes a pair.
-            timeout = (self._config.connect_timeout_s, self._config.read_timeout_s)
+        timeout: Any = Timeout(connect=self._config.connect_timeout_s, read=self._config.read_timeout_s)
         try:
             answer = self._transport.perform_request(method, path, body=body, headers=headers, request_timeout=timeout)
         except self._errors as error:
             raise UnavailableError(
-                f"{self.name} did not answer: {' '.join(str(error).split())[:_LONGEST_TEXT].rstrip('.')}.",
+                f"{self.name} did not answer{_stated(str(error.__cause__ or error.message))}.",
                 code="search.unavailable",
                 suggestion="Check that the server runs and that connection.url, TLS and proxy settings are right. A"
                 " larger read.timeout.ms gives it more time.",
@@ -117,10 +117,10 @@ class SearchClient:
             found.status == HTTPStatus.FORBIDDEN and found.kind in ("security_exception", "")
         ):
             raise AccessError(
-                f"{self.name} refused {method} {path.partition('?')[0]} ({found.status}): {found.reason}.",
+                f"{self.name} refused {method} {path.partition('?')[0]} ({found.status}){_stated(found.reason)}.",
                 code="search.denied",
                 suggestion="Check connection.username and connection.password, or connection.api.key, and what this"
-                " user may do.",
+                " user may do; proxy.username and proxy.password if the status is 407.",
             )
         return found
 
@@ -134,7 +134,8 @@ class SearchClient:
         answer = self.send(method, path, None if body is None else orjson.dumps(body))
         if answer.status in _TEMPORARY:
             raise UnavailableError(
-                f"{self.name} cannot execute {method} {path} now ({answer.status}): {answer.reason}.",
+                f"{self.name} cannot execute {method} {path.partition('?')[0]} now ({answer.status})"
+                f"{_stated(answer.reason)}.",
                 code="search.unavailable",
                 suggestion="Look at the health of the cluster; a later run tries again.",
             )
@@ -143,7 +144,7 @@ class SearchClient:
     def refused(self, what: str, answer: Answer) -> SearchError:
         """The error for a request that the server refuses for good."""
         return SearchError(
-            f"{self.name} refused to {what} ({answer.status}): {answer.reason}.",
+            f"{self.name} refused to {what} ({answer.status}){_stated(answer.reason)}.",
             code="search.refused",
             suggestion="The server's own message gives the reason.",
         )
@@ -172,21 +173,62 @@ def _decoded(body: Any) -> Any:
         return body.decode(errors="replace") if isinstance(body, bytes) else str(body)
 
 
+def _stated(reason: str) -> str:
+    """A reason as the end of a sentence; nothing if there is none, as for answers to HEAD."""
+    text = " ".join(reason.split())[:_LONGEST_TEXT].rstrip(".")
+    return f": {text}" if text else ""
+
+
+def _pool(config: ConnectionConfig, node: NodeConfig) -> Any:
+    """The connections to a node.
+
+    Those that elastic-transport makes load certifi's authorities into the TLS context, beside those of the trust store.
+    """
+    import urllib3
+
+    options: dict[str, Any] = {"maxsize": node.connections_per_node, "block": True}
+    if node.scheme == "https":
+        assert config.tls is not None
+        options["ssl_context"] = config.tls
+        if not config.tls.check_hostname:
+            options["assert_hostname"] = False
+    if config.proxy:
+        headers = {"proxy-authorization": config.proxy_authorization} if config.proxy_authorization else {}
+        manager = urllib3.ProxyManager(config.proxy, proxy_headers=headers, **options)
+        return _ProxiedPool(manager, f"{node.scheme}://{_bracketed(node.host)}:{node.port}")
+    pool_class: Any = urllib3.HTTPSConnectionPool if node.scheme == "https" else urllib3.HTTPConnectionPool
+    return pool_class(node.host, node.port, **options)
+
+
+class _ProxiedPool:
+    """The connections to one node through a proxy, with the two methods of a pool that a node calls."""
+
+    def __init__(self, manager: ProxyManager, origin: str) -> None:
+        self._manager = manager
+        self._origin = origin
+
+    def urlopen(self, method: str, target: str, **options: Any) -> Any:
+        return self._manager.urlopen(method, self._origin + target, redirect=False, **options)
+
+    def close(self) -> None:
+        self._manager.clear()
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
 def _transport(config: ConnectionConfig) -> Any:
-    from elastic_transport import NodeConfig, RequestsHttpNode, Transport, Urllib3HttpNode
+    from elastic_transport import NodeConfig, Transport, Urllib3HttpNode
+
+    class Node(Urllib3HttpNode):
+        """Connects as the configuration says: elastic-transport knows no proxy, and trusts more authorities."""
+
+        def __init__(self, node: NodeConfig) -> None:
+            super().__init__(node)
+            self.pool = _pool(config, node)
 
     plain: Any = _Plain()
-    node_class: Any = Urllib3HttpNode
-    if config.proxy:
-
-        class ProxiedNode(RequestsHttpNode):
-            """Connects through the proxy of the configuration, whatever the environment says."""
-
-            def __init__(self, node: NodeConfig) -> None:
-                super().__init__(node)
-                vars(self.session).update(trust_env=False, proxies={"http": config.proxy, "https": config.proxy})
-
-        node_class = ProxiedNode
     nodes = [
         NodeConfig(
             node.scheme,
@@ -203,7 +245,7 @@ def _transport(config: ConnectionConfig) -> Any:
     mimetypes = ("application/json", "application/x-ndjson", "text/plain", "text/html", "")
     return Transport(
         nodes,
-        node_class=node_class,
+        node_class=Node,
         serializers=dict.fromkeys(mimetypes, plain),
         max_retries=0,
         retry_on_status=(),

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from airflow_connect.connectors.search_sink import keys
 from airflow_connect.registry.tls import tls_context
@@ -33,7 +33,8 @@ class ConnectionConfig:
     Attributes:
         nodes: at least one.
         authorization: value of the header, or "".
-        proxy: URL of the proxy with user and password, or "".
+        proxy: URL of the proxy, or "".
+        proxy_authorization: value of the header for the proxy, or "".
         connect_timeout_s, read_timeout_s: None: no limit.
         tls: for https.
         in_flight: connections to each node.
@@ -41,7 +42,8 @@ class ConnectionConfig:
 
     nodes: tuple[NodeAddress, ...]
     authorization: str = field(repr=False)
-    proxy: str = field(repr=False)
+    proxy: str
+    proxy_authorization: str = field(repr=False)
     compresses: bool
     connect_timeout_s: float | None
     read_timeout_s: float | None
@@ -65,7 +67,8 @@ class ConnectionConfig:
         return cls(
             nodes=tuple(dict.fromkeys(_address(url, is_secure=is_secure) for url in urls)),
             authorization=_authorization(parsed),
-            proxy=_proxy(parsed),
+            proxy=f"http://{parsed[keys.PROXY_HOST]}:{parsed[keys.PROXY_PORT]}" if parsed[keys.PROXY_HOST] else "",
+            proxy_authorization=_proxy_authorization(parsed),
             compresses=parsed[keys.COMPRESSION],
             connect_timeout_s=parsed[keys.CONNECT_TIMEOUT_MS] / 1000 or None,
             read_timeout_s=parsed[keys.READ_TIMEOUT_MS] / 1000 or None,
@@ -225,14 +228,14 @@ def _authorization(parsed: Mapping[str, Any]) -> str:
         return f"ApiKey {parsed[keys.API_KEY].value}"
     if parsed[keys.USERNAME] is None:
         return ""
-    login = f"{parsed[keys.USERNAME]}:{parsed[keys.PASSWORD].value}"
-    return f"Basic {base64.b64encode(login.encode()).decode()}"
+    return _basic(parsed[keys.USERNAME], parsed[keys.PASSWORD].value)
 
 
-def _proxy(parsed: Mapping[str, Any]) -> str:
-    if not parsed[keys.PROXY_HOST]:
+def _proxy_authorization(parsed: Mapping[str, Any]) -> str:
+    if not parsed[keys.PROXY_USERNAME] or parsed[keys.PROXY_PASSWORD] is None:
         return ""
-    login = ""
-    if parsed[keys.PROXY_USERNAME] and parsed[keys.PROXY_PASSWORD] is not None:
-        login = f"{quote(parsed[keys.PROXY_USERNAME], '')}:{quote(parsed[keys.PROXY_PASSWORD].value, '')}@"
-    return f"http://{login}{parsed[keys.PROXY_HOST]}:{parsed[keys.PROXY_PORT]}"
+    return _basic(parsed[keys.PROXY_USERNAME], parsed[keys.PROXY_PASSWORD].value)
+
+
+def _basic(username: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{username}:{password}'.encode()).decode()}"

@@ -27,6 +27,9 @@ LONGEST_WAIT_MS = 60_000
 # The fields to return of a bulk answer: without it, the server repeats index, id and shards of every document.
 _ANSWER = "filter_path=errors,error,status,items.*.status,items.*.error"
 
+# Whether something exists. HEAD would do, but its answer cannot say why it is refused.
+_ERROR_ONLY = "?filter_path=error,status"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -111,7 +114,7 @@ class Targets:
 
     def _check_exists(self, name: str, *, is_alias: bool) -> None:
         path = f"/_alias/{quote(name, '')}" if is_alias else f"/{quote(name, '')}"
-        if self._call("HEAD", path).status == HTTPStatus.NOT_FOUND:
+        if self._call("GET", path + _ERROR_ONLY).status == HTTPStatus.NOT_FOUND:
             raise SearchError(
                 f"The {'alias' if is_alias else 'resource'} {name} of {keys.RESOURCE_MAPPING} does not exist.",
                 code="search.missing",
@@ -119,7 +122,7 @@ class Targets:
             )
 
     def _ensure_exists(self, name: str) -> None:
-        if self._call("HEAD", f"/{quote(name, '')}").is_success:
+        if self._call("GET", f"/{quote(name, '')}{_ERROR_ONLY}").is_success:
             return
         documents = self._config.documents
         if documents.is_stream:

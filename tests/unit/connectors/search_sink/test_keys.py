@@ -69,4 +69,5 @@ def test_secrets_are_in_no_text_of_the_configuration():
     raw = BASE | {"connection.username": "joe", "connection.password": "hidden-word"}
     config = SearchSinkConfig.from_config(raw | {"proxy.host": "p", "proxy.username": "u", "proxy.password": "hush"})
     assert "hidden-word" not in repr(config) and "hush" not in repr(config)
-    assert config.connection.proxy == "http://u:hush@p:8080"
+    assert config.connection.proxy == "http://p:8080"
+    assert config.connection.proxy_authorization == "Basic dTpodXNo"
