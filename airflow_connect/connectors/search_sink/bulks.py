@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -152,19 +152,28 @@ class Waiting:
         return Bulk(self.target, ListedDocuments(self.actions, self.records))
 
 
-def column_bulks(target: Target, lines: Any, batch: RecordColumns, most: int, most_bytes: int | None) -> list[Bulk]:
-    """The actions of a batch as requests within both bounds; a larger action is alone."""
+def column_bulks(
+    target: Target, lines: Any, batch: RecordColumns, limits: Callable[[], tuple[int, int | None]]
+) -> Iterator[Bulk]:
+    """The actions of a batch as requests within two limits; a larger action is alone.
+
+    Args:
+        target: of all.
+        lines: binary[n], the actions.
+        batch: their records.
+        limits: maximum number of actions, and of bytes (None: any), asked before each request: answers change them.
+    """
     bounds = _bounds(lines).astype(np.int64)
-    bulks, start = [], 0
+    start = 0
     while start < len(lines):
+        most, most_bytes = limits()
         stop = min(start + most, len(lines))
         if most_bytes is not None:
             fitting = int(np.searchsorted(bounds, bounds[start] + most_bytes, side="right")) - 1
             stop = max(start + 1, min(stop, fitting))
         places = np.arange(start, stop, dtype=np.int64)
-        bulks.append(Bulk(target, ColumnDocuments(lines.slice(start, stop - start), batch, places)))
+        yield Bulk(target, ColumnDocuments(lines.slice(start, stop - start), batch, places))
         start = stop
-    return bulks
 
 
 def _bounds(lines: Any) -> Any:

@@ -76,7 +76,7 @@ class DocumentMaker:
         if self._config.on_null == keys.FAIL:
             raise no_value(record)
         # Documents whose ids are offsets, or unknown, have no key that could be deleted.
-        if record.key is None or kind != keys.BY_KEY:
+        if self._config.on_null == keys.IGNORE or record.key is None or kind != keys.BY_KEY:
             return None
         name = document_id(record, kind)
         if self._config.upserts:  # Updates count versions themselves, so an offset is no version for the deletion.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.search_sink.config import BulkConfig
 
 FEWEST_IN_BULK = 50
-"""Documents. Requests of an overloaded server are not made smaller than this."""
+"""Documents. Requests to an overloaded server become no smaller than this, but for those that fail twice."""
 _SUCCESSES_FOR_MORE = 10
 
 
@@ -67,7 +67,7 @@ class BulkSender:
         self._changed = threading.Condition()
         self._ending = threading.Event()
         self._held: Counter[str] = Counter()
-        self._requests = self._records = 0
+        self._requests = self._records = self._active = 0
         self._rejected: list[tuple[SinkRecord, DataError]] = []
         self._error: BaseException | None = None
         self._pace = Pace(config.batch_size, config.in_flight)
@@ -127,6 +127,8 @@ class BulkSender:
     def close(self) -> None:
         """Send nothing more; what is being sent may still arrive."""
         self._ending.set()
+        with self._changed:
+            self._changed.notify_all()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def _wait_until(self, is_due: Callable[[], bool]) -> None:
@@ -169,7 +171,7 @@ class BulkSender:
         while pending and not self._ending.is_set():
             part = pending.pop(0)
             try:
-                verdict = self._try(part)
+                verdict = self._try_in_turn(part)
             except UnavailableError as error:
                 verdict = Verdict(list(range(len(part.documents))), reason=error.message.rstrip("."), is_overload=True)
                 verdict.suggestion = error.suggestion
@@ -185,9 +187,24 @@ class BulkSender:
             if failures > self._config.retries:
                 raise self._exhausted(part, verdict)
             again = part.part(verdict.again)
-            splits = verdict.is_overload and len(again.documents) > FEWEST_IN_BULK
+            # A small request that fails again is divided as well: its documents may be large.
+            splits = verdict.is_overload and (len(again.documents) > FEWEST_IN_BULK or failures > 1)
             pending[:0] = again.halves() if splits else [again]
             self._ending.wait(self._config.backoff.pause_s(failures))
+
+    def _try_in_turn(self, bulk: Bulk) -> Verdict:
+        """Send when fewer requests than the pace allows are on their way: repetitions slow down as well."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._active < self._pace.requests or self._ending.is_set())
+            if self._ending.is_set():
+                return Verdict()  # Nobody asks any more what became of the documents.
+            self._active += 1
+        try:
+            return self._try(bulk)
+        finally:
+            with self._changed:
+                self._active -= 1
+                self._changed.notify_all()
 
     def _try(self, bulk: Bulk) -> Verdict:
         documents = bulk.documents
@@ -248,6 +265,7 @@ class BulkSender:
                 self._pace.slow_down()
             elif not verdict.again:
                 self._pace.succeeded()
+                self._changed.notify_all()
 
     def _exhausted(self, bulk: Bulk, verdict: Verdict) -> ConnectError:
         return UnavailableError(

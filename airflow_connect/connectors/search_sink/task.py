@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.search_sink import keys
-from airflow_connect.connectors.search_sink.bulks import Bulk, Waiting, column_bulks
+from airflow_connect.connectors.search_sink.bulks import Waiting, column_bulks
 from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.columns import column_actions, has_columns
 from airflow_connect.connectors.search_sink.config import SearchSinkConfig
@@ -93,16 +93,13 @@ class ElasticsearchSinkTask(SinkTask):
             if actions is None:
                 return False
             made.append((batch, actions))
-        bulks: list[Bulk] = []
-        for batch, actions in made:
-            try:
-                target = self._targets.of(batch.topic, batch.value.schema)
-            except DataError:
-                return False
-            most = min(self._sender.batch_size, self._config.bulks.buffered)
-            bulks += column_bulks(target, actions, batch, most, self._sender.bulk_bytes)
-        for bulk in bulks:
-            self._sender.send(bulk)
+        try:
+            targets = [self._targets.of(batch.topic, batch.value.schema) for batch, _ in made]
+        except DataError:
+            return False
+        for target, (batch, actions) in zip(targets, made, strict=True):
+            for bulk in column_bulks(target, actions, batch, self._limits):
+                self._sender.send(bulk)
         return True
 
     def flush(self) -> tuple[()]:
@@ -148,6 +145,11 @@ class ElasticsearchSinkTask(SinkTask):
         waiting.add(action, record)
         if len(waiting.actions) >= self._sender.batch_size:
             self._send(waiting)
+
+    def _limits(self) -> tuple[int, int | None]:
+        """Maximum number of records and bytes of the next request."""
+        assert self._config is not None and self._sender is not None
+        return min(self._sender.batch_size, self._config.bulks.buffered), self._sender.bulk_bytes
 
     def _send(self, waiting: Waiting) -> None:
         assert self._sender is not None

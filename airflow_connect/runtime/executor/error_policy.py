@@ -104,6 +104,13 @@ class ErrorPolicy:
         """An errant record reported by the sink (KIP-610): like `handle`, but without a queue it is only skipped."""
         return self.handle(record, failure) if self._errors.dead_letter_topic else False
 
+    def leave_out(self, record: KafkaRecord, failure: Failure) -> bool:
+        """A record that the sink drops deliberately: no failure, so it needs no `errors.tolerance=all`."""
+        if self._errors.tolerate or not self._errors.dead_letter_topic:
+            return self.report(record, failure)
+        self.dead_letters.append(self._dead_letter(record, failure))
+        return True
+
     @property
     def is_full(self) -> bool:
         """Whether the dead letters have reached the size that one run may commit."""

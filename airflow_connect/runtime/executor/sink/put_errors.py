@@ -49,7 +49,7 @@ class PutErrors:
     def leave_out(self, record: SinkRecord, reason: Exception) -> bool:
         """Send a record that the sink drops deliberately to the dead letter queue; returns False if there is none."""
         failure = Failure(TASK_PUT, SINK_TASK, reason)
-        return record.consumed is not None and self._policy.report(record.consumed, failure)
+        return record.consumed is not None and self._policy.leave_out(record.consumed, failure)
 
     def raise_pending_error(self) -> None:
         """Raise the error of `report_errant` again if the sink has swallowed it."""

@@ -153,6 +153,70 @@ def test_alias_must_exist_and_is_written_through(opensearch, unique_name):
     assert documents(opensearch, index) == {"t+0+0": {"n": 1}}
 
 
+@pytest.mark.parametrize("usage", ["datastream", "alias_datastream"])
+def test_data_streams_with_names_of_their_own_get_the_records_of_their_topics(opensearch, unique_name, usage):
+    """OpenSearch has no aliases of data streams (Elasticsearch has), so these are aliases of indices."""
+    streams = [f"{unique_name}-{n}" for n in range(2)]
+    names = streams
+    if usage == "datastream":
+        template = {"index_patterns": [f"{unique_name}-*"], "data_stream": {}, "priority": 500}
+        assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+        made = [opensearch.request("PUT", f"/_data_stream/{stream}") for stream in streams]
+    else:
+        names = [f"alias-{stream}" for stream in streams]
+        made = [
+            opensearch.request("PUT", f"/{stream}", {"aliases": {name: {}}})
+            for stream, name in zip(streams, names, strict=True)
+        ]
+    assert [status for status, _ in made] == [200, 200]
+    config = {
+        "external_resource_usage": usage, "key_ignore": "true", "errors_tolerance": "all",
+        "topic_to_external_resource_mapping": f"a:{names[0]},b:{names[1]}",
+    }  # fmt: skip
+    # As RegexRouter leaves them: the topic is another one, the original topic is not.
+    log = [record(n, {"n": n}, topic="a").changed(topic="abc"[n % 3], timestamp=n) for n in range(9)]
+    for _ in range(2):
+        letters = SearchTask(opensearch.url, "a", **config).write(log)
+    for first, stream in enumerate(streams):
+        numbers = range(first, 9, 3)
+        assert documents(opensearch, stream) == {f"a+0+{n}": {"@timestamp": n, "n": n} for n in numbers}
+    assert [offset for offset, _ in letters] == [2, 5, 8]
+    assert "topic c is not in topic.to.external.resource.mapping" in letters[0][1]
+
+
+@pytest.mark.parametrize(("behavior", "left"), [("ignore", "abd"), ("delete", "ad"), ("fail", "abd")])
+@pytest.mark.parametrize("write_method", ["insert", "upsert"])
+def test_null_values_are_ignored_deleted_or_reported(opensearch, unique_name, behavior, left, write_method):
+    log = [record(n, {"n": n}, key=key, topic=unique_name) for n, key in enumerate("abd")]
+    log += [record(3, None, key="b", topic=unique_name), record(4, None, key="missing", topic=unique_name)]
+    config = {"behavior_on_null_values": behavior, "write_method": write_method}
+    letters = SearchTask(opensearch.url, unique_name, **config, errors_tolerance="all").write(log)
+    assert "".join(sorted(documents(opensearch, unique_name))) == left
+    assert [offset for offset, _ in letters] == ([3, 4] if behavior == "fail" else [])
+    if behavior == "fail":
+        assert "behavior.on.null.values=ignore" in letters[0][1]
+        with pytest.raises(DataError, match="has no value"):
+            SearchTask(opensearch.url, unique_name, **config).write(log)
+
+
+def test_null_values_delete_nothing_if_ids_are_not_keys(opensearch, unique_name):
+    log = [record(0, {"n": 0}, key="a", topic=unique_name), record(1, None, key="a", topic=unique_name)]
+    config = {"behavior_on_null_values": "delete", "key_ignore": "true"}
+    assert SearchTask(opensearch.url, unique_name, **config, errors_tolerance="all").write(log) == []
+    assert documents(opensearch, unique_name) == {f"{unique_name}+0+0": {"n": 0}}
+
+
+def test_warning_about_a_rejected_document_has_the_place_and_the_reason(opensearch, unique_name, caplog):
+    mapping = {"mappings": {"properties": {"n": {"type": "long"}}}}
+    assert opensearch.request("PUT", f"/{unique_name}", mapping)[0] == 200
+    for behavior in ("ignore", "warn"):
+        task = SearchTask(opensearch.url, unique_name, behavior_on_malformed_documents=behavior)
+        task.write([record(7, {"n": "no number"}, key="k", topic=unique_name)])
+    told = [entry.getMessage() for entry in caplog.records if "search_sink" in entry.name]
+    assert len(told) == 1
+    assert f"{unique_name}-0@7" in told[0] and "failed to parse field [n] of type [long]" in told[0]
+
+
 @pytest.mark.parametrize("behavior", ["ignore", "warn", "fail"])
 def test_rejected_documents_carry_the_reason_of_the_server(opensearch: OpenSearchServer, unique_name, behavior):
     mapping = {"mappings": {"properties": {"n": {"type": "long"}}}}
@@ -189,6 +253,23 @@ def test_dead_letter_queue_gets_what_the_server_rejects_from_columns_too(kafka, 
     assert all(b"mapper_parsing_exception" in headers["__connect.errors.exception.message"] for _, headers in letters)
 
 
+def test_dead_letter_queue_gets_what_is_dropped_without_a_failure(kafka, opensearch, make_topic, produce):
+    """`ignore` drops documents even if no error is tolerated; the queue gets them nevertheless."""
+    topic, queue = make_topic(), make_topic()
+    produce(topic, [(0, None, json.dumps({"n": "x" if n == 7 else n})) for n in range(20)])
+    sink = search_sink(
+        kafka, opensearch, topic, behavior_on_malformed_documents="ignore", errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_context_headers_enable="true", errors_deadletterqueue_topic_replication_factor="1",
+    )  # fmt: skip
+    properties = {"properties": {"n": {"type": "long"}}}
+    assert opensearch.request("PUT", f"/{sink.bucket}/_mapping", properties)[0] == 200
+    report = sink.run()
+    assert report.status == "done" and len(sink.documents()) == 19
+    ((value, headers),) = letters_of(kafka.bootstrap, queue, 1)
+    assert value == b'{"n": "x"}'
+    assert b"mapper_parsing_exception" in headers["__connect.errors.exception.message"]
+
+
 def letters_of(bootstrap, topic, count):
     """Value and headers of so many records."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
@@ -207,3 +288,13 @@ def test_too_many_fields_are_named(opensearch, unique_name):
     with pytest.raises(DataError) as caught:
         SearchTask(opensearch.url, unique_name).write([record(0, value, key="k", topic=unique_name)])
     assert "too many fields" in str(caught.value) and "total_fields.limit" in str(caught.value)
+
+
+def test_schema_with_too_many_fields_is_named_before_the_first_document(opensearch, unique_name):
+    settings = {"settings": {"index.mapping.total_fields.limit": 5}}
+    assert opensearch.request("PUT", f"/{unique_name}", settings)[0] == 200
+    schema = s.struct(*((f"f{n}", s.INT32) for n in range(20)))
+    row = record(0, {f"f{n}": n for n in range(20)}, key="k", schema=schema, topic=unique_name)
+    with pytest.raises(SearchError) as caught:
+        SearchTask(opensearch.url, unique_name, schema_ignore="false").write([row])
+    assert caught.value.code == "search.mapping_limit" and "Limit of total fields [5]" in caught.value.message

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from airflow_connect.api import schema as s
 from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
 from tests.support.copies.jdbc_sink_tasks import record
@@ -115,6 +116,122 @@ def test_closed_and_blocked_indices_are_named(opensearch, unique_name):
     with pytest.raises(SearchError) as closed:
         SearchTask(opensearch.url, unique_name).write(rows(unique_name, 3))
     assert closed.value.code == "search.index" and "Open the index" in closed.value.suggestion
+
+
+def test_red_index_is_named_although_the_server_waits_longer_for_shards_than_we_do(opensearch, unique_name):
+    make_red(opensearch, unique_name)
+    with pytest.raises(UnavailableError) as red:
+        SearchTask(opensearch.url, unique_name, max_retries="1", read_timeout_ms="1500").write(rows(unique_name, 3))
+    assert red.value.code == "search.retries" and "primary shard is not active" in red.value.message
+    assert "The index is red" in red.value.suggestion
+
+
+def test_red_index_that_recovers_in_the_middle_gets_every_document(opensearch, unique_name):
+    make_red(opensearch, unique_name)
+
+    def fault(number, _path):
+        if number == 3:
+            allocate(opensearch, unique_name, None)
+
+    with search_proxy(opensearch.ports[0], fault) as proxy:
+        config = {"read_timeout_ms": "1000", "max_retries": "1000", "max_in_flight_requests": "1"}
+        SearchTask(proxy.url, unique_name, **config).write(rows(unique_name))
+        assert len(proxy.bodies) >= 3
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
+def make_red(server, index):
+    """An index whose shard no node may hold."""
+    settings = {"number_of_replicas": 0, "index.routing.allocation.require._name": "nowhere"}
+    status, answer = server.request("PUT", f"/{index}?wait_for_active_shards=0", {"settings": settings})
+    assert status == 200, answer
+
+
+def allocate(server, index, node):
+    settings = {"index.routing.allocation.require._name": node}
+    assert server.request("PUT", f"/{index}/_settings", settings)[0] == 200
+
+
+def test_index_that_is_read_only_until_a_disk_has_space_again_gets_every_document(opensearch, unique_name):
+    assert opensearch.request("PUT", f"/{unique_name}")[0] == 200
+
+    def set_block(value):
+        settings = {"index.blocks.read_only_allow_delete": value}
+        assert opensearch.request("PUT", f"/{unique_name}/_settings", settings)[0] == 200
+
+    def fault(number, _path):
+        if number in (2, 5):
+            set_block(True if number == 2 else None)
+
+    with search_proxy(opensearch.ports[0], fault) as proxy:
+        SearchTask(proxy.url, unique_name, batch_size="100", max_in_flight_requests="1").write(rows(unique_name))
+        assert len(proxy.bodies) >= 9
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
+def test_requests_that_prepare_an_index_are_repeated_too(opensearch, unique_name):
+    with search_proxy(opensearch.ports[0]) as proxy:
+        busy = (503, b'{"error":{"type":"cluster_manager_not_discovered_exception","reason":null},"status":503}')
+        proxy.early_faults = [busy, CUT_BEFORE, LOSE, LOSE, LOSE]
+        schema = s.struct(("n", s.INT64))
+        log = [record(n, {"n": n}, key=f"k{n}", schema=schema, topic=unique_name) for n in range(3)]
+        SearchTask(proxy.url, unique_name, schema_ignore="false").write(log)
+        assert proxy.early_faults == []
+        proxy.early_faults = [busy] * 3
+        with pytest.raises(UnavailableError, match="cluster_manager_not_discovered"):
+            SearchTask(proxy.url, unique_name, max_retries="2").write(log)
+    assert documents(opensearch, unique_name) == {f"k{n}": {"n": n} for n in range(3)}
+
+
+def test_second_node_takes_over_when_the_first_is_lost(opensearch, unique_name):
+    with search_proxy(opensearch.ports[0]) as other, search_proxy(opensearch.ports[0]) as lost:
+        lost.fault = lambda *_: CUT_BEFORE
+        lost.early_faults = [CUT_BEFORE] * 1000
+        task = SearchTask(f"{lost.url},{other.url}", unique_name, batch_size="50", max_retries="20")
+        task.write(rows(unique_name))
+        assert lost.requests and other.bodies
+    assert documents(opensearch, unique_name) == last_of_each()
+
+
+def test_lost_answers_to_deletions_change_nothing(opensearch, unique_name):
+    """Deletions carry their offset as version, too: repeated ones find it, and late writes find it as well."""
+    keys = [f"k{n}" for n in range(40)]
+    log = [record(n, {"n": n}, key=key, topic=unique_name) for n, key in enumerate(keys)]
+    log += [record(40 + n, None, key=key, topic=unique_name) for n, key in enumerate(keys[:30])]
+    log += [record(70 + n, {"n": -n}, key=key, topic=unique_name) for n, key in enumerate(keys[:10])]
+    config = {"behavior_on_null_values": "delete", "batch_size": "10", "linger_ms": "600000"}
+    with search_proxy(opensearch.ports[0], lambda number, _: LOSE if number in (1, 5, 7, 9) else None) as proxy:
+        SearchTask(proxy.url, unique_name, **config).write(log)
+        assert any(b'{"delete":' in body for body in proxy.bodies)
+    left = {key: {"n": -n} for n, key in enumerate(keys[:10])} | {f"k{n}": {"n": n} for n in range(30, 40)}
+    assert documents(opensearch, unique_name) == left
+    for part in (log, log[:40], log[40:70]):  # the next run, and requests of a dead one that arrive late
+        SearchTask(opensearch.url, unique_name, **config).write(part)
+        assert documents(opensearch, unique_name) == left
+
+
+def test_lost_answers_to_upserts_keep_the_order_of_each_key(opensearch, unique_name):
+    log = [record(n, {f"f{n % 3}": n, "n": n}, key=f"k{n % 20}", topic=unique_name) for n in range(600)]
+    faults = {2: LOSE, 3: CUT_BEFORE, 6: LOSE, 7: OVERLOAD}
+    with search_proxy(opensearch.ports[0], lambda number, _: faults.get(number)) as proxy:
+        SearchTask(proxy.url, unique_name, write_method="upsert", batch_size="60").write(log)
+    merged: dict[str, dict[str, int]] = {}
+    for row in log:
+        merged.setdefault(row.key, {}).update(row.value)
+    assert documents(opensearch, unique_name) == merged
+
+
+def test_lost_answers_to_a_data_stream_write_nothing_twice(opensearch, unique_name):
+    dataset = unique_name.replace("-", "")
+    template = {"index_patterns": [f"metrics-{dataset}-*"], "data_stream": {}, "priority": 500}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    config = {
+        "key_ignore": "true", "data_stream_type": "metrics", "data_stream_dataset": dataset, "batch_size": "100",
+    }  # fmt: skip
+    with search_proxy(opensearch.ports[0], lambda number, _: LOSE if number in (1, 4) else None) as proxy:
+        SearchTask(proxy.url, "load", **config).write([row.changed(timestamp=row.offset) for row in rows("load")])
+    found = documents(opensearch, f"metrics-{dataset}-load")
+    assert {name: value["n"] for name, value in found.items()} == {f"load+0+{n}": n for n in range(600)}
 
 
 def test_refused_login_is_named_without_secrets_and_credentials_are_sent(opensearch, unique_name):

@@ -113,7 +113,7 @@ def test_values_that_are_no_objects_and_decimals_go_record_by_record():
 def test_requests_stay_within_both_bounds_and_a_large_document_is_alone():
     batch = to_columns(records_of(SCHEMA, [{"n": 1, "text": "", "x": 0.0, "on": True, "raw": b""}] * 6))
     lines = pa.array([b"x" * size for size in (10, 10, 50, 10, 10, 10)], pa.binary())
-    bulks = column_bulks(TARGET, lines, batch, 2, 30)
+    bulks = list(column_bulks(TARGET, lines, batch, lambda: (2, 30)))
     assert [len(bulk.documents.body()) for bulk in bulks] == [20, 50, 20, 10]
     assert [bulk.documents.record(0).offset for bulk in bulks] == [100, 102, 103, 105]
     part = bulks[2].part([1])

@@ -1,0 +1,109 @@
+"""A node with small limits, on which nothing is simulated: 413, circuit breaker, indexing pressure, a cluster block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from airflow_connect.devstack.opensearch import OpenSearchServer
+from airflow_connect.errors import SearchError, UnavailableError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents, search_sink
+from tests.support.servers.search_proxy import search_proxy
+
+pytestmark = pytest.mark.integration
+MOST_BYTES = 128 << 10
+PRESSURE_BYTES = 64 << 10
+# Full requests only, so that their sizes are known.
+ONE_BY_ONE = {"max_in_flight_requests": "1", "max_retries": "20", "linger_ms": "600000"}
+BREAKER = "network.breaker.inflight_requests.limit"
+
+
+@pytest.fixture(scope="module")
+def small_node() -> Iterator[OpenSearchServer]:
+    """Takes requests up to 128 KiB; 64 KiB of documents at a time."""
+    settings = {"http.max_content_length": f"{MOST_BYTES}b", "indexing_pressure.memory.limit": f"{PRESSURE_BYTES}b"}
+    server = OpenSearchServer.start(settings=settings)
+    yield server
+    server.discard()
+
+
+def rows(topic, count=3000):
+    return [record(n, {"n": n, "text": "x" * 180}, key=f"k{n}", topic=topic) for n in range(count)]
+
+
+def wanted(count=3000):
+    return {f"k{n}": {"n": n, "text": "x" * 180} for n in range(count)}
+
+
+def set_cluster(server, **settings):
+    body = {"persistent": {name.replace("__", "."): value for name, value in settings.items()}}
+    status, answer = server.request("PUT", "/_cluster/settings", body)
+    assert status == 200, answer
+
+
+def test_requests_that_the_node_calls_too_large_or_too_much_get_smaller(small_node, unique_name):
+    """Half a megabyte in one request at first: 413; then 429 for the indexing pressure."""
+    with search_proxy(small_node.ports[0]) as proxy:
+        SearchTask(proxy.url, unique_name, **ONE_BY_ONE).write(rows(unique_name))
+        sizes = [len(body) for body in proxy.bodies]
+    assert documents(small_node, unique_name) == wanted()
+    assert sizes[0] > 3 * MOST_BYTES and min(sizes) < PRESSURE_BYTES
+
+
+def test_later_requests_of_a_task_stay_below_the_size_that_was_refused(small_node, unique_name):
+    with search_proxy(small_node.ports[0]) as proxy:
+        task = SearchTask(proxy.url, unique_name, **ONE_BY_ONE, batch_size="900", max_buffered_records="900")
+        task.write(rows(unique_name, 5400))
+        sizes = [len(body) for body in proxy.bodies]
+    assert documents(small_node, unique_name) == wanted(5400)
+    assert 0 < sum(size > MOST_BYTES for size in sizes) <= 3, sizes
+
+
+def test_document_that_is_too_large_for_the_node_is_found_among_others(small_node, unique_name):
+    values = {n: {"n": n, "text": "x" * (MOST_BYTES if n == 7 else 10)} for n in range(40)}
+    task = SearchTask(small_node.url, unique_name, errors_tolerance="all")
+    letters = task.write([record(n, value, key=str(n), topic=unique_name) for n, value in values.items()])
+    assert [offset for offset, _ in letters] == [7] and "too large for the server (413)" in letters[0][1]
+    assert documents(small_node, unique_name) == {str(n): value for n, value in values.items() if n != 7}
+
+
+def test_circuit_breaker_is_answered_by_smaller_requests_and_named_if_it_stays(small_node, unique_name):
+    set_cluster(small_node, **{BREAKER: "20kb"})
+    try:
+        task = SearchTask(small_node.url, unique_name, max_retries="20", bulk_size_bytes="100000")
+        task.write(rows(unique_name, 1000))
+        set_cluster(small_node, **{BREAKER: "1kb"})
+        with pytest.raises(UnavailableError) as stays:
+            SearchTask(small_node.url, unique_name, max_retries="3").write(rows(unique_name, 1000))
+    finally:
+        set_cluster(small_node, **{BREAKER: None})
+    assert documents(small_node, unique_name) == wanted(1000)
+    assert stays.value.code == "search.retries" and "circuit_breaking_exception" in stays.value.message
+    assert "max.in.flight.requests" in stays.value.suggestion
+
+
+def test_run_from_columns_learns_the_limits_too(kafka, small_node, make_topic, produce):
+    topic = make_topic(partitions=2)
+    produce(topic, [(n % 2, None, json.dumps({"n": n, "text": "x" * 180})) for n in range(4000)])
+    sink = search_sink(kafka, small_node, topic, max_retries="50")
+    report = sink.run()
+    assert report.records == 4000
+    assert sorted(value["n"] for value in sink.documents().values()) == list(range(4000))
+
+
+def test_cluster_that_somebody_has_made_read_only_is_named(small_node, unique_name):
+    SearchTask(small_node.url, unique_name).write(rows(unique_name, 3))
+    set_cluster(small_node, cluster__blocks__read_only=True)
+    try:
+        with pytest.raises(SearchError) as blocked:
+            SearchTask(small_node.url, unique_name).write(rows(unique_name, 6))
+        with pytest.raises(SearchError) as new:
+            SearchTask(small_node.url, f"{unique_name}-new").write(rows(f"{unique_name}-new", 6))
+    finally:
+        set_cluster(small_node, cluster__blocks__read_only=None)
+    assert blocked.value.code == "search.blocked" and "cluster read-only" in blocked.value.message
+    assert new.value.code == "search.create" and "cluster read-only" in new.value.message
+    assert documents(small_node, unique_name) == wanted(3)
