@@ -221,6 +221,34 @@ def test_lost_answers_to_upserts_keep_the_order_of_each_key(opensearch, unique_n
     assert documents(opensearch, unique_name) == merged
 
 
+def item_answer(*items):
+    return 200, json.dumps({"errors": True, "items": [{"update": item} for item in items]}).encode()
+
+
+BUSY = {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "queue is full"}}
+WRONG = {"status": 400, "error": {"type": "mapper_parsing_exception", "reason": "failed to parse"}}
+
+
+def test_rejected_update_that_is_repeated_behind_an_earlier_one_is_judged_in_its_last_try(opensearch, unique_name):
+    log = [record(n, {"n": n}, key="k", topic=unique_name) for n in range(2)]
+    config = {"write_method": "upsert", "errors_tolerance": "all", "linger_ms": "600000"}
+    answers = {1: item_answer(BUSY, WRONG)}
+    with search_proxy(opensearch.ports[0], lambda number, _: answers.get(number)) as proxy:
+        assert SearchTask(proxy.url, unique_name, **config).write(log) == []
+    assert documents(opensearch, unique_name) == {"k": {"n": 1}}
+
+
+def test_updates_that_are_written_behind_one_that_never_is_are_no_progress(opensearch, unique_name):
+    log = [record(n, {"n": n}, key="k", topic=unique_name) for n in range(2)]
+    config = {"write_method": "upsert", "max_retries": "3", "linger_ms": "600000"}
+    answers = (item_answer(BUSY, {"status": 200}), item_answer(BUSY))
+    with search_proxy(opensearch.ports[0]) as proxy:
+        proxy.fault = lambda *_: answers[proxy.bodies[-1].count(b'{"update":') == 1]
+        with pytest.raises(UnavailableError) as caught:
+            SearchTask(proxy.url, unique_name, **config).write(log)
+    assert caught.value.code == "search.retries" and "queue is full" in caught.value.message
+
+
 def test_lost_answers_to_a_data_stream_write_nothing_twice(opensearch, unique_name):
     dataset = unique_name.replace("-", "")
     template = {"index_patterns": [f"metrics-{dataset}-*"], "data_stream": {}, "priority": 500}
