@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tests.bench import database_sinks, database_sources, mirrors, sources
+from tests.bench import database_sinks, database_sources, mirrors, search, sources
 from tests.bench.database_sources import TableRows
 from tests.bench.sources import LogLines
 from tests.bench.topics import SCHEMA, Load
@@ -79,7 +79,7 @@ class Row:
         config: connector keys beyond those that all rows share.
         cold: a driver process of its own, started for this run, instead of a session that has copied before.
         store: where the copy goes: `s3`, `local` (files in a directory), `hdfs`, `postgresql`, `mariadb`, `kafka`
-            from a file or a table, or `mirror` from another broker.
+            from a file or a table, `mirror` from another broker, or `opensearch`.
         is_idle: the run is repeated, and the second one, which finds nothing new, is measured.
     """
 
@@ -157,6 +157,7 @@ def all_rows(records: int) -> list[Row]:
         + _table_rows(records)
         + _database_rows(avro)
         + _mirror_rows(records)
+        + [Row("search", "JSON into an index of OpenSearch", Load(10, 24, records), search.CONFIG, store=search.STORE)]
     )
 
 

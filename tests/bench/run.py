@@ -35,7 +35,7 @@ from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, mirrors, sources  # noqa: E402
+from tests.bench import database_sources, mirrors, search, sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
@@ -88,6 +88,7 @@ class Bench:
         self._hdfs: HdfsCluster | None = None
         self._databases = databases.Databases(stack, folder)
         self._mirrors = mirrors.Mirrors(stack, folder, self.kafka)
+        self._search = search.SearchServer(stack, folder)
 
     def measure(self, row: Row) -> Measured:
         """Run a row once and count what arrived."""
@@ -129,6 +130,9 @@ class Bench:
 
     def say_peer(self, row: Row, ours: Measured) -> str:
         """Print what another program needs for the same, where the load has one; returns what went wrong."""
+        if row.store == search.STORE and isinstance(row.load, Load):
+            say = Progress("writing the documents for the peers", row.load.records)
+            return self._search.say_peers(row.load, ours.copy_records_per_s, say)
         if row.store != mirrors.STORE or not isinstance(row.load, Load):
             return ""
         return self._mirrors.say_peer(row.load, ours.cpu_s_per_million, ours.copy_records_per_s)
@@ -146,6 +150,8 @@ class Bench:
             return Arrived(1, size, problem)
         if row.store == mirrors.STORE and isinstance(row.load, Load):
             return Arrived(row.load.partitions, *self._mirrors.check(f"{row.name}-{prefix}", row.load))
+        if row.store == search.STORE:
+            return Arrived(1, *self._search.check(prefix, row.load.records))
         if row.store in databases.STORES:
             return Arrived(1, *self._databases.check(row.store, prefix, row.load.records))
         if row.store == "local":
@@ -183,6 +189,8 @@ class Bench:
             return 0.0
         if row.store == mirrors.STORE:
             return self._mirrors.cpu_s()
+        if row.store == search.STORE:
+            return self._search.cpu_s()
         if row.store in databases.STORES:
             return self._databases.cpu_s(row.store)
         if row.store == "hdfs":
@@ -195,7 +203,7 @@ class Bench:
         A session that has only rows of databases copies no files: what workers import for those would count for them.
         """
         load = Load(2, 2, 20_000)
-        elsewhere = ("kafka", mirrors.STORE, *databases.STORES)
+        elsewhere = ("kafka", mirrors.STORE, search.STORE, *databases.STORES)
         for store in elsewhere:
             if any(row.store == store for row in rows):
                 problem = self.measure(next(row for row in all_rows(load.records) if row.store == store)).problem
@@ -304,7 +312,11 @@ class Bench:
             "name": f"{row.name}-{prefix}",
             "tasks.max": "2",
             "topics": row.load.topic,
-            **({} if row.store in databases.STORES else {"topics.dir": prefix, "flush.size": "1000000"}),
+            **(
+                {}
+                if row.store in (search.STORE, *databases.STORES)
+                else {"topics.dir": prefix, "flush.size": "1000000"}
+            ),
             **self._store(row, prefix),
             **row.config,
             **self._schemas(row),
@@ -315,6 +327,8 @@ class Bench:
         return {"value.converter.schema.registry.url": self.registry.url} if row.is_avro else {}
 
     def _store(self, row: Row, prefix: str) -> dict[str, str]:
+        if row.store == search.STORE and isinstance(row.load, Load):
+            return self._search.connector(prefix, row.load)
         if row.store in databases.STORES:
             own = {key: value for key, value in row.config.items() if key in databases.AGAIN}
             return self._databases.connector(row.store, prefix, own, row.load.records)
