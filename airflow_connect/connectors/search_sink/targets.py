@@ -96,10 +96,10 @@ class Targets:
         return self._target(name, "")
 
     def _target(self, name: str, options: str) -> Target:
-        """The server waits for missing shards a little shorter than we wait for it, so that it can name them."""
+        """The server waits for missing shards half as long as we wait for it, so that it can still name them."""
         read_timeout_s = self._config.connection.read_timeout_s
         if read_timeout_s is not None:
-            options += f"&timeout={min(LONGEST_WAIT_MS, max(1, round(read_timeout_s * 750)))}ms"
+            options += f"&timeout={min(LONGEST_WAIT_MS, max(1, round(read_timeout_s * 500)))}ms"
         return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")
 
     def _call(self, method: str, path: str, body: Any = None) -> Answer:

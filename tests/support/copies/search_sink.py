@@ -69,6 +69,7 @@ class SearchSink(Sink):
             "key.ignore": "true",
             "schema.ignore": "true",
             "read.timeout.ms": "30000",
+            "connection.timeout.ms": "30000",
             **self.config,
         }
         overrides["batch_size"] = overrides.pop("flush_size", None)
@@ -130,6 +131,7 @@ class SearchTask:
             "connection.url": url,
             "schema.ignore": "true",
             "read.timeout.ms": "30000",
+            "connection.timeout.ms": "30000",
             "retry.backoff.ms": "20",
             **settings,
         }

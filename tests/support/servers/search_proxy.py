@@ -31,6 +31,7 @@ class SearchProxy:
     Attributes:
         early_faults: the same for the first requests that are not bulk requests.
         logins: values of the header `authorization` that are accepted; empty: everybody is.
+        rewrite: changes the paths of bulk requests.
         product: value of the header by which Elastic's clients recognize Elasticsearch, or "".
     """
 
@@ -38,6 +39,7 @@ class SearchProxy:
         self.fault = fault
         self.early_faults: list[str | tuple[int, bytes]] = []
         self.logins: tuple[str, ...] = ()
+        self.rewrite: Callable[[str], str] = str
         self.product = ""
         self.bodies: list[bytes] = []
         self.bulk_sizes: list[int] = []
@@ -94,7 +96,8 @@ class SearchProxy:
             def _ask(self, body: bytes) -> tuple[int, bytes]:
                 connection = http.client.HTTPConnection("127.0.0.1", proxy._port, timeout=60)
                 headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
-                connection.request(self.command, self.path, body or None, headers)
+                path = proxy.rewrite(self.path) if "/_bulk" in self.path else self.path
+                connection.request(self.command, path, body or None, headers)
                 response = connection.getresponse()
                 try:
                     return response.status, response.read()

@@ -61,7 +61,8 @@ def test_login_that_ends_in_the_middle_fails_the_task_and_not_after_repetitions(
                 proxy.logins = ("expired",)
 
         proxy.fault = fault
-        task = SearchTask(proxy.url, unique_name, **BASIC, batch_size="20", max_in_flight_requests="1")
+        exact = {"batch_size": "20", "max_in_flight_requests": "1", "linger_ms": "600000"}
+        task = SearchTask(proxy.url, unique_name, **BASIC, **exact)
         with pytest.raises(AccessError):
             task.write(rows(unique_name))
         assert len(proxy.bodies) == 2

@@ -87,11 +87,11 @@ def test_circuit_breaker_is_answered_by_smaller_requests_and_named_if_it_stays(s
 
 def test_run_from_columns_learns_the_limits_too(kafka, small_node, make_topic, produce):
     topic = make_topic(partitions=2)
-    produce(topic, [(n % 2, None, json.dumps({"n": n, "text": "x" * 180})) for n in range(4000)])
-    sink = search_sink(kafka, small_node, topic, max_retries="50")
+    produce(topic, [(n % 2, None, json.dumps({"n": n, "text": "x" * 180})) for n in range(2000)])
+    sink = search_sink(kafka, small_node, topic, max_retries="50", retry_backoff_ms="20")
     report = sink.run()
-    assert report.records == 4000
-    assert sorted(value["n"] for value in sink.documents().values()) == list(range(4000))
+    assert report.records == 2000
+    assert sorted(value["n"] for value in sink.documents().values()) == list(range(2000))
 
 
 def test_cluster_that_somebody_has_made_read_only_is_named(small_node, unique_name):
