@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -94,15 +94,8 @@ class SearchProxy:
                 return self._answer(status, answer)
 
             def _ask(self, body: bytes) -> tuple[int, bytes]:
-                connection = http.client.HTTPConnection("127.0.0.1", proxy._port, timeout=60)
-                headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
                 path = proxy.rewrite(self.path) if "/_bulk" in self.path else self.path
-                connection.request(self.command, path, body or None, headers)
-                response = connection.getresponse()
-                try:
-                    return response.status, response.read()
-                finally:
-                    connection.close()
+                return _pass_on(self, f"127.0.0.1:{proxy._port}", path, body)
 
             def _answer(self, status: int, answer: bytes) -> None:
                 self.send_response(status)
@@ -171,13 +164,8 @@ class ForwardProxy:
                 url = urlsplit(self.path)
                 if not self._allow(f"{self.command} {url.netloc}"):
                     return
-                connection = http.client.HTTPConnection(url.netloc, timeout=60)
-                headers = {name: self.headers[name] for name in _PASSED_ON if name in self.headers}
-                connection.request(self.command, f"{url.path}?{url.query}", body or None, headers)
-                response = connection.getresponse()
-                answer = response.read()
-                connection.close()
-                self.send_response(response.status)
+                status, answer = _pass_on(self, url.netloc, f"{url.path}?{url.query}", body)
+                self.send_response(status)
                 self.send_header("content-length", str(len(answer)))
                 self.end_headers()
                 if self.command != "HEAD":
@@ -199,6 +187,15 @@ class ForwardProxy:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _pass_on(handler: BaseHTTPRequestHandler, address: str, path: str, body: bytes) -> tuple[int, bytes]:
+    """Send the request of a handler to a server; returns status and answer."""
+    with closing(http.client.HTTPConnection(address, timeout=60)) as connection:
+        headers = {name: handler.headers[name] for name in _PASSED_ON if name in handler.headers}
+        connection.request(handler.command, path, body or None, headers)
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 def _copy_both(one: socket.socket, other: socket.socket) -> None:

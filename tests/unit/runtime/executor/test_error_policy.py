@@ -181,6 +181,19 @@ def test_tolerated_without_a_queue_is_counted_only():
     assert task.places == ["orders-2@41 (VALUE_CONVERTER: Bad)"]
 
 
+@pytest.mark.parametrize("tolerate", [True, False])
+def test_record_that_a_sink_drops_deliberately_is_a_dead_letter_whatever_is_tolerated(tolerate):
+    task = policy(tolerate=tolerate)
+    assert task.leave_out(RECORD, failure(DataError("no value", code="x"), TASK_PUT, SINK_TASK))
+    (letter,) = task.dead_letters
+    assert letter["origin"] == ["orders", 2, 41]
+    task.raise_pending_error()
+    without = policy(tolerate=tolerate, topic="")
+    assert not without.leave_out(RECORD, failure(DataError("no value", code="x"), TASK_PUT, SINK_TASK))
+    assert without.dead_letters == []
+    without.raise_pending_error()
+
+
 def test_limit_of_failed_records_is_the_number_that_may_fail():
     task = policy(max_records=2)
     for _ in range(2):
