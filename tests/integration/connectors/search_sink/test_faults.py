@@ -120,10 +120,12 @@ def test_closed_and_blocked_indices_are_named(opensearch, unique_name):
 
 def test_red_index_is_named_although_the_server_waits_longer_for_shards_than_we_do(opensearch, unique_name):
     make_red(opensearch, unique_name)
-    with search_proxy(opensearch.ports[0]) as proxy, pytest.raises(UnavailableError) as red:
+    with search_proxy(opensearch.ports[0]) as proxy:
         # Half of the read timeout, which the test does not wait for.
         proxy.rewrite = lambda path: path.replace("timeout=15000ms", "timeout=100ms")
-        SearchTask(proxy.url, unique_name, max_retries="1", read_timeout_ms="30000").write(rows(unique_name, 3))
+        task = SearchTask(proxy.url, unique_name, max_retries="1", read_timeout_ms="30000")
+        with pytest.raises(UnavailableError) as red:
+            task.write(rows(unique_name, 3))
     assert red.value.code == "search.retries" and "primary shard is not active" in red.value.message
     assert "The index is red" in red.value.suggestion
 

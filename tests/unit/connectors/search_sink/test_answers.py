@@ -1,6 +1,6 @@
 """What is done about the answers of a server, among them those that only Elasticsearch gives.
 
-The answers of Elasticsearch are written down from its documentation and its source: no such server has been run here.
+The answers of Elasticsearch are those that users of versions 7 and 8 have published: no such server has been run here.
 """
 
 from __future__ import annotations
