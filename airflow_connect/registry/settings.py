@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Type
-from airflow_connect.config.definition.validators import Range, ValidString
+from airflow_connect.config.definition.validators import HostName, Range, ValidString
 from airflow_connect.registry.subject_names import DEFAULT_STRATEGY, SubjectNames, subject_names
 
 URL = "schema.registry.url"
@@ -121,7 +121,14 @@ def _http_keys() -> list[ConfigKey]:
             "Seconds until the latest version of a subject is requested again; -1 keeps it for the whole run.",
             importance=low,
         ),
-        ConfigKey("proxy.host", Type.STRING, "", "Proxy; without it the environment's (HTTPS_PROXY).", importance=low),
+        ConfigKey(
+            "proxy.host",
+            Type.STRING,
+            "",
+            "Proxy; without it the environment's (HTTPS_PROXY).",
+            HostName(),
+            low,
+        ),
         ConfigKey("proxy.port", Type.INT, "-1", "Port of the proxy.", importance=low),
         *tls_keys(SSL),
         *(

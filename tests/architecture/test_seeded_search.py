@@ -1,4 +1,4 @@
-"""Property tests: a seed for every day, printed with a failure, which alone decides what is tried."""
+"""Property tests: one seed, printed with a failure, which alone decides what is tried."""
 
 from __future__ import annotations
 

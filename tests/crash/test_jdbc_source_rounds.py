@@ -1,7 +1,7 @@
 """Tables whose copying runs are killed at random and at every named step, on real servers: each row is copied once.
 
 4 rounds on each of PostgreSQL and MariaDB, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The
-seeds change every day; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
+seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
 import os
@@ -13,12 +13,12 @@ from airflow_connect.runtime.crash_points import SOURCE_DRIVER_POINTS, SOURCE_TA
 from tests.crash.jdbc_source_rounds import MODES, JdbcSourceRound, TablesSource
 from tests.crash.rounds import Victim
 from tests.support.kafka_data import create_topic, delete_topic
-from tests.support.session.searching import KILL_ROUNDS, today
+from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
 
 # Four rounds in a row have all modes.
-FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261124 + 1000 * (today().toordinal() % 10_000))
+FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261124 + 1000 * (seed_day().toordinal() % 10_000))
 AT_ONCE = 4
 EVERY_POINT = (*SOURCE_DRIVER_POINTS, *SOURCE_TASK_POINTS)
 

@@ -1,7 +1,7 @@
 """SIGKILL at random moments and at every named step, in real processes: everything arrives exactly once.
 
 4 rounds on each of S3, HDFS, PostgreSQL and MariaDB, 1,000 of each with AIRFLOW_CONNECT_SOAK=1, or
-AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
+AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day of the soak; AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
 import os
@@ -15,13 +15,15 @@ from tests.crash.rounds import LARGE_EVERY, PARTITIONS, Round, Victim, Watcher
 from tests.support.copies.hdfs import hdfs_sink
 from tests.support.copies.jdbc_sink import jdbc_sink
 from tests.support.copies.s3 import numbered
-from tests.support.session.searching import KILL_ROUNDS, today
+from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(30)]
 
-# Other seeds each day; the four of each day hold a round with renamed topics (seed % 3 == 0) and one with large records
+# Other seeds each day of the soak; the four of each hold a round with renamed topics (seed % 3 == 0) and one with large records
 # (seed % LARGE_EVERY == 0).
-FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261122 + 3 * LARGE_EVERY * (today().toordinal() % 10_000))
+FIRST_SEED = int(
+    os.environ.get("AIRFLOW_CONNECT_SEED") or 20261122 + 3 * LARGE_EVERY * (seed_day().toordinal() % 10_000)
+)
 AT_ONCE = 4
 """Half of a round is waiting: for HDFS, which takes half a second to close a file, and for the moment to strike."""
 PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")

@@ -1,6 +1,6 @@
 """A mirror between two real clusters whose runs are killed at random and at every named step: the copy is exact.
 
-4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day;
+4 rounds, 1,000 with AIRFLOW_CONNECT_SOAK=1, or AIRFLOW_CONNECT_ROUNDS of them. The seeds change every day of the soak;
 AIRFLOW_CONNECT_SEED repeats the rounds of a failure.
 """
 
@@ -13,11 +13,11 @@ from airflow_connect.runtime.crash_points import SOURCE_DRIVER_POINTS, SOURCE_TA
 from tests.crash.mirror_rounds import PARTITIONS, MirrorRound, RoundMirror
 from tests.crash.rounds import Victim
 from tests.support.kafka_data import TopicProducer, create_topic, delete_topic
-from tests.support.session.searching import KILL_ROUNDS, today
+from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
 
-FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261123 + 1000 * (today().toordinal() % 10_000))
+FIRST_SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or 20261123 + 1000 * (seed_day().toordinal() % 10_000))
 AT_ONCE = 4
 PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")
 EVERY_POINT = (*SOURCE_DRIVER_POINTS, *SOURCE_TASK_POINTS)

@@ -1,6 +1,6 @@
 """Three workers that are killed, ended, frozen and started at random: no record is lost, doubled or stuck.
 
-20 rounds, 200 with AIRFLOW_CONNECT_SOAK=1. The seed changes every day; AIRFLOW_CONNECT_SEED repeats a failure.
+20 rounds, 200 with AIRFLOW_CONNECT_SOAK=1. The seed changes every day of the soak; AIRFLOW_CONNECT_SEED repeats a failure.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import pytest
 from tests.conftest import MakeTopic, TopicProducer
 from tests.support.processes.forked_worker import ForkedWorker, free_port
 from tests.support.servers.rest import STRINGS, worker_of
-from tests.support.session.searching import IS_SOAK, today
+from tests.support.session.searching import IS_SOAK, seed_day
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(40)]
 
 ROUNDS = 200 if IS_SOAK else 20
-SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or today().toordinal())
+SEED = int(os.environ.get("AIRFLOW_CONNECT_SEED") or seed_day().toordinal())
 CONNECTORS = 5
 WORKERS = 3
 LONGEST_ROUND_S = 0.4

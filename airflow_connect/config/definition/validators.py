@@ -7,10 +7,13 @@ Source: org.apache.kafka.common.config.ConfigDef and its nested validators (Kafk
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from airflow_connect.config.definition.values import InvalidValueError, display, invalid
+
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,253}[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]{2,45}\]")
 
 
 class Validator(Protocol):
@@ -188,6 +191,19 @@ class NonEmptyStringWithoutControlChars:
     def __str__(self) -> str:
         """Connect's wording."""
         return "non-empty string without ISO control characters"
+
+
+class HostName:
+    """Empty, or what may stand before the colon of `host:port`: a host name, an IPv4 or a bracketed IPv6 address."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Names of other alphabets must be encoded (RFC 5890, Punycode)."""
+        if value and not _HOST.fullmatch(value):
+            raise invalid(name, value, "It must be the name or the address of a host, without scheme, port and path")
+
+    def __str__(self) -> str:
+        """What is accepted."""
+        return "host name or address"
 
 
 class ListSize:

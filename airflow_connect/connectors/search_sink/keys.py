@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.config.definition.validators import EnumString, Lambda, Range
+from airflow_connect.config.definition.validators import EnumString, HostName, Lambda, Range
 from airflow_connect.config.definition.values import invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.registry.settings import tls_families, tls_keys
@@ -277,7 +277,7 @@ def _conversion_keys() -> list[ConfigKey]:
 
 def _security_keys() -> list[ConfigKey]:
     return [
-        ConfigKey(PROXY_HOST, Type.STRING, "", "HTTP proxy.", None, _LOW, _PROXY),
+        ConfigKey(PROXY_HOST, Type.STRING, "", "HTTP proxy.", HostName(), _LOW, _PROXY),
         ConfigKey(PROXY_PORT, Type.INT, 8080, "Port of the proxy.", Range(1, 65535), _LOW, _PROXY),
         ConfigKey(PROXY_USERNAME, Type.STRING, "", "User of the proxy.", None, _LOW, _PROXY),
         ConfigKey(PROXY_PASSWORD, Type.PASSWORD, None, "Password of that user.", None, _LOW, _PROXY),
@@ -372,6 +372,7 @@ def _check_urls(name: str, value: Any) -> None:
         try:
             parts = urlsplit(url if "://" in url else f"http://{url}")
             is_right = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+            is_right = is_right and url.isprintable() and " " not in url
         except ValueError:
             is_right = False
         if not is_right or parts.query or parts.fragment or parts.username:

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from airflow_connect.devstack.mariadb import MariaDbServer
     from airflow_connect.devstack.postgresql import PostgresServer
 
-TRX_S = 0.3
-"""How often to look into InnoDB's `innodb_trx`: what is asked for within 0.1 s of the last question gets its answer."""
+_WAITING = {
+    "postgresql": "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    " AND clock_timestamp() - query_start > make_interval(secs => {seconds})",
+    # Not InnoDB's `innodb_trx`: it shows a wait only if it is asked at the right moment.
+    "mysql": "SELECT id FROM information_schema.processlist WHERE command = 'Query' AND id <> CONNECTION_ID()"
+    " AND db = DATABASE() AND time_ms > {seconds} * 1000",
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class Database:
         """The rows of a query."""
         with self.connected() as connection:
             return [tuple(row) for row in connection.execute(text(query), parameters)]
+
+    def has_statement_waiting_for(self, seconds: float) -> bool:
+        """Whether a statement of another session of this database has been waiting for a lock for so long."""
+        return bool(self.rows(_WAITING[self.dialect].format(seconds=seconds)))
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
-"""Property tests search with a seed of their own for every day, and repeat what they found with that seed.
+"""Seeds of property tests and of kill rounds, and how many of them there are.
 
-One day's runs are equal, in all processes, so that a failure can be looked at again; the next day looks elsewhere. The
-seed stands in pytest's header and beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES
-multiplies the examples that a property test names, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20. Without either,
-a session tries a quarter of them.
+`make test` always searches the same way: only a change of the code makes it fail, not the calendar. `make soak`
+searches elsewhere each day; AIRFLOW_CONNECT_DAY=2026-12-24 does so for any run. The seed stands in pytest's header and
+beside each failure. `--hypothesis-seed` sets another one; AIRFLOW_CONNECT_EXAMPLES multiplies the examples that a
+property test names, AIRFLOW_CONNECT_SOAK=1 (`make soak`) does so by 20. Without either, a session tries a quarter of
+them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ KILL_ROUNDS = int(os.environ.get(ROUNDS) or ("1000" if IS_SOAK else "4"))
 _FACTOR = float(os.environ.get(EXAMPLES) or ("20" if IS_SOAK else "0.25"))
 _FEWEST = 10
 _DAY = "AIRFLOW_CONNECT_DAY"
+_USUAL_DAY = "2026-11-24"
 _PACKAGE = Path(__file__).parents[3] / "airflow_connect"
 
 
@@ -38,14 +40,15 @@ def examples(count: int) -> int:
     return max(min(count, _FEWEST), int(count * _FACTOR))
 
 
-def today() -> dt.date:
-    """The day of this session in UTC, the same in all of its processes, also after midnight."""
-    return dt.date.fromisoformat(os.environ.setdefault(_DAY, dt.datetime.now(dt.UTC).date().isoformat()))
+def seed_day() -> dt.date:
+    """The day that seeds come from: fixed, or that of `make soak` in UTC, which stays the same after midnight."""
+    day = dt.datetime.now(dt.UTC).date().isoformat() if IS_SOAK else _USUAL_DAY
+    return dt.date.fromisoformat(os.environ.setdefault(_DAY, day))
 
 
 def load_profile() -> None:
     """Settings of all property tests."""
-    today()  # processes that start later inherit it
+    seed_day()  # processes that start later inherit it
     settings.register_profile(
         "seeded",
         max_examples=examples(100),
@@ -75,7 +78,7 @@ def _constants_of_the_package() -> Constants:
 def choose_seed(config: pytest.Config) -> None:
     """Set the seed of a session, unless the command line has; pytest-xdist hands it on to its workers."""
     if config.option.hypothesis_seed is None:
-        seed = random.randrange(10**9) if IS_SOAK else int(f"{today():%Y%m%d}")
+        seed = random.randrange(10**9) if IS_SOAK else int(f"{seed_day():%Y%m%d}")
         config.option.hypothesis_seed = str(seed)
 
 

@@ -26,7 +26,7 @@ from tests.support.copies.jdbc_sink_tasks import (
     stored,
     written,
 )
-from tests.support.servers.databases import TRX_S, Database, database_on
+from tests.support.servers.databases import Database, database_on
 from tests.support.values.columns import to_columns
 from tests.support.waiting import wait_until
 
@@ -325,8 +325,9 @@ def test_deadlock_is_repeated(mariadb_database):
         rows = records({"n": 1, "note": "mine"}, {"n": 2, "note": "mine"})
         sink = threading.Thread(target=lambda: run.write(rows))
         sink.start()
-        waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-        wait_until(lambda: mariadb_database.rows(waiting) != [(0,)], "the sink holds 1 and waits for 2", every_s=TRX_S)
+        wait_until(
+            lambda: mariadb_database.has_statement_waiting_for(0.5), "the sink holds 1 and waits for 2", every_s=0.3
+        )
         other.exec_driver_sql("UPDATE orders SET note = 'other' WHERE n = 1")
         other.commit()
         sink.join()

@@ -21,20 +21,13 @@ from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import FencedError, UnavailableError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, put, records, stored, written
-from tests.support.servers.databases import TRX_S, Database, database_on
+from tests.support.servers.databases import Database, database_on
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 ROOT = Path(__file__).parents[4]
 CREATE = "CREATE TABLE orders (n INTEGER NOT NULL)"
-WAITING = {
-    "postgresql": "SELECT xact_start FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    " AND datname = current_database()",
-    "mysql": "SELECT trx_started FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-    " AND trx_query LIKE '%airflow_connect_offsets%'",
-}
-"""When transactions began that wait for locks."""
 
 
 def numbers(first: int, end: int) -> list[Any]:
@@ -210,14 +203,10 @@ def test_attempt_of_the_same_run_is_waited_for(
         if held.is_set():
             return
         held.set()
-        # Until it has given up waiting for a limited time: its second statement has another start.
-        starts: set[Any] = set()
-
-        def waits_again() -> bool:
-            starts.update(database.rows(WAITING[database.dialect]))
-            return len(starts) > 1
-
-        wait_until(waits_again, "the other attempt to wait without a limit", every_s=TRX_S)
+        # Until it waits without a limit: a statement with the limit, one second, never waits for four.
+        wait_until(
+            lambda: database.has_statement_waiting_for(4), "the other attempt to wait without a limit", every_s=0.3
+        )
 
     event.listen(slow._task._database.engine, "commit", wait_for_the_other)
     first = threading.Thread(target=lambda: give(slow, numbers(0, 150)))

@@ -15,7 +15,7 @@ from airflow_connect.testing import SourceConformance
 from airflow_connect.testing.cases.source_case import SourceCase
 from airflow_connect.testing.suites.source_suite import KILL_POINTS
 from tests.support.servers.databases import Database, database_on
-from tests.support.session.searching import KILL_ROUNDS, today
+from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = pytest.mark.integration
 
@@ -93,7 +93,7 @@ class TestTimestampOnPostgresql(SourceConformance):
     @pytest.mark.budget(30)
     def test_rounds_that_are_killed_at_random_steps(self, case: SourceCase) -> None:
         """New rows in each round, other batches, columns or records; 1,000 rounds with AIRFLOW_CONNECT_SOAK=1."""
-        chance = random.Random(today().toordinal())
+        chance = random.Random(seed_day().toordinal())
         for _ in range(KILL_ROUNDS):
             case.add(chance.randint(1, 40))
             case.start(

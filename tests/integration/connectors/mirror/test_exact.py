@@ -20,7 +20,7 @@ from airflow_connect.kafka.reading.message_headers import headers_array
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from tests.integration.connectors.mirror.conftest import Mirror, offsets_of
-from tests.support.session.searching import today
+from tests.support.session.searching import seed_day
 
 pytestmark = pytest.mark.integration
 BOTH_PATHS = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
@@ -45,7 +45,7 @@ def any_records(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
 
 @BOTH_PATHS
 def test_every_record_is_copied_byte_for_byte(mirror: Mirror, columnar: bool) -> None:
-    chance = random.Random(today().isoformat())
+    chance = random.Random(seed_day().isoformat())
     for _ in range(2):
         mirror.write(mirror.topic, any_records(chance, 700))
         report = mirror.run(columnar=columnar)
