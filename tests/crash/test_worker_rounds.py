@@ -1,6 +1,7 @@
 """Three workers that are killed, ended, frozen and started at random: no record is lost, doubled or stuck.
 
-20 rounds, 200 with AIRFLOW_CONNECT_SOAK=1. The seed changes every day of the soak; AIRFLOW_CONNECT_SEED repeats a failure.
+20 rounds, 200 with AIRFLOW_CONNECT_SOAK=1. The seed changes every day of the soak; AIRFLOW_CONNECT_SEED repeats a
+failure.
 """
 
 from __future__ import annotations
