@@ -20,8 +20,8 @@ from tests.support.session.searching import KILL_ROUNDS, seed_day
 
 pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.budget(30)]
 
-# Other seeds each day of the soak; the four of each hold a round with renamed topics (seed % 3 == 0) and one with large records
-# (seed % LARGE_EVERY == 0).
+# Other seeds each day of the soak; any four hold a round with renamed topics (seed % 3 == 0) and one with large
+# records (seed % LARGE_EVERY == 0).
 FIRST_SEED = int(
     os.environ.get("AIRFLOW_CONNECT_SEED") or 20261122 + 3 * LARGE_EVERY * (seed_day().toordinal() % 10_000)
 )
