@@ -15,6 +15,8 @@ from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_connect.documents.run import Plan
     from airflow_connect.kafka.admin.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
@@ -86,6 +88,10 @@ class KafkaSession(ClusterSession):
                     "that is there now.",
                     config_path="offsets.out.of.range",
                 )
+
+    def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of these topics that Kafka no longer has."""
+        return topics.deleted_topics(self.admin, names)
 
     def ensure_dead_letter_queue(self) -> None:
         """Create the connector's dead letter queue if it is missing, as Kafka Connect does.

@@ -21,7 +21,7 @@ from airflow_connect.exactly_once.manifest import Manifest, manifest_of
 from airflow_connect.exactly_once.parts import contiguous
 from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.exactly_once.value_schemas import of_same_topics
+from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
 from airflow_connect.planning.planner import Memory, Positions, plan_positions
 from airflow_connect.planning.splitting import divide
@@ -120,6 +120,7 @@ class SinkRun(RunInProgress):
         with self._phase("plan"):
             state = self._bounded(kafka, state)
             plan, positions = self.plan_from(kafka, JournalView(state=state.connector))
+            state, plan = self._without_deleted_topics(kafka, state, plan)
             state = replace(state, lag=RunLag(positions.behind, positions.behind, plan.created_ms))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
@@ -132,7 +133,7 @@ class SinkRun(RunInProgress):
         self._config.check_converters()
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(self._config.sink, state.connector, plan)
-        state = self._begin(kafka, state, plan)
+        state = self._begin(kafka, state, plan, positions)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state.connector.at_ms)
         settings = replace(
@@ -226,6 +227,17 @@ class SinkRun(RunInProgress):
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
+    def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
+        """The state without the offsets of topics that Kafka no longer has, and the plan with a note of each."""
+        absent = {tp: at for tp, at in state.connector.committed.items() if tp.topic not in plan.topic_ids}
+        deleted = kafka.deleted_topics(sorted({tp.topic for tp in absent}))
+        if not deleted:
+            return state, plan
+        ends = [f"{tp}@{offset}" for tp, offset in sorted(absent.items()) if tp.topic in deleted]
+        note = f"Kafka no longer has topic {names(sorted(deleted))}. It was copied up to {names(ends)}."
+        remaining = state.connector.seeing({}, deleted)
+        return replace(state, connector=remaining, is_stale=True), replace(plan, notes=(*plan.notes, note))
+
     def _bounded(self, kafka: KafkaSession, state: RunState) -> RunState:
         """The state with the bounds of a replay: those of its first run hold for all that follow."""
         asked = self._config.spec.bounds
@@ -240,15 +252,13 @@ class SinkRun(RunInProgress):
             return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
         if positions.to_commit or state.is_stale:
             refuse_when_stopping()
-            known = state.connector
+            known = state.connector.seeing(plan.topic_ids)
             closed = replace(
                 known,
                 phase=CLOSED,
                 leftovers=state.resweep,
                 at_ms=plan.created_ms,
                 committed={**known.committed, **positions.to_commit},
-                topic_ids=dict(plan.topic_ids),
-                value_schemas=of_same_topics(known.value_schemas, known.topic_ids, plan.topic_ids),
             )
             kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
         return self._report(EMPTY, state, None, notes=plan.notes, committed=positions.to_commit)
@@ -264,8 +274,15 @@ class SinkRun(RunInProgress):
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan, positions: Positions) -> RunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
+        if positions.at_latest:  # If this run fails, the next one must not skip what is written until then.
+            known = state.connector
+            ids = {tp.topic: plan.topic_ids[tp.topic] for tp in positions.at_latest}
+            committed = {**known.committed, **positions.at_latest}
+            chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
+            state = replace(state, connector=chosen)
+            kafka.journal.commit(Commit(offsets=dict(positions.at_latest), state=chosen))
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
         begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
