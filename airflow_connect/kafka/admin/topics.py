@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
@@ -48,7 +49,7 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
         return {}
 
     try:
-        found = ask(admin, lambda client, timeout_s: _described(client, wanted, timeout_s), "describing topic")
+        found = ask(admin, partial(_described, wanted), "describing topic")
     except AccessError as error:
         if error.code != "kafka.no_topic" or regex:
             raise
@@ -56,7 +57,7 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
     return {n: TopicInfo(str(found[n].topic_id), len(found[n].partitions)) for n in sorted(wanted)}
 
 
-def _described(client: Admin, wanted: Sequence[str], timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
+def _described(wanted: Sequence[str], client: Admin, timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
     found: Mapping[str, Future[TopicDescription]] = client.describe_topics(
         TopicCollection(list(wanted)), request_timeout=timeout_s
     )
@@ -72,7 +73,7 @@ def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
     found: set[str] = set()
     for name in wanted:
         try:
-            ask(admin, lambda client, timeout_s, name=name: _described(client, [name], timeout_s), "describing topic")
+            ask(admin, partial(_described, [name]), "describing topic")
         except AccessError as error:
             if error.code == "kafka.no_topic":
                 found.add(name)

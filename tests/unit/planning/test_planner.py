@@ -139,10 +139,8 @@ def test_latest_counts_what_it_skips_of_a_topic_that_is_read_for_the_first_time(
     found = plan(state, policy=Policy(auto_offset_reset="latest"))
 
     assert found.at_latest == {TP: 100, P1: 40}
-    assert found.notes == (
-        "Topic t is read for the first time. Because of auto.offset.reset=latest, the 130 offsets before its end are"
-        " not copied.",
-    )
+    assert len(found.notes) == 1
+    assert "latest, the 130 offsets before its end are not copied" in found.notes[0]
 
 
 def test_offsets_are_committed_again_after_a_day():

@@ -39,7 +39,7 @@ from airflow_connect.runtime.driver.reporting import (
 )
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
-from airflow_connect.runtime.driver.sink.dead_letters import topic_records
+from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
@@ -47,7 +47,7 @@ from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
-from airflow_connect.runtime.reporting.notes import MOST_NOTES
+from airflow_connect.runtime.reporting.notes import of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
 from airflow_connect.runtime.settings import TaskSettings
 
@@ -155,6 +155,7 @@ class SinkRun(RunInProgress):
             self._warn(stopped)
             plan = replace(plan, notes=(*plan.notes, stopped))
         manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
+        self._letters(kafka, manifest, is_published=False)  # The commit must not be refused because of them.
         return self._publish_and_commit(kafka, state, plan, manifest, reports)
 
     def _manifest(self, positions: Positions, times: RunTimes, reports: Sequence[TaskReport]) -> Manifest:
@@ -188,10 +189,16 @@ class SinkRun(RunInProgress):
         notes = self._publish(kafka.journal, manifest)
         refuse_when_stopping()
         kafka.ensure_group_empty()
+        if manifest.dead_letters:
+            kafka.ensure_dead_letter_queue()  # It may be another one now.
+        letters = self._letters(kafka, manifest, is_published=True)
+        for note in letters.notes:
+            self._warn(note)
+        notes = (*notes, *letters.notes)
         report = self._report(DONE, replace(state, complete=manifest.complete), manifest, notes=notes)
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
-        commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state.connector)
+        commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
         return replace(state, connector=after, recovered_run_id=manifest.run_id)
 
@@ -372,8 +379,8 @@ class SinkRun(RunInProgress):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
             of_time = manifest.time.notes if manifest.time else ()
-            of_tasks = list(dict.fromkeys(note for report in reports for note in report.notes))[:MOST_NOTES]
-            notes = (*plan.notes, *of_time, *notes, *of_tasks)
+            letters = self._letters(kafka, manifest, is_published=True)
+            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes)
             report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,
@@ -382,9 +389,14 @@ class SinkRun(RunInProgress):
                 bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
                 lag_of_hours=with_lag(state.connector.lag_of_hours, state.lag) if state.lag else (),
             )
-            commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
+            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed)
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+
+    def _letters(self, kafka: KafkaSession, manifest: Manifest, *, is_published: bool) -> Letters:
+        """The dead letters of a manifest, as the connector's queue accepts them."""
+        limits = kafka.queue_limits() if manifest.dead_letters else None
+        return letters_of(manifest, limits, now_ms(), is_published=is_published)
 
     def _announcing(self, state: RunState, manifest: Manifest) -> RunState:
         """The state with what this run announces by committing `manifest`, recovered manifests included."""
