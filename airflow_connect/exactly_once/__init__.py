@@ -23,6 +23,8 @@ Invariants. The code quotes them by number where it enforces them.
 8.  A sweep discards a staged file only if a run of this connector that has ended must have written it: the key and the
     directory match the connector's grammar, and the offset is inside the ranges of that run.
 9.  Offsets of a group that a live Kafka Connect worker uses are never touched.
+10. Nothing is silent. Whatever is skipped, moved, repeated or left out is counted and named in report, log and pages.
+    An ambiguity that could lose a record fails the run, with both readings and what to do.
 
 What a crash leaves at each point, and what the next run does:
 

@@ -26,6 +26,7 @@ AREAS = {
     "control": "Requests to a worker",
     "data": "Records",
     "database": "Databases",
+    "dead_letter": "Dead letters",
     "demo": "The demo",
     "devstack": "The development stack (demo, tests, benchmarks)",
     "disk": "Disks of driver and executors",

@@ -40,7 +40,10 @@ NOT_OURS = {
     # Brokers and topics.
     "offsets.retention.minutes",
     "retention.ms",
+    "cleanup.policy",
     "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
     "message.timestamp.type",
     "auto.create.topics.enable",
     "max.compaction.lag.ms",

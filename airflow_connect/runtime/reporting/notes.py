@@ -1,6 +1,6 @@
 """Notes of a connector or task for the report of the run: each only once, and a limited number.
 
-Equal sentences may be about different records, so the report says how often each was said if it has numbers.
+Equal sentences may be about different records, so the report says how often each was times_of if it has numbers.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def of_tasks(notes: Iterable[Sequence[str]], most: int = MOST_NOTES) -> list[str
         notes: of each task.
         most: how many sentences are kept.
     """
-    said = Counter(sentence for one in notes for sentence in dict.fromkeys(one))
+    times_of = Counter(sentence for one in notes for sentence in dict.fromkeys(one))
     every = [
         _with_count(sentence, tasks, "{} tasks report this, each about its own records.")
-        for sentence, tasks in said.items()
+        for sentence, tasks in times_of.items()
     ]
     return [*every[:most], *_rest(len(every) - most)]
 

@@ -89,7 +89,8 @@ def _fitted(letter: Mapping[str, Any], limits: QueueLimits, now_ms: int) -> _Fit
         origin=_place(letter),
     )
     changes: list[str] = []
-    if record.timestamp is not None and not limits.accepts_time(record.timestamp, now_ms):
+    # Kafka's client takes 0 as the current time.
+    if record.timestamp is not None and (not record.timestamp or not limits.accepts_time(record.timestamp, now_ms)):
         original = (TIMESTAMP_HEADER, str(record.timestamp).encode())
         record = replace(record, timestamp=None, headers=(*record.headers, original))
         changes.append(_MOVED_TIME)
