@@ -1,6 +1,6 @@
 """Notes of a connector or task for the report of the run: each only once, and a limited number.
 
-Equal sentences may be about different records, so the report says how often each was times_of if it has numbers.
+Equal sentences may be about different records, so the report says how many tasks reported one that has numbers.
 """
 
 from __future__ import annotations
