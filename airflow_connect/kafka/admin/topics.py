@@ -14,7 +14,7 @@ from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 from airflow_connect.errors import AccessError, ConfigError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, names, translate
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, names, translate, wait
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -44,17 +44,20 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
         ConfigError: a topic does not exist, or the expression cannot be used.
         AccessError: a topic may not be described.
     """
-    wanted = matching_topics(all_names(admin), regex) if regex else list(dict.fromkeys(topics or ()))
-    if not wanted:
-        return {}
-
-    try:
-        found = ask(admin, partial(_described, wanted), "describing topic")
-    except AccessError as error:
-        if error.code != "kafka.no_topic" or regex:
-            raise
-        raise _missing(wanted, all_names(admin)) from error
-    return {n: TopicInfo(str(found[n].topic_id), len(found[n].partitions)) for n in sorted(wanted)}
+    for is_last in (False, False, True):
+        wanted = matching_topics(all_names(admin), regex) if regex else list(dict.fromkeys(topics or ()))
+        if not wanted:
+            break
+        try:
+            found = ask(admin, partial(_described, wanted), "describing topic")
+        except AccessError as error:
+            if error.code != "kafka.no_topic" or (regex and is_last):
+                raise
+            if not regex:
+                raise _missing(wanted, all_names(admin)) from error
+            continue  # A topic was deleted after the list was made.
+        return {n: TopicInfo(str(found[n].topic_id), len(found[n].partitions)) for n in sorted(wanted)}
+    return {}
 
 
 def _described(wanted: Sequence[str], client: Admin, timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
@@ -71,9 +74,9 @@ def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
         ConnectError: Kafka did not answer.
     """
     found: set[str] = set()
-    for name in wanted:
+    for name, future in (_described(wanted, admin, API_TIMEOUT_S) if wanted else {}).items():
         try:
-            ask(admin, partial(_described, [name]), "describing topic")
+            wait(future, f"describing topic {name}")
         except AccessError as error:
             if error.code == "kafka.no_topic":
                 found.add(name)

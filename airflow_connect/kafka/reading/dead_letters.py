@@ -19,7 +19,7 @@ from airflow_connect.kafka.reading.topic_contents import committed_records, rang
 
 PREFIX = "__connect.errors."
 TIMESTAMP = "timestamp"
-"""Our own addition: the header with the timestamp of a record, in milliseconds, if its queue or the client could not keep it."""
+"""Our own addition: the header with the timestamp of a record, in milliseconds, which queue or client cannot keep."""
 
 
 @dataclass(frozen=True)

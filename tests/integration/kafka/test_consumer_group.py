@@ -10,6 +10,7 @@ from confluent_kafka import Consumer
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError, ConfigError, NotStoppedError
+from airflow_connect.kafka.admin import topics
 from airflow_connect.kafka.admin.consumer_group import (
     alter_offsets,
     ensure_no_live_members,
@@ -164,3 +165,19 @@ def test_resolve_topics_with_a_typing_error_suggests_near_names(
     with pytest.raises(ConfigError, match=f"Did you mean {unique_name}-orders") as caught:
         resolve_topics(admin, [f"{unique_name}-oders"], None)
     assert caught.value.code == "config.topic_missing"
+
+
+def test_topic_that_is_deleted_after_the_list_was_made_is_left_out(
+    kafka: KafkaBroker, admin: Admin, make_topic: MakeTopic, unique_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, gone = make_topic(name=f"{unique_name}-a"), f"{unique_name}-b"
+    real, calls = topics.all_names, []
+
+    def names_with_one_that_is_gone(client: Admin) -> list[str]:
+        calls.append(client)
+        return [*real(client), gone] if len(calls) == 1 else real(client)
+
+    monkeypatch.setattr(topics, "all_names", names_with_one_that_is_gone)
+
+    assert list(resolve_topics(admin, None, f"{unique_name}-[ab]")) == [kept]
+    assert topics.deleted_topics(admin, [kept, gone]) == {gone}

@@ -32,6 +32,7 @@ from airflow_connect.exactly_once.guarantee import EXACTLY_ONCE
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import ConnectorState
+from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import LogState, Policy
 from airflow_connect.planning.splitting import SplitRules
@@ -201,6 +202,10 @@ class ModelSession:
 
     def ensure_dead_letter_queue(self) -> None:
         """It is there."""
+
+    def queue_limits(self) -> QueueLimits:
+        """It accepts everything."""
+        return QueueLimits("dead-letters")
 
     def log_state(self, limits: RunLimits) -> LogState:
         """A look at the log and at the group."""
