@@ -62,7 +62,8 @@ def letters_of(manifest: Manifest, limits: QueueLimits | None, now_ms: int, *, i
     if limits is None:
         return Letters(notes=(_given_up(manifest.run_id, places),))
     fitted = [_fitted(letter, limits, now_ms) for letter in manifest.dead_letters]
-    _refuse_unfit([found for found in fitted if found.refused], limits, is_published=is_published)
+    if unfit := [found for found in fitted if found.refused]:
+        raise _refusal(unfit, limits, _so_far(manifest, is_published=is_published), is_published=is_published)
     return Letters(tuple(found.record for found in fitted), tuple(_notes(manifest, fitted, limits)))
 
 
@@ -127,9 +128,16 @@ def _size(record: TopicRecord) -> int:
     return 100 + len(record.key or b"") + len(record.value or b"") + of_headers
 
 
-def _refuse_unfit(unfit: Sequence[_Fitted], limits: QueueLimits, *, is_published: bool) -> None:
-    if not unfit:
-        return
+def _so_far(manifest: Manifest, *, is_published: bool) -> str:
+    if is_published:
+        return "The output of the run may be visible already; the next run writes the dead letters and commits."
+    if manifest.files:
+        return "Nothing was published, and no offset was moved."
+    # Sinks without files write while they copy, and recognise or replace what comes again.
+    return "The run has committed no offset; the next one copies its records again and finds what was written."
+
+
+def _refusal(unfit: Sequence[_Fitted], limits: QueueLimits, so_far: str, *, is_published: bool) -> ConfigError:
     where = names([found.record.origin for found in unfit])
     what = (
         f"The dead letter queue {limits.topic} would refuse {format_count(len(unfit))} dead letters, of {where}:"
@@ -140,12 +148,7 @@ def _refuse_unfit(unfit: Sequence[_Fitted], limits: QueueLimits, *, is_published
         if limits.is_compacted and unfit[0].record.key is None
         else f"Raise max.message.bytes of {limits.topic} and producer.override.max.request.size"
     )
-    so_far = (
-        "The files of the run may be visible already; the next run writes the dead letters and commits."
-        if is_published
-        else "Nothing was published, and no offset was moved."
-    )
-    raise ConfigError(
+    return ConfigError(
         what,
         code="dead_letter.refused",
         suggestion=f"{so_far} {cure}, and run again." + (f" {_GIVE_UP}" if is_published else ""),

@@ -18,8 +18,10 @@ from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMIT
 from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 from airflow_connect.runtime import crash_points
+from tests.support.copies.jdbc_sink import jdbc_sink
 from tests.support.copies.local import LocalSink, local_sink
 from tests.support.kafka_data import create_topic, delete_topic
+from tests.support.servers.databases import Database
 from tests.support.steps import Crashed, Steps
 from tests.support.waiting import wait_until
 
@@ -222,3 +224,21 @@ def test_queue_that_was_deleted_after_the_manifest_is_created_again(
     sink.run()
 
     assert [letter.value for letter in letters(sink)] == [b"x"]
+
+
+def test_database_gets_each_row_once_although_its_dead_letters_were_refused_first(
+    sink: LocalSink, kafka: Any, produce: Any, sqlite_database: Database
+) -> None:
+    create_topic(kafka.bootstrap, queue_name(sink), 1, {"max.message.bytes": "1000"})
+    produce(sink.topic, broken(b"x" * 2_000))
+    settings = {key.replace(".", "_"): text for key, text in sink.config.items()}
+    rows = jdbc_sink(kafka, sqlite_database, sink.topic, in_columns=True, **settings)
+
+    refused = rows.try_run()
+    set_queue(sink, max_message_bytes="9000")
+    rows.run()
+
+    assert refused.error["code"] == "dead_letter.refused"
+    assert "has committed no offset" in refused.error["suggestion"]
+    assert len(letters(sink)) == 1
+    rows.assert_exactly_once([{"n": 1}, {"n": 2}])
