@@ -124,6 +124,10 @@ class SourceTaskContext(Protocol):
         """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
 
     @property
+    def uses_transactions(self) -> bool:
+        """Whether records are written in transactions: each ends with a marker, which takes an offset of the topic."""
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 

@@ -97,7 +97,7 @@ class MirrorSourceTask(SourceTask):
             one.topic_partition: _Place(one, _resumed(one, offset), typed.policy.remote_topic(one.topic), partition)
             for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
         }
-        self._syncs = OffsetSyncLog(typed, self._places, self.context.note)
+        self._syncs = OffsetSyncLog(typed, ranges, self.context)
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None
         self._batches = self._opened()

@@ -209,7 +209,9 @@ class _Work:
         own = settings.task_configs[self.task] if settings.task_configs else settings.connector
         marks = self.source.guarantee.uses_transactions and self.config.connector.boundary == source_keys.CONNECTOR
         transaction = TransactionMarks() if marks else None
-        return SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
+        context = SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
+        context.uses_transactions = self.source.guarantee.uses_transactions
+        return context
 
     def _rules(self, task: SourceTask) -> LoopRules:
         interval_ms, limits = self._interval_ms, self.source
