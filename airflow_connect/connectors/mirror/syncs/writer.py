@@ -59,7 +59,8 @@ class OffsetSyncLog:
         self._topic_ids: Mapping[str, str] = {}
         if config.emits_syncs:
             name = config.policy.remote_topic
-            self._sources = {one.topic_partition: one.topic_id for one in planned}
+            # A range without offsets may be of a partition that neither cluster has any more.
+            self._sources = {one.topic_partition: one.topic_id for one in planned if one.start < one.end}
             self._remote = {tp: TopicPartition(name(tp.topic), tp.partition) for tp in self._sources}
             self._admin = admin_client(config.target_admin())
             self._topic_ids = _topic_ids(self._admin, self._remote.values())
