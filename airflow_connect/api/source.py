@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
+    from airflow_connect.errors import ConnectError
 
 SourcePartition = Mapping[str, Any]
 """Where records come from: `{"filename": "/var/log/syslog"}`. Flat; JSON's types."""
@@ -221,6 +222,17 @@ class PlacedSourceTask(Protocol):
         Args:
             columns: what `poll_columns` has returned.
             offsets: of each record in the topic's partition; -1: it was dropped, or an error in it was tolerated.
+        """
+
+
+@runtime_checkable
+class ExplainingSourceTask(Protocol):
+    """Optional method of a source task that can say more about an error than what failed."""
+
+    def explained(self, error: ConnectError) -> ConnectError:
+        """The error to report instead of one with which the task has failed, or the same. Called before `stop`.
+
+        Kafka does not say which record it has refused, for example.
         """
 
 

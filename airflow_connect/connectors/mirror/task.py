@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRecord, SourceRecord
@@ -13,6 +13,7 @@ from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartit
 from airflow_connect.connectors.mirror.config import MirrorConfig
 from airflow_connect.connectors.mirror.headers import ensure_writable
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
+from airflow_connect.connectors.mirror.refusals import OpenRecords
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
 from airflow_connect.errors import ConnectError
@@ -21,6 +22,8 @@ from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
 
 RECORDS_AT_ONCE = 2_000
@@ -89,6 +92,7 @@ class MirrorSourceTask(SourceTask):
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
         typed = MirrorConfig.from_config(config)
         self._settings, self._admin_settings = typed.source_consumer().settings, typed.source_admin()
+        self._target_admin_settings = typed.target_admin()
         self._next_check = time.monotonic() + CHECK_TOPICS_S
         ranges = ranges_of(config)
         partitions = [partition_of(typed.policy.source, one.topic_partition) for one in ranges]
@@ -98,6 +102,7 @@ class MirrorSourceTask(SourceTask):
             for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
         }
         self._syncs = OffsetSyncLog(typed, ranges, self.context)
+        self._open = OpenRecords({tp: place.remote for tp, place in self._places.items()})
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None
         self._batches = self._opened()
@@ -113,7 +118,7 @@ class MirrorSourceTask(SourceTask):
         batch = self._take(RECORDS_AT_ONCE)
         if batch is None:
             return None
-        ensure_writable(batch, batch.headers())
+        self._look_at(batch, batch.headers())
         place = self._places[batch.topic_partition]
         return [_source_record(place, record) for record in batch.records()]
 
@@ -131,7 +136,7 @@ class MirrorSourceTask(SourceTask):
             return None
         place = self._places[batch.topic_partition]
         headers = batch.headers()
-        ensure_writable(batch, headers)
+        self._look_at(batch, headers)
         has_times = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
         return SourceColumns(
             topic=place.remote,
@@ -157,10 +162,15 @@ class MirrorSourceTask(SourceTask):
     def commit(self) -> None:
         """What was returned so far is committed; at the end of the ranges, offset syncs tell where it is."""
         self._joined = _Joined()
+        self._open.committed()
         if self._syncs is not None:
             self._syncs.committed()
             if self.has_ended():
                 self._syncs.write()
+
+    def explained(self, error: ConnectError) -> ConnectError:
+        """See `ExplainingSourceTask`: which record the target cluster has refused."""
+        return self._open.explained(error, admin_client(self._target_admin_settings))
 
     def stop(self) -> None:
         """See `SourceTask`. Limits of a run may have ended it before the end of the ranges."""
@@ -216,6 +226,15 @@ class MirrorSourceTask(SourceTask):
         if not self._unfinished or time.monotonic() >= self._next_check:
             self._check_topics()
         return taken
+
+    def _look_at(self, batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> None:
+        """Look at records before they are returned.
+
+        Raises:
+            DataError: a header cannot be written.
+        """
+        ensure_writable(batch, headers)
+        self._open.returned(batch, headers)
 
     def _check_topics(self) -> None:
         """Look whether the topics are still those that were planned: a reader does not notice it.

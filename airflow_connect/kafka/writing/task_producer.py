@@ -241,6 +241,10 @@ class TaskProducer:
             # Later ones may have been accepted: the order is lost, and only a new attempt restores it.
             self._await_report()
             self._refuse_problem()
+            reason = self._direct.refusal
+            if reason is not None and reason.code() in RECORD_AT_FAULT:
+                refused = KafkaException(reason)
+                raise self._failed(refused, f"writing to topic {topic}") from refused
             raise UnavailableError(
                 f"Kafka's client accepted {taken} of {len(values)} records for topic {topic}. None of them was"
                 f" committed.",

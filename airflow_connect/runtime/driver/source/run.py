@@ -31,6 +31,7 @@ from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
+from airflow_connect.runtime.failed_records import skipped
 from airflow_connect.runtime.reporting.notes import Notes
 from airflow_connect.runtime.reporting.skew import skew_notes
 
@@ -217,6 +218,8 @@ class SourceRun(RunInProgress):
         of_tasks += [note for task in tasks for note in task.notes]
         told = (*plan.notes, *self._notes.sentences, *of_tasks)
         notes = list(dict.fromkeys(told))[:MOST_NOTES_OF_RUN]
+        if failed:
+            notes.append(skipped(reports))
         if repeated:
             notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")
         return RunReport(

@@ -65,6 +65,16 @@ def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> Tas
         raise work.fencing_error() from error
 
 
+def _explained(task: SourceTask, error: ConnectError, context: SourceContext) -> ConnectError:
+    """The error that a task makes of one of its own; see `ExplainingSourceTask`."""
+    from airflow_connect.api.source import ExplainingSourceTask
+
+    if isinstance(error, FencedError) or not isinstance(task, ExplainingSourceTask):
+        return error
+    explain = task.explained
+    return call_task(task, "explained", lambda: explain(error), context)
+
+
 @dataclass(slots=True)
 class _Work:
     """One attempt of a task."""
@@ -133,6 +143,8 @@ class _Work:
             opened = time.monotonic()
             done = SourceLoop(task, parts, self._rules(task)).run()
             is_done = True
+        except ConnectError as error:
+            raise _explained(task, error, context) from error
         finally:
             try:
                 call_task(task, "stop", task.stop, SourceContext({}, "", 0, parts.offsets, None))
