@@ -17,6 +17,14 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def is_other_topic(known_id: str, current_id: str) -> bool:
+    """Whether a topic was deleted and created again, by Kafka's topic ids (KIP-516).
+
+    Brokers before 2.8 have no ids ("" here): then a new topic cannot be told from the old one.
+    """
+    return bool(known_id and current_id and known_id != current_id)
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
     """Records `[start, end)` of a topic-partition: `start` inclusive, `end` exclusive.

@@ -8,7 +8,7 @@ watermark.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -69,6 +69,20 @@ class TimeProgress:
         """A copy without the watermarks of partitions that are read again from an earlier offset."""
         gone = set(partitions)
         return replace(self, watermarks={tp: ms for tp, ms in self.watermarks.items() if tp not in gone})
+
+    def without_topics(self, gone: Collection[str], forgotten: Collection[str]) -> TimeProgress:
+        """A copy for topics that were deleted.
+
+        Args:
+            gone: without their watermarks. Their boundaries stay: what was announced as complete is complete, even if
+                another topic with the same name writes there.
+            forgotten: without their boundaries.
+        """
+        return replace(
+            self,
+            watermarks={tp: ms for tp, ms in self.watermarks.items() if tp.topic not in gone},
+            boundaries={topic: ms for topic, ms in self.boundaries.items() if topic not in forgotten},
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""

@@ -102,14 +102,10 @@ def commit(
 
 def state_after(manifest: Manifest, state: ConnectorState) -> ConnectorState:
     """The connector's state after a manifest is committed."""
+    known = state.seeing(manifest.topic_ids)
     return replace(
-        state,
-        committed={**state.committed, **manifest.offsets},
-        topic_ids=dict(manifest.topic_ids),
-        time=manifest.time.progress if manifest.time else state.time,
-        value_schemas=value_schemas.after(
-            value_schemas.of_same_topics(state.value_schemas, state.topic_ids, manifest.topic_ids),
-            manifest.schemas_before,
-            manifest.partitions,
-        ),
+        known,
+        committed={**known.committed, **manifest.offsets},
+        time=manifest.time.progress if manifest.time else known.time,
+        value_schemas=value_schemas.after(known.value_schemas, manifest.schemas_before, manifest.partitions),
     )

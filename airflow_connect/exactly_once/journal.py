@@ -26,6 +26,7 @@ class TopicRecord:
     Attributes:
         timestamp: milliseconds since the epoch, or None for now.
         partition: -1 to derive it from the key.
+        origin: of what it is a copy, `topic-partition@offset`, for messages.
     """
 
     topic: str
@@ -34,6 +35,7 @@ class TopicRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
     timestamp: int | None = None
     partition: int = -1
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

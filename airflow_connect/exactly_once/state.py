@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.documents.run_lag import LagOfHour
 from airflow_connect.documents.time_progress import TimeDirectory, TimeProgress
@@ -17,6 +17,8 @@ from airflow_connect.exactly_once.phases import CLOSED, COPYING
 __all__ = ["CLOSED", "COPYING", "VERSION", "ConnectorState"]
 
 VERSION = 1
+MOST_ABSENT = 1_000
+"""How many deleted topics are remembered by their id, so that one that is created again is not taken for a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class ConnectorState:
         phase: `copying` from the start of a copy until its commit, else `closed`. A run that finds `copying` and no
             open manifest knows that its predecessor died and may have left staged files.
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
-        topic_ids: Kafka's topic ids at the last commit; a different id means that the topic was recreated.
+        topic_ids: Kafka's topic ids when the topic was last seen; a different id means that the topic was recreated.
+            Topics that the last run did not see come first, those that have been away longest before the others.
         leftovers: what to sweep; empty when there cannot be any. While a run copies, the first one is its own.
         time: which time directories have been announced as complete, and what is known about the others.
         announced, announced_to: directories that the last commit completed, and the Airflow task that announces them
@@ -54,6 +57,30 @@ class ConnectorState:
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
+
+    def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
+        """The state after a commit of a run that saw these topics: without what is known of topics that are gone.
+
+        Offsets, schemas and times of a topic that was deleted mean nothing to a topic with the same name. A topic that
+        the run did not see may be back in the next one, so it keeps what is known.
+
+        Args:
+            topic_ids: every topic of the run, with Kafka's id.
+            deleted: topics that Kafka no longer has. Of them only the id is kept, of the `MOST_ABSENT` latest ones.
+        """
+        gone = {t for t, i in topic_ids.items() if is_other_topic(self.topic_ids.get(t, ""), i)}.union(deleted)
+        committed = {tp: offset for tp, offset in self.committed.items() if tp.topic not in gone}
+        absent = [topic for topic in self.topic_ids if topic not in topic_ids]
+        kept = {tp.topic for tp in committed}
+        forgotten = [topic for topic in absent if topic not in kept][:-MOST_ABSENT]
+        return replace(
+            self,
+            committed=committed,
+            topic_ids={**{t: self.topic_ids[t] for t in absent if t not in set(forgotten)}, **topic_ids},
+            value_schemas={tp: text for tp, text in self.value_schemas.items() if tp.topic not in gone},
+            bytes_per_record={t: size for t, size in self.bytes_per_record.items() if t not in gone},
+            time=self.time.without_topics(gone, forgotten),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""

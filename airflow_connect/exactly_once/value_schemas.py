@@ -28,13 +28,6 @@ def from_json(name: str, data: Mapping[str, Any]) -> dict[TopicPartition, str]:
     return {TopicPartition(*place): text for text, places in data.get(name, ()) for place in places}
 
 
-def of_same_topics(
-    schemas: Mapping[TopicPartition, str], ids: Mapping[str, str], ids_now: Mapping[str, str]
-) -> dict[TopicPartition, str]:
-    """The schemas of topics that were not recreated since `ids` (Kafka's topic ids, by topic)."""
-    return {tp: text for tp, text in schemas.items() if ids.get(tp.topic) == ids_now.get(tp.topic, ids.get(tp.topic))}
-
-
 def after(
     known: Mapping[TopicPartition, str], before: Mapping[TopicPartition, str], reports: Iterable[PartitionReport]
 ) -> dict[TopicPartition, str]:

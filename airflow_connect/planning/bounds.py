@@ -42,8 +42,8 @@ class Bounds:
                     suggestion="Nothing was copied. Choose the ranges again.",
                 )
         bounds = {r.topic_partition: r for r in self.ranges if r.topic_partition in log.earliest}
-        committed = {tp: offset for tp, offset in log.committed.items() if tp in bounds}
-        remembered = {tp: offset for tp, offset in memory.committed.items() if tp in bounds}
+        # Offsets of other partitions stay: they tell whether a topic is read for the first time.
+        committed, remembered = log.committed, memory.committed
         if self.begin:
             # As if an earlier run had ended there.
             starts = {tp: remembered.get(tp, r.start) for tp, r in bounds.items()}

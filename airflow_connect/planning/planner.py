@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits, max_records, until_timestamp
 
@@ -70,6 +70,8 @@ class Positions:
     Attributes:
         ranges: one per partition, empty ones included.
         to_commit: offsets to commit even if their range is empty: of new partitions, resets, and all once a day.
+        at_latest: those of them that auto.offset.reset=latest chose. They are committed before the copy begins: if this
+            run fails, the next one must not choose later ones.
         notes: sentences for people.
         at_end: partitions of which nothing remains once their range is read: no limit shortened it, and no transaction
             is open after it.
@@ -81,6 +83,7 @@ class Positions:
     notes: tuple[str, ...]
     at_end: frozenset[TopicPartition] = frozenset()
     behind: int = 0
+    at_latest: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -95,22 +98,18 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
         OffsetError: a committed offset is outside the log, or a topic was recreated, and `offsets.out.of.range` is not
             set. The message has both values.
     """
-    notes: list[str] = []
-    starts: dict[TopicPartition, int] = {}
-    to_commit: dict[TopicPartition, int] = {}
-    for tp in sorted(log.earliest):
-        start, is_stored, note = _start(tp, log, memory, policy)
-        starts[tp] = start
-        if note:
-            notes.append(note)
-        if not is_stored:
-            to_commit[tp] = start
+    # What has an offset, or has lost one: `offsets reset` forgets the id as well.
+    seen = {tp.topic for tp in (*log.committed, *memory.committed)} | memory.topic_ids.keys()
+    starts = {tp: _start(tp, log, memory, policy, is_first=tp.topic not in seen) for tp in sorted(log.earliest)}
+    notes = [*(found.note for found in starts.values() if found.note), *_skipped_notes(starts, log)]
+    to_commit = {tp: found.offset for tp, found in starts.items() if not found.is_stored}
     if memory.at_ms and now_ms - memory.at_ms >= REFRESH_AFTER_MS:
-        to_commit = dict(starts)
-    ranges = [OffsetRange(tp.topic, tp.partition, s, max(s, log.end[tp])) for tp, s in starts.items()]
+        to_commit = {tp: found.offset for tp, found in starts.items()}
+    ranges = [OffsetRange(*tp, found.offset, max(found.offset, log.end[tp])) for tp, found in starts.items()]
     narrowed = tuple(_narrow(ranges, log, policy.limits, notes))
     at_end = frozenset(r.topic_partition for r in narrowed if r.end >= log.end[r.topic_partition]) - log.unstable
-    return Positions(narrowed, to_commit, tuple(notes), at_end, sum(len(r) for r in ranges))
+    at_latest = {tp: found.offset for tp, found in starts.items() if found.is_latest}
+    return Positions(narrowed, to_commit, tuple(notes), at_end, sum(len(r) for r in ranges), at_latest)
 
 
 def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: list[str]) -> list[OffsetRange]:
@@ -124,39 +123,78 @@ def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: 
     return ranges
 
 
-def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy) -> tuple[int, bool, str]:
-    """(offset to start at, whether the group already stores it, sentence for people)."""
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a partition starts.
+
+    Attributes:
+        is_stored: whether the group has this offset already.
+        note: a sentence for people, or "".
+        is_latest: auto.offset.reset=latest chose it.
+    """
+
+    offset: int
+    is_stored: bool = False
+    note: str = ""
+    is_latest: bool = False
+
+
+def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *, is_first: bool) -> _Start:
+    """`is_first`: no partition of the topic has an offset."""
     committed, remembered = log.committed.get(tp), memory.committed.get(tp)
-    low, high = log.earliest[tp], max(log.end[tp], log.high.get(tp, 0))
     known_id, current_id = memory.topic_ids.get(tp.topic, ""), log.topic_ids.get(tp.topic, "")
-    if known_id and current_id and known_id != current_id:
-        what = (
-            f"Topic {tp.topic} was recreated: its id is {current_id}, the last run saw {known_id} "
-            f"and committed {tp}@{remembered if remembered is not None else committed}"
+    if is_other_topic(known_id, current_id):
+        before = remembered if remembered is not None else committed
+        what = f"Topic {tp.topic} was recreated: its id is {current_id}, and an earlier run saw {known_id}" + (
+            f" and committed {tp}@{before}" if before is not None else ""
         )
-        start = _resolve(tp, what, committed, low, high, policy)
-        return start, start == committed, f"{what}; starting at {start}."
-    if committed is None and remembered is not None:
+        start = _resolve(tp, what, committed, log, policy)
+        return _Start(start, start == committed, f"{what}; starting at {start}.")
+    if committed is None and remembered is None:
+        return _first_sight(tp, log, policy, is_first=is_first)
+    if committed is None and current_id and not known_id:
+        # Kafka deletes a group's offsets with the topic, and also when the group has not committed for long.
+        what = (
+            f"The group has no offset for {tp}, and an earlier run committed {remembered} without recording the id of"
+            f" the topic. Either the group's offsets have expired and {tp} continues at {remembered}, or {tp.topic} was"
+            " recreated and nothing of it was copied yet"
+        )
+        start = _resolve(tp, what, remembered, log, policy)
+        return _Start(start, note=f"{what}; starting at {start}.")
+    note = ""
+    if committed is None:
         committed = remembered
         note = f"The group has no offset for {tp} any more; resumed at {remembered}, which the last run committed."
-    elif committed is None:
-        return _first_sight(tp, low, high, policy), False, ""
-    else:
-        note = ""
-    is_stored = log.committed.get(tp) is not None
-    if committed < low or committed > high:
+    low, high = _extent(tp, log)
+    if committed is None or not low <= committed <= high:
         what = f"The committed offset {committed} of {tp} is outside the log, which holds [{low}, {high})"
-        start = _resolve(tp, what, committed, low, high, policy)
-        return start, False, f"{what}; starting at {start}."
-    return committed, is_stored, note
+        start = _resolve(tp, what, committed, log, policy)
+        return _Start(start, note=f"{what}; starting at {start}.")
+    return _Start(committed, tp in log.committed, note)
 
 
-def _first_sight(tp: TopicPartition, low: int, high: int, policy: Policy) -> int:
-    """A partition that never had an offset follows `auto.offset.reset`, as in Kafka Connect."""
-    if policy.auto_offset_reset == LATEST:
-        return high
+def _extent(tp: TopicPartition, log: LogState) -> tuple[int, int]:
+    return log.earliest[tp], max(log.end[tp], log.high.get(tp, 0))
+
+
+def _first_sight(tp: TopicPartition, log: LogState, policy: Policy, *, is_first: bool) -> _Start:
+    """A partition that never had an offset follows `auto.offset.reset`, as in Kafka Connect.
+
+    Except that `latest` is for topics that are read for the first time. A partition that was added to a topic has only
+    records that were written since, and they would be lost (KAFKA-20539).
+    """
+    low, high = _extent(tp, log)
     if policy.auto_offset_reset == EARLIEST:
-        return low
+        return _Start(low)
+    if policy.auto_offset_reset == LATEST:
+        if is_first:
+            return _Start(high, is_latest=True)
+        deleted = f", because Kafka has deleted those before {low}" if low else ""
+        return _Start(
+            low,
+            note=f"{tp} has no offset, and other partitions of its topic have one: it is read from its first record,"
+            f" offset {low}{deleted}. auto.offset.reset=latest is only for topics that are read for the first time.",
+        )
     raise OffsetError(
         f"{tp} has no committed offset and auto.offset.reset is {policy.auto_offset_reset!r}.",
         suggestion="Set consumer.override.auto.offset.reset to earliest or latest.",
@@ -164,13 +202,27 @@ def _first_sight(tp: TopicPartition, low: int, high: int, policy: Policy) -> int
     )
 
 
-def _resolve(tp: TopicPartition, what: str, committed: int | None, low: int, high: int, policy: Policy) -> int:
+def _skipped_notes(starts: Mapping[TopicPartition, _Start], log: LogState) -> list[str]:
+    """What `latest` skips, by topic."""
+    skipped: dict[str, int] = {}
+    for tp, found in starts.items():
+        if found.is_latest and found.offset > log.earliest[tp]:
+            skipped[tp.topic] = skipped.get(tp.topic, 0) + found.offset - log.earliest[tp]
+    return [
+        f"Topic {topic} is read for the first time. Because of auto.offset.reset=latest, the {count} offsets before its"
+        " end are not copied."
+        for topic, count in skipped.items()
+    ]
+
+
+def _resolve(tp: TopicPartition, what: str, known: int | None, log: LogState, policy: Policy) -> int:
+    low, high = _extent(tp, log)
     if policy.out_of_range == EARLIEST:
         return low
     if policy.out_of_range == LATEST:
         return high
     if policy.out_of_range == NEAREST:
-        return low if committed is None else min(max(committed, low), high)
+        return low if known is None else min(max(known, low), high)
     raise OffsetError(
         what + ".",
         suggestion="Records may be lost or repeated, so nothing was copied. To choose where to continue, set "

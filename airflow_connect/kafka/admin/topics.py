@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
@@ -47,19 +48,36 @@ def resolve_topics(admin: Admin, topics: Sequence[str] | None, regex: str | None
     if not wanted:
         return {}
 
-    def describe(client: Admin, timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
-        found: Mapping[str, Future[TopicDescription]] = client.describe_topics(
-            TopicCollection(wanted), request_timeout=timeout_s
-        )
-        return found
-
     try:
-        found = ask(admin, describe, "describing topic")
+        found = ask(admin, partial(_described, wanted), "describing topic")
     except AccessError as error:
         if error.code != "kafka.no_topic" or regex:
             raise
         raise _missing(wanted, all_names(admin)) from error
     return {n: TopicInfo(str(found[n].topic_id), len(found[n].partitions)) for n in sorted(wanted)}
+
+
+def _described(wanted: Sequence[str], client: Admin, timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
+    found: Mapping[str, Future[TopicDescription]] = client.describe_topics(
+        TopicCollection(list(wanted)), request_timeout=timeout_s
+    )
+    return found
+
+
+def deleted_topics(admin: Admin, wanted: Sequence[str]) -> frozenset[str]:
+    """Those of these topics that Kafka says do not exist. A topic that may not be described counts as existing.
+
+    Raises:
+        ConnectError: Kafka did not answer.
+    """
+    found: set[str] = set()
+    for name in wanted:
+        try:
+            ask(admin, partial(_described, [name]), "describing topic")
+        except AccessError as error:
+            if error.code == "kafka.no_topic":
+                found.add(name)
+    return frozenset(found)
 
 
 def matching_topics(existing: Iterable[str], regex: str) -> list[str]:

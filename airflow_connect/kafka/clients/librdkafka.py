@@ -101,16 +101,16 @@ class Librdkafka:
         stamp: int = self.call("message_timestamp", message, byref(kind))
         return stamp, kind.value
 
-    def headers(self, message: int) -> tuple[tuple[str, bytes | None], ...]:
-        """Headers in order."""
+    def headers(self, message: int) -> tuple[tuple[bytes, bytes | None], ...]:
+        """Headers in order; nothing says that a name is UTF-8."""
         found = c_void_p()
         if self.call("message_headers", message, byref(found)):
             return ()
         name, data, size = c_char_p(), c_void_p(), c_size_t()
-        headers: list[tuple[str, bytes | None]] = []
+        headers: list[tuple[bytes, bytes | None]] = []
         while not self.call("header_get_all", found, len(headers), byref(name), byref(data), byref(size)):
             value = None if data.value is None else ctypes.string_at(data.value, size.value)
-            headers.append(((name.value or b"").decode(), value))
+            headers.append((name.value or b"", value))
         return tuple(headers)
 
     def topic_name(self, topic: int) -> str:

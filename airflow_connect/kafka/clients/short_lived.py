@@ -93,12 +93,61 @@ class QuickConsumer(Consumer):
 
 
 class QuickProducer(Producer):
-    """A producer with its diary."""
+    """A producer with its diary. Its calls raise only what the client documents, `KafkaException`."""
 
     diary: _Diary
     settings: dict[str, Any]
 
+    def flush(self, timeout: float = -1) -> int:
+        """See `Producer`."""
+        return self.answered(lambda: super(QuickProducer, self).flush(timeout))
 
+    def poll(self, timeout: float = -1) -> int:
+        """See `Producer`."""
+        return self.answered(lambda: super(QuickProducer, self).poll(timeout))
+
+    def init_transactions(self, timeout: float = -1) -> None:
+        """See `Producer`."""
+        self.answered(lambda: super(QuickProducer, self).init_transactions(timeout))
+
+    def begin_transaction(self) -> None:
+        """See `Producer`."""
+        self.answered(lambda: super(QuickProducer, self).begin_transaction())
+
+    def send_offsets_to_transaction(self, positions: Any, group_metadata: Any, timeout: float = -1) -> None:
+        """See `Producer`."""
+        self.answered(
+            lambda: super(QuickProducer, self).send_offsets_to_transaction(positions, group_metadata, timeout)
+        )
+
+    def commit_transaction(self, timeout: float = -1) -> None:
+        """See `Producer`."""
+        self.answered(lambda: super(QuickProducer, self).commit_transaction(timeout))
+
+    def abort_transaction(self, timeout: float = -1) -> None:
+        """See `Producer`."""
+        self.answered(lambda: super(QuickProducer, self).abort_transaction(timeout))
+
+    def answered(self, call: Callable[[], _Answer]) -> _Answer:
+        """The result of `call`, which may also end with SystemError.
+
+        The client raises it if an error comes during callbacks: with the error as its cause, or "returned NULL without
+        setting an exception", without any. Then what has happened is unknown, unless the producer has failed for good.
+
+        Raises:
+            KafkaException: the cause, the fatal error of the producer, or `_STATE`: the outcome is unknown.
+        """
+        try:
+            return call()
+        except SystemError as error:
+            if isinstance(error.__cause__, KafkaException):
+                raise error.__cause__ from error
+            if self.diary.fatal is not None:
+                raise KafkaException(self.diary.fatal) from error
+            raise KafkaException(KafkaError(KafkaError._STATE, f"the client gave no reason: {error}")) from error
+
+
+_Answer = TypeVar("_Answer")
 _Client = TypeVar("_Client", Admin, QuickConsumer, QuickProducer)
 # Settings of only some kinds of clients; librdkafka warns about the others.
 _CONSUMER_ONLY = frozenset(

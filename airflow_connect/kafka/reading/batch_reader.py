@@ -20,7 +20,7 @@ from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
-from airflow_connect.errors import AccessError, ConfigError, ConnectError, OffsetError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, OffsetError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     QuickConsumer,
     ensure_reachable,
@@ -29,7 +29,8 @@ from airflow_connect.kafka.clients.short_lived import (
     state_consumer_settings,
     translate,
 )
-from airflow_connect.kafka.reading.messages import record_of
+from airflow_connect.kafka.reading.messages import UnreadableHeadersError, ensure_readable, record_of
+from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
     from airflow_connect.kafka.reading.batch_fetch import BatchFetch
@@ -116,7 +117,13 @@ class RangeReader:
     def records(self) -> Iterator[tuple[TopicPartition, list[KafkaRecord]]]:
         """Batches as objects: the reference form."""
         for tp, run in self._runs():
-            yield tp, [record_of(tp, message) for message in run]
+            try:
+                records = [record_of(tp, message) for message in run]
+            except UnreadableHeadersError as error:
+                for batch in self._read_directly(tp, run, error):
+                    yield tp, batch.records()
+            else:
+                yield tp, records
 
     def columns(self) -> Iterator[ColumnBatch]:
         """Batches as columns: the same records for a fifth of the time.
@@ -136,7 +143,12 @@ class RangeReader:
                 self._reasons[str(error)] = None
                 take_back_s = float("inf")
             for tp, run in self._runs(take_back_s):
-                yield from columns_of(tp, run)
+                try:
+                    ensure_readable(run)
+                except UnreadableHeadersError as error:
+                    yield from self._read_directly(tp, run, error)
+                else:
+                    yield from columns_of(tp, run)
             take_back_s = min(2 * take_back_s, LONGEST_TAKE_BACK_S)
 
     def stop(self, tp: TopicPartition) -> None:
@@ -183,6 +195,33 @@ class RangeReader:
                     return
         finally:
             self.close()
+
+    def _read_directly(
+        self, tp: TopicPartition, run: _Run, unreadable: UnreadableHeadersError
+    ) -> Iterator[ColumnBatch]:
+        """The records of `run` again, below Python.
+
+        Raises:
+            DataError: that is not possible.
+        """
+        from airflow_connect.kafka.clients.librdkafka import NotDirectError
+
+        first, last = (int(run[n].offset() or 0) for n in (0, -1))
+        again = RangeReader(self._settings, [OffsetRange(*tp, first, last + 1)], self._on_stall_s)
+        tries = Retry(Backoff(0), within_s=self._on_stall_s)
+        try:
+            while again._ends:
+                yield from again._fetched()
+                if again._ends and not tries.pause():
+                    raise self._stalled()
+        except NotDirectError as reason:
+            raise DataError(
+                f"{tp}@{unreadable.offset} has a header whose name is not UTF-8 ({unreadable.name!r}). Kafka's Python"
+                f" client cannot read it, and librdkafka cannot be called directly here: {reason}.",
+                code="data.unreadable_header",
+                suggestion=f"Run on 64-bit Linux with CPython, or set the offset of this partition to"
+                f" {unreadable.offset + 1} to go on without the record.",
+            ) from unreadable
 
     def _cut_columns(self, batch: ColumnBatch) -> Iterator[ColumnBatch]:
         """As `_cut`."""

@@ -86,7 +86,8 @@ class ColumnBatch:
     def _headers(self, start: int, stop: int) -> pa.ListArray[Any] | None:
         if self.read_headers is not None:
             return self.read_headers(start, stop)
-        return headers_array([record.headers for record in self.read_records(start, stop)])
+        records = self.read_records(start, stop)
+        return headers_array([[(name.encode(), value) for name, value in record.headers] for record in records])
 
 
 def join_batches(batches: Sequence[ColumnBatch]) -> ColumnBatch:

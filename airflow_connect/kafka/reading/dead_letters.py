@@ -18,6 +18,8 @@ from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 
 PREFIX = "__connect.errors."
+TIMESTAMP = "timestamp"
+"""Our own addition: the header with the timestamp of a record, in milliseconds, if its queue did not accept it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ class DeadLetter:
             for name, value in self.record.headers
             if name.startswith(PREFIX)
         }
+
+    @property
+    def timestamp(self) -> int | None:
+        """The timestamp of the record that failed: its queue may not have accepted it (`TIMESTAMP`)."""
+        original = self.context.get(TIMESTAMP, "")
+        return int(original) if original.lstrip("-").isdecimal() else self.record.timestamp
 
     @property
     def own_headers(self) -> tuple[tuple[str, bytes | None], ...]:

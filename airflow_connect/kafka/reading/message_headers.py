@@ -20,9 +20,9 @@ from airflow_connect.kafka.reading.foreign_memory import copied_values
 _LONGEST_VARINT = 5
 
 HEADERS: Any = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
-"""The type of the column: keys are UTF-8; a null value is one that the header does not have."""
+"""The type of the column: keys as they are in the log; a null value is one that the header does not have."""
 
-RecordHeaders = Sequence[tuple[str, bytes | None]]
+RecordHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
 class BrokenHeadersError(Exception):
@@ -34,19 +34,24 @@ def headers_array(records: Sequence[RecordHeaders]) -> pa.ListArray[Any] | None:
     if not any(records):
         return None
     ends = [0, *accumulate(map(len, records))]
-    names = [name.encode() for name, _ in chain.from_iterable(records)]
+    names = [name for name, _ in chain.from_iterable(records)]
     values = [value for _, value in chain.from_iterable(records)]
     return _list_array(np.array(ends, np.int32), pa.array(names, pa.binary()), pa.array(values, pa.binary()))
 
 
-def headers_of(headers: pa.ListArray[Any], number: int) -> tuple[tuple[str, bytes | None], ...]:
+def headers_of(headers: pa.ListArray[Any], number: int) -> tuple[tuple[bytes, bytes | None], ...]:
     """Headers of one record."""
-    return tuple((one["key"].decode(), one["value"]) for one in headers[number].as_py())
+    return tuple((one["key"], one["value"]) for one in headers[number].as_py())
+
+
+def name_text(name: bytes) -> str:
+    """The name of a header as Kafka Connect sees it: Java replaces what is not UTF-8 by U+FFFD."""
+    return name.decode("utf-8", "replace")
 
 
 def as_client_tells(headers: RecordHeaders) -> RecordHeaders:
     """The same headers as librdkafka's public functions tell them: for them, a name ends at its first zero byte."""
-    return tuple((name.partition("\0")[0], value) for name, value in headers)
+    return tuple((name.partition(b"\0")[0], value) for name, value in headers)
 
 
 def parse_headers(addresses: NDArray[np.int64], sizes: NDArray[np.int64]) -> pa.ListArray[Any] | None:

@@ -27,6 +27,7 @@ from airflow_connect.kafka.reading.message_headers import (
     as_client_tells,
     headers_array,
     headers_of,
+    name_text,
     parse_headers,
 )
 
@@ -148,6 +149,7 @@ class Messages:
 
     def _record(self, tp: TopicPartition, index: int) -> KafkaRecord:
         kind = int(self._kinds[index])
+        headers = self._library.headers(int(self._pointers[index]))
         return KafkaRecord(
             topic=tp.topic,
             partition=tp.partition,
@@ -156,7 +158,7 @@ class Messages:
             value=self._bytes(_PAYLOAD, _LEN, index),
             timestamp=int(self._stamps[index]) if kind else None,
             timestamp_type=kind,
-            headers=self._library.headers(int(self._pointers[index])),
+            headers=tuple((name_text(name), value) for name, value in headers),
         )
 
     def _bytes(self, address: int, length: int, index: int) -> bytes | None:

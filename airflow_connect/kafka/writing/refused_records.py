@@ -27,6 +27,8 @@ Placed = Callable[["NDArray[np.int64]"], None]
 Refused = Callable[[DataError], None]
 """Called for a record that is to be skipped; raises an error that ends the task if it must not be."""
 
+LARGEST_MESSAGE_BYTES = 1_048_588
+"""A broker's default for `message.max.bytes`: librdkafka's own is smaller, and would refuse what a broker takes."""
 RECORD_AT_FAULT = frozenset(
     {
         KafkaError.INVALID_RECORD,

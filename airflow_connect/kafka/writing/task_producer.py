@@ -36,6 +36,7 @@ from airflow_connect.kafka.writing.produced import (
     value_bytes,
 )
 from airflow_connect.kafka.writing.refused_records import (
+    LARGEST_MESSAGE_BYTES,
     PURGED,
     RECORD_AT_FAULT,
     Delivered,
@@ -53,8 +54,6 @@ LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
 """A broker's default for `transaction.max.timeout.ms`; it refuses more."""
 QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
-LARGEST_MESSAGE_BYTES = 1_048_588
-"""A broker's default for `message.max.bytes`: librdkafka's own is smaller, and would refuse what a broker takes."""
 FENCING_AT_ONCE = 8
 _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what was committed."
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
@@ -390,15 +389,11 @@ class TaskProducer:
         return len(self._producer) > 0
 
     def _call_client(self, call: Callable[[], int]) -> int:
-        """Call the client where it reports deliveries. It raises a fatal error directly, or wrapped in callbacks."""
+        """Call the client where it reports deliveries, which raises a fatal error."""
         try:
             return call()
         except KafkaException as error:
             raise self._failed(error, "writing the records of a task") from error
-        except SystemError as error:
-            if not isinstance(error.__cause__, KafkaException):
-                raise
-            raise self._failed(error.__cause__, "writing the records of a task") from error
 
     def commit(self) -> None:
         """End the transaction: everything sent since `begin` becomes visible, all or nothing.

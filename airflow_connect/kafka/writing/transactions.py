@@ -18,7 +18,13 @@ from airflow_connect.errors import ConnectError, FencedError, NotStoppedError, U
 from airflow_connect.kafka.admin.consumer_group import GroupMetadata
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, QuickProducer, producer, translate
 from airflow_connect.kafka.writing import transaction_steps
-from airflow_connect.kafka.writing.refused_records import PURGED, most_specific
+from airflow_connect.kafka.writing.refused_records import (
+    LARGEST_MESSAGE_BYTES,
+    PURGED,
+    RECORD_AT_FAULT,
+    most_specific,
+    record_refusal,
+)
 from airflow_connect.kafka.writing.transaction_steps import CommitUnknownError
 
 OutgoingRecord = tuple[str, int, bytes | None, bytes | None]
@@ -52,6 +58,10 @@ class OutgoingMessage(Protocol):
     def partition(self) -> int:
         """Partition; ANY_PARTITION: determined by the key."""
 
+    @property
+    def origin(self) -> str:
+        """The record that it is a copy of, for messages."""
+
 
 ANY_PARTITION = -1
 TRANSACTION_TIMEOUT_MS = 60_000
@@ -77,11 +87,12 @@ class TransactionalWriter:
         own = {key: value for key, value in settings.items() if key not in _DECIDED}
         own["transactional.id"] = transactional_id
         own["transaction.timeout.ms"] = transaction_timeout_ms
+        own.setdefault("message.max.bytes", LARGEST_MESSAGE_BYTES)
         self.transactional_id = transactional_id
         self._timeout_s = transaction_timeout_ms / 1000
         self._producer: QuickProducer = producer(own, linger_ms=0)
         self._undelivered: list[KafkaError] = []
-        self._purged_by_earlier_abort = False
+        self._purged_by_earlier_abort = self._has_refused_content = False
 
     def fence(self) -> None:
         """Fence every older writer of the same id and abort what it left open; about 7 ms.
@@ -111,20 +122,26 @@ class TransactionalWriter:
             UnavailableError: nothing was committed; trying again is safe.
             NotStoppedError: Kafka refused the offsets because of live members; nothing was committed.
             ConfigError: a record is too large; nothing was committed.
+            DataError: Kafka refused one of `messages`; the message names it. Nothing was committed.
         """
         if offsets and group is None:
             raise ValueError("offsets need the metadata of their group")
         positions = [
             _Partition(tp.topic, tp.partition, offset, notes.get(tp, "")) for tp, offset in (offsets or {}).items()
         ]
-        try:
-            self._transact(records, positions, group, messages)
-        except UnavailableError:
-            if not self._purged_by_earlier_abort:
-                raise
-            # librdkafka 2.16: the purge of an aborted transaction can hit the first messages of the next
-            # one. That one was aborted in turn, so writing it again is safe.
-            self._transact(records, positions, group, messages)
+        alone = False
+        for is_last in (False, False, True):
+            try:
+                self._transact(records, positions, group, messages, alone=alone)
+            except ConnectError:
+                # The transaction was aborted, so writing it again is safe. A broker refuses whole batches: alone, the
+                # message that is at fault can be named, or none is. And librdkafka 2.16 may purge the first messages
+                # of a transaction together with those of the one that was aborted before.
+                alone = alone or (bool(messages) and self._has_refused_content)
+                if is_last or not ((alone and self._has_refused_content) or self._purged_by_earlier_abort):
+                    raise
+            else:
+                return
 
     def _transact(
         self,
@@ -132,11 +149,14 @@ class TransactionalWriter:
         offsets: list[_Partition],
         group: GroupMetadata | None,
         messages: Sequence[OutgoingMessage],
+        *,
+        alone: bool = False,
     ) -> None:
+        """`alone`: each message in a batch of its own."""
         deadline = time.monotonic() + self._timeout_s
         # A new list: purged messages of an aborted transaction report to the list of that transaction.
         self._undelivered = []
-        self._purged_by_earlier_abort = False
+        self._purged_by_earlier_abort = self._has_refused_content = False
         doing = f"writing a transaction of {self.transactional_id}"
         try:
             self._producer.begin_transaction()
@@ -151,18 +171,18 @@ class TransactionalWriter:
                     headers=list(message.headers),
                     timestamp=message.timestamp or 0,
                 )
-            if offsets and group is not None:
+                if alone:
+                    self._deliver(message)
+            if messages:  # A message that was refused would be reported as another failure of the transaction.
+                self._producer.flush(self._timeout_s)
+            if offsets and group is not None and not self._undelivered:
                 self._send_offsets(offsets, group, deadline)
             # Delivery errors surface here, while an abort is still possible and certain.
             self._producer.flush(self._timeout_s)
         except (KafkaException, BufferError, ConnectError) as error:
             raise self._abort(error, doing) from error
-        except SystemError as error:
-            # A fatal error that the client raises during delivery callbacks is wrapped.
-            if not isinstance(error.__cause__, KafkaException):
-                raise
-            raise self._abort(error.__cause__, doing) from error
         if reason := most_specific(self._undelivered):
+            self._has_refused_content = reason.code() in RECORD_AT_FAULT
             self._purged_by_earlier_abort = reason.code() == KafkaError._PURGE_QUEUE
             cause = KafkaException(reason)
             raise self._abort(cause, doing) from cause
@@ -197,6 +217,17 @@ class TransactionalWriter:
                 if not undelivered:
                     raise
                 return  # the caller aborts, and reports why
+
+    def _deliver(self, message: OutgoingMessage) -> None:
+        """Wait for a message that was sent alone.
+
+        Raises:
+            DataError: Kafka refused it.
+        """
+        self._producer.flush(self._timeout_s)
+        reason = most_specific(self._undelivered)
+        if reason is not None and reason.code() in RECORD_AT_FAULT:
+            raise record_refusal(reason, f"writing a copy of {message.origin} to topic {message.topic}")
 
     def _send_offsets(self, positions: list[_Partition], group: GroupMetadata, deadline: float) -> None:
         def send() -> None:

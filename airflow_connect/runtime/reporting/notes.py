@@ -1,8 +1,13 @@
-"""Notes of a connector or task for the report of the run: each only once, and a limited number."""
+"""Notes of a connector or task for the report of the run: each only once, and a limited number.
+
+Equal sentences may be about different records, so the report says how often each was said if it has numbers.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 MOST_NOTES = 20
 """Maximum per task or connector: the report of a run over 100,000 files must not have 100,000 sentences."""
@@ -15,21 +20,46 @@ class Notes:
 
     def __init__(self) -> None:
         """Starts without notes."""
-        self._sentences: dict[str, None] = {}
+        self._sentences: Counter[str] = Counter()
         self._more = 0
 
     def add(self, sentence: str) -> None:
-        """Log a sentence, and keep it unless it is already kept or there are too many."""
+        """Log a sentence, and keep it unless there are too many."""
         if sentence in self._sentences:
+            self._sentences[sentence] += 1
             return
         log.warning("%s", sentence)
         if len(self._sentences) < MOST_NOTES:
-            self._sentences[sentence] = None
+            self._sentences[sentence] = 1
         else:
             self._more += 1
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The kept notes, in order, and the number of others."""
-        more = (f"There were {self._more} more notes; the log has all of them.",) if self._more else ()
-        return (*self._sentences, *more)
+        kept = [_with_count(sentence, times, "This was noted {} times.") for sentence, times in self._sentences.items()]
+        return (*kept, *_rest(self._more))
+
+
+def of_tasks(notes: Iterable[Sequence[str]], most: int = MOST_NOTES) -> list[str]:
+    """The notes of several tasks, at most `most` and the number of the others.
+
+    Args:
+        notes: of each task.
+        most: how many sentences are kept.
+    """
+    said = Counter(sentence for one in notes for sentence in dict.fromkeys(one))
+    every = [
+        _with_count(sentence, tasks, "{} tasks report this, each about its own records.")
+        for sentence, tasks in said.items()
+    ]
+    return [*every[:most], *_rest(len(every) - most)]
+
+
+def _with_count(sentence: str, times: int, text: str) -> str:
+    has_number = any(character.isdecimal() for character in sentence)
+    return f"{sentence} {text.format(times)}" if times > 1 and has_number else sentence
+
+
+def _rest(more: int) -> list[str]:
+    return [f"There were {more} more notes; the log has all of them."] if more > 0 else []

@@ -195,6 +195,10 @@ class ModelSession:
     def refuse_recreated_topics(self, plan: Any) -> None:
         """There are none."""
 
+    def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """There are none."""
+        return frozenset()
+
     def ensure_dead_letter_queue(self) -> None:
         """It is there."""
 

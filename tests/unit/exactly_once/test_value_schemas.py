@@ -7,7 +7,7 @@ from airflow_connect.documents.run import PartitionReport
 from airflow_connect.exactly_once.commit import state_after
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
-from airflow_connect.exactly_once.value_schemas import after, of_same_topics
+from airflow_connect.exactly_once.value_schemas import after
 
 T0, T1, T2, U0 = (TopicPartition(topic, number) for topic, number in (("t", 0), ("t", 1), ("t", 2), ("u", 0)))
 
@@ -29,11 +29,6 @@ def test_a_run_that_wrote_without_telling_the_schema_leaves_it_unknown() -> None
 
 def test_of_two_ranges_of_a_partition_the_later_one_counts() -> None:
     assert after({}, {}, [report(T0, "late", start=5), report(T0, "early")]) == {T0: "late"}
-
-
-def test_schemas_of_topics_that_were_made_anew_are_forgotten() -> None:
-    assert of_same_topics({T0: "a", U0: "b"}, {"t": "1", "u": "2"}, {"t": "1", "u": "3"}) == {T0: "a"}
-    assert of_same_topics({T0: "a"}, {"t": "1"}, {}) == {T0: "a"}
 
 
 def test_a_commit_keeps_what_its_manifest_says() -> None:

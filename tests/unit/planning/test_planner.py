@@ -88,7 +88,7 @@ def test_group_wins_over_memory():
 
 
 def test_recreated_topic_is_refused_whatever_the_offset_is():
-    with pytest.raises(OffsetError, match=r"recreated: its id is new, the last run saw id and committed t-0@30"):
+    with pytest.raises(OffsetError, match=r"recreated: its id is new, and an earlier run saw id and committed t-0@30"):
         plan(log(topic_id="new", committed=30), Memory({TP: 30}, {"t": "id"}))
 
 
@@ -98,6 +98,49 @@ def test_recreated_topic_starts_where_the_policy_says(out_of_range, start):
 
     assert found.ranges[0].start == start
     assert found.to_commit == {TP: start}
+
+
+def test_recreated_topic_whose_offsets_are_forgotten_is_still_refused():
+    with pytest.raises(OffsetError, match=r"its id is new, and an earlier run saw id\. Records may be lost"):
+        plan(log(topic_id="new"), Memory({}, {"t": "id"}))
+
+
+def test_offset_of_an_unknown_topic_id_that_the_group_has_lost_is_refused_with_both_readings():
+    """A state that an earlier release wrote after a run that did not see the topic."""
+    with pytest.raises(OffsetError, match=r"offsets have expired and t-0 continues at 30, or t was recreated"):
+        plan(log(), Memory({TP: 30}, {}))
+    assert plan(log(), Memory({TP: 30}, {}), Policy(out_of_range="nearest")).ranges[0].start == 30
+    assert plan(log(), Memory({TP: 30}, {}), Policy(out_of_range="earliest")).ranges[0].start == 0
+    assert plan(log(committed=40), Memory({TP: 30}, {})).ranges[0].start == 40
+    assert plan(log(topic_id=""), Memory({TP: 30}, {})).ranges[0].start == 30
+
+
+P1 = TopicPartition("t", 1)
+
+
+@pytest.mark.parametrize(
+    ("committed", "memory"),
+    [({TP: 100}, Memory()), ({}, Memory({TP: 100}, {"t": "id"})), ({}, Memory({}, {"t": "id"}))],
+    ids=["group", "state", "id only"],
+)
+def test_latest_reads_a_new_partition_of_a_known_topic_from_its_first_record(committed, memory):
+    state = LogState({"t": "id"}, {TP: 0, P1: 3}, {TP: 100, P1: 40}, committed)
+
+    found = plan(state, memory, Policy(auto_offset_reset="latest"))
+
+    assert found.ranges[1] == OffsetRange("t", 1, 3, 40)
+    assert "t-1 has no offset" in found.notes[-1] and "deleted those before 3" in found.notes[-1]
+    assert found.at_latest == {}
+
+
+def test_latest_counts_what_it_skips_of_a_topic_that_is_read_for_the_first_time():
+    state = LogState({"t": "id"}, {TP: 10, P1: 0}, {TP: 100, P1: 40}, {})
+
+    found = plan(state, policy=Policy(auto_offset_reset="latest"))
+
+    assert found.at_latest == {TP: 100, P1: 40}
+    assert len(found.notes) == 1
+    assert "latest, the 130 offsets before its end are not copied" in found.notes[0]
 
 
 def test_offsets_are_committed_again_after_a_day():

@@ -224,7 +224,8 @@ class _Replay:
             key=letter.record.key,
             value=letter.record.value,
             headers=letter.own_headers,
-            timestamp=letter.record.timestamp,
+            timestamp=letter.timestamp,
+            origin=letter.record.where,
         )
         if origin is not None:
             self._origins.add(origin)

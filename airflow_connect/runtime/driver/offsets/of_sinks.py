@@ -60,15 +60,18 @@ class _Change:
         new = {tp: offset for tp, offset in wanted.items() if offset is not None}
         gone = {tp for tp, offset in wanted.items() if offset is None}
         self.deletes = bool(gone & log.committed.keys())
+        known = known.seeing({topic: log.topic_ids[topic] for topic in {tp.topic for tp in wanted}})
         # The group's own offsets are deleted for a moment, so all of them have to be in the state.
         before = {**known.committed, **(log.committed if self.deletes else {})}
         self.offsets = {**(_without(log.committed, gone) if self.deletes else {}), **new}
-        ids = {topic: log.topic_ids[topic] for topic in {tp.topic for tp in wanted}}
+        committed = {**_without(before, gone), **new}
+        # A topic without any offset is read as one that was never seen.
+        new_again = {tp.topic for tp in gone} - {tp.topic for tp in committed}
         self.state = replace(
             known,
             at_ms=now_ms(),
-            committed={**_without(before, gone), **new},
-            topic_ids={**known.topic_ids, **ids},
+            committed=committed,
+            topic_ids={topic: topic_id for topic, topic_id in known.topic_ids.items() if topic not in new_again},
         )
 
 

@@ -10,12 +10,16 @@ from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka.admin import consumer_group, dead_letter_queue, topics, watermarks
 from airflow_connect.kafka.state import runs_topic
+from airflow_connect.kafka.writing.refused_records import LARGEST_MESSAGE_BYTES
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_connect.documents.run import Plan
+    from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
     from airflow_connect.kafka.admin.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
     from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
@@ -86,6 +90,24 @@ class KafkaSession(ClusterSession):
                     "that is there now.",
                     config_path="offsets.out.of.range",
                 )
+
+    def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
+        """Those of these topics that Kafka no longer has."""
+        return topics.deleted_topics(self.admin, names)
+
+    def queue_limits(self) -> QueueLimits | None:
+        """What the connector's dead letter queue accepts; None: it has no queue.
+
+        Raises:
+            UnavailableError: Kafka does not answer.
+        """
+        queue = self._config.connector.errors.dead_letter_topic
+        if not queue:
+            return None
+        settings = self._clients.producer.settings
+        largest = int(settings.get("message.max.bytes", LARGEST_MESSAGE_BYTES))
+        is_compressed = any(settings.get(key, "none") != "none" for key in ("compression.type", "compression.codec"))
+        return dead_letter_queue.limits_of(self.admin, queue, largest, is_compressed=is_compressed)
 
     def ensure_dead_letter_queue(self) -> None:
         """Create the connector's dead letter queue if it is missing, as Kafka Connect does.

@@ -21,7 +21,7 @@ from airflow_connect.exactly_once.manifest import Manifest, manifest_of
 from airflow_connect.exactly_once.parts import contiguous
 from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
-from airflow_connect.exactly_once.value_schemas import of_same_topics
+from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
 from airflow_connect.planning.planner import Memory, Positions, plan_positions
 from airflow_connect.planning.splitting import divide
@@ -39,7 +39,7 @@ from airflow_connect.runtime.driver.reporting import (
 )
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
-from airflow_connect.runtime.driver.sink.dead_letters import topic_records
+from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
@@ -47,7 +47,7 @@ from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
-from airflow_connect.runtime.reporting.notes import MOST_NOTES
+from airflow_connect.runtime.reporting.notes import of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
 from airflow_connect.runtime.settings import TaskSettings
 
@@ -120,6 +120,7 @@ class SinkRun(RunInProgress):
         with self._phase("plan"):
             state = self._bounded(kafka, state)
             plan, positions = self.plan_from(kafka, JournalView(state=state.connector))
+            state, plan = self._without_deleted_topics(kafka, state, plan)
             state = replace(state, lag=RunLag(positions.behind, positions.behind, plan.created_ms))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
@@ -132,7 +133,7 @@ class SinkRun(RunInProgress):
         self._config.check_converters()
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(self._config.sink, state.connector, plan)
-        state = self._begin(kafka, state, plan)
+        state = self._begin(kafka, state, plan, positions)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state.connector.at_ms)
         settings = replace(
@@ -154,6 +155,7 @@ class SinkRun(RunInProgress):
             self._warn(stopped)
             plan = replace(plan, notes=(*plan.notes, stopped))
         manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
+        self._letters(kafka, manifest, is_published=False)  # The commit must not be refused because of them.
         return self._publish_and_commit(kafka, state, plan, manifest, reports)
 
     def _manifest(self, positions: Positions, times: RunTimes, reports: Sequence[TaskReport]) -> Manifest:
@@ -187,10 +189,16 @@ class SinkRun(RunInProgress):
         notes = self._publish(kafka.journal, manifest)
         refuse_when_stopping()
         kafka.ensure_group_empty()
+        if manifest.dead_letters:
+            kafka.ensure_dead_letter_queue()  # It may be another one now.
+        letters = self._letters(kafka, manifest, is_published=True)
+        for note in letters.notes:
+            self._warn(note)
+        notes = (*notes, *letters.notes)
         report = self._report(DONE, replace(state, complete=manifest.complete), manifest, notes=notes)
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
-        commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), state.connector)
+        commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
         return replace(state, connector=after, recovered_run_id=manifest.run_id)
 
@@ -226,6 +234,17 @@ class SinkRun(RunInProgress):
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
+    def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
+        """The state without the offsets of topics that Kafka no longer has, and the plan with a note of each."""
+        absent = {tp: at for tp, at in state.connector.committed.items() if tp.topic not in plan.topic_ids}
+        deleted = kafka.deleted_topics(sorted({tp.topic for tp in absent}))
+        if not deleted:
+            return state, plan
+        ends = [f"{tp}@{offset}" for tp, offset in sorted(absent.items()) if tp.topic in deleted]
+        note = f"Kafka no longer has topic {names(sorted(deleted))}. It was copied up to {names(ends)}."
+        remaining = state.connector.seeing({}, deleted)
+        return replace(state, connector=remaining, is_stale=True), replace(plan, notes=(*plan.notes, note))
+
     def _bounded(self, kafka: KafkaSession, state: RunState) -> RunState:
         """The state with the bounds of a replay: those of its first run hold for all that follow."""
         asked = self._config.spec.bounds
@@ -240,15 +259,13 @@ class SinkRun(RunInProgress):
             return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
         if positions.to_commit or state.is_stale:
             refuse_when_stopping()
-            known = state.connector
+            known = state.connector.seeing(plan.topic_ids)
             closed = replace(
                 known,
                 phase=CLOSED,
                 leftovers=state.resweep,
                 at_ms=plan.created_ms,
                 committed={**known.committed, **positions.to_commit},
-                topic_ids=dict(plan.topic_ids),
-                value_schemas=of_same_topics(known.value_schemas, known.topic_ids, plan.topic_ids),
             )
             kafka.journal.commit(Commit(offsets=dict(positions.to_commit), state=closed))
         return self._report(EMPTY, state, None, notes=plan.notes, committed=positions.to_commit)
@@ -264,8 +281,15 @@ class SinkRun(RunInProgress):
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan, positions: Positions) -> RunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
+        if positions.at_latest:  # If this run fails, the next one must not skip what is written until then.
+            known = state.connector
+            ids = {tp.topic: plan.topic_ids[tp.topic] for tp in positions.at_latest}
+            committed = {**known.committed, **positions.at_latest}
+            chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
+            state = replace(state, connector=chosen)
+            kafka.journal.commit(Commit(offsets=dict(positions.at_latest), state=chosen))
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
         begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
@@ -355,8 +379,8 @@ class SinkRun(RunInProgress):
             refuse_when_stopping()
             state = self._announcing(state, manifest)
             of_time = manifest.time.notes if manifest.time else ()
-            of_tasks = list(dict.fromkeys(note for report in reports for note in report.notes))[:MOST_NOTES]
-            notes = (*plan.notes, *of_time, *notes, *of_tasks)
+            letters = self._letters(kafka, manifest, is_published=True)
+            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes)
             report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,
@@ -365,9 +389,14 @@ class SinkRun(RunInProgress):
                 bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
                 lag_of_hours=with_lag(state.connector.lag_of_hours, state.lag) if state.lag else (),
             )
-            commits.commit(manifest, kafka.journal, topic_records(manifest), report.to_json(), closed)
+            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed)
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+
+    def _letters(self, kafka: KafkaSession, manifest: Manifest, *, is_published: bool) -> Letters:
+        """The dead letters of a manifest, as the connector's queue accepts them."""
+        limits = kafka.queue_limits() if manifest.dead_letters else None
+        return letters_of(manifest, limits, now_ms(), is_published=is_published)
 
     def _announcing(self, state: RunState, manifest: Manifest) -> RunState:
         """The state with what this run announces by committing `manifest`, recovered manifests included."""

@@ -56,14 +56,10 @@ class RunTimes:
         every = tuple(r.topic_partition for r in positions.ranges)
         topics = sorted({tp.topic for tp in every})
         keeper = sink.time_keeper(topics)
-        recreated = {t for t in topics if state.topic_ids.get(t, plan.topic_ids.get(t)) != plan.topic_ids.get(t)}
+        known = state.seeing(plan.topic_ids)
         # A partition that is read again starts over with its progress.
-        again = [
-            r.topic_partition
-            for r in positions.ranges
-            if r.topic in recreated or r.start < state.committed.get(r.topic_partition, 0)
-        ]
-        return cls(keeper, state.time.without(again), plan, every, positions.at_end)
+        again = [r.topic_partition for r in positions.ranges if r.start < known.committed.get(r.topic_partition, 0)]
+        return cls(keeper, known.time.without(again), plan, every, positions.at_end)
 
     @property
     def late_before(self) -> Mapping[str, int]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from airflow_connect.exactly_once.value_schemas import NOTHING, of_same_topics
+from airflow_connect.api.offsets import is_other_topic
+from airflow_connect.exactly_once.value_schemas import NOTHING
 
 if TYPE_CHECKING:
     from airflow_connect.api.offsets import TopicPartition
@@ -27,8 +28,8 @@ def schemas_before(sink: StartedSink, state: ConnectorState, plan: Plan) -> Mapp
     Raises:
         ConnectError: the store refused, or did not answer; or a file cannot be read.
     """
-    known = of_same_topics(state.value_schemas, state.topic_ids, plan.topic_ids)
-    recreated = {t for t, i in plan.topic_ids.items() if state.topic_ids.get(t, i) != i}
+    known = state.seeing(plan.topic_ids).value_schemas
+    recreated = {t for t, i in plan.topic_ids.items() if is_other_topic(state.topic_ids.get(t, ""), i)}
     again = {
         r.topic_partition
         for r in plan.ranges

@@ -2,7 +2,8 @@
 
 A sink whose files contain their offsets, such as the HDFS sink, can tell where the files end
 (`SinkConnector.first_offsets`). This takes precedence over the group's offset. It is called for partitions without a
-committed offset in the connector's state: once in the life of a connector, and again only for new partitions.
+committed offset in the connector's state: once in the life of a connector, and again only for new topics. A partition
+that was added to a topic has no files of an earlier connector; files with its name are of a topic that was deleted.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ class StartOffsets(NamedTuple):
 
 
 def start_offsets(sink: StartedSink, log: LogState, memory: Memory, *, apply: bool) -> StartOffsets:
-    """Call the sink's `first_offsets` for partitions that are not in the connector's state.
+    """Call the sink's `first_offsets` for topics that are not in the connector's state.
 
     Raises:
         ConnectError: the store refused, or did not answer.
     """
-    unknown = sorted(tp for tp in log.earliest if tp not in memory.committed)
+    copied = {tp.topic for tp in memory.committed}
+    unknown = sorted(tp for tp in log.earliest if tp.topic not in copied)
     found = sink.first_offsets(unknown, apply=apply)
     notes = tuple(_note(tp, found[tp], log.committed.get(tp), sink.store_name) for tp in sorted(found))
     return StartOffsets(found, notes)

@@ -32,7 +32,7 @@ from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.failed_records import skipped
-from airflow_connect.runtime.reporting.notes import Notes
+from airflow_connect.runtime.reporting.notes import Notes, of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
 
 if TYPE_CHECKING:
@@ -213,11 +213,9 @@ class SourceRun(RunInProgress):
         repeated = sum(1 for report in reports if report.attempt)
         # A dead attempt may have committed everything: then the last one finds nothing, but the run is not empty.
         something = written or filtered or failed or source.partitions or self._reconciled or repeated
-        # Notes of the plan, of the run and of its tasks, without duplicates.
-        of_tasks = [note for report in reports for note in report.notes]
-        of_tasks += [note for task in tasks for note in task.notes]
-        told = (*plan.notes, *self._notes.sentences, *of_tasks)
-        notes = list(dict.fromkeys(told))[:MOST_NOTES_OF_RUN]
+        of_run = dict.fromkeys((*plan.notes, *self._notes.sentences))
+        told = of_tasks(((*r.notes, *(r.source.notes if r.source else ())) for r in reports), MOST_NOTES_OF_RUN)
+        notes = [*of_run, *(note for note in told if note not in of_run)]
         if failed:
             notes.append(skipped(reports))
         if repeated:

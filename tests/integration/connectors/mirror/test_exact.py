@@ -178,7 +178,7 @@ def test_header_name_that_the_client_cannot_write_fails_the_run(
     def columns(reader: RangeReader) -> Iterator[ColumnBatch]:
         # The client that writes the records of this test cannot write such a name either.
         def headers(start: int, stop: int) -> Any:
-            rows = [[("a", b"1")], [], [("b", None), ("c\0d", b"2")]]
+            rows = [[(b"a", b"1")], [], [(b"b", None), (b"c\0d", b"2")]]
             return headers_array(rows[start:stop])
 
         return (replace(batch, read_headers=headers) for batch in real(reader))

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from airflow_connect.runtime.reporting.notes import MOST_NOTES, Notes
+from airflow_connect.runtime.reporting.notes import MOST_NOTES, Notes, of_tasks
 
 
 def test_each_sentence_is_kept_and_logged_once(caplog: pytest.LogCaptureFixture):
@@ -24,3 +24,22 @@ def test_sentences_beyond_the_first_are_counted_only():
         notes.add(f"Note {number}.")
     assert notes.sentences[:MOST_NOTES] == tuple(f"Note {number}." for number in range(MOST_NOTES))
     assert notes.sentences[MOST_NOTES:] == ("There were 3 more notes; the log has all of them.",)
+
+
+def test_sentence_with_a_number_that_was_said_twice_tells_that():
+    notes = Notes()
+    for sentence in ("6 records were skipped.", "Records were skipped.", "6 records were skipped."):
+        notes.add(sentence)
+    assert notes.sentences == ("6 records were skipped. This was noted 2 times.", "Records were skipped.")
+
+
+def test_equal_numbers_of_several_tasks_are_not_one_number():
+    assert of_tasks([["6 offsets were written.", "Slow."], ["6 offsets were written.", "Slow."], ["7 offsets."]]) == [
+        "6 offsets were written. 2 tasks report this, each about its own records.",
+        "Slow.",
+        "7 offsets.",
+    ]
+
+
+def test_notes_of_tasks_that_are_left_out_are_counted():
+    assert of_tasks([["a"], ["b"], ["c"]], most=2) == ["a", "b", "There were 1 more notes; the log has all of them."]

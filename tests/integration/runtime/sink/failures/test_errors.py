@@ -157,20 +157,23 @@ def test_many_dead_letters_of_one_run_are_all_written(make_topic, produce, make_
     assert len({value for _, value in queue_of(sink)}) == len(queue_of(sink)) == 3000
 
 
-def test_dead_letter_that_is_too_large_names_the_setting_and_is_written_once_it_is_raised(
+def test_dead_letter_that_is_too_large_for_the_producer_names_the_setting_before_anything_is_published(
     make_topic, produce, make_sink, unique_name
 ):
-    """The original nearly fills a Kafka record; with the headers that say what happened it is too large."""
     topic = make_topic()
     broken = "broken" + "x" * 1_000_000
     produce(topic, [(0, "k", broken), (0, "k", '{"n": 0}')], {"message.max.bytes": 2_000_000})
     sink = make_sink(topic, errors_deadletterqueue_topic_name=f"{unique_name}-dlq", **TOLERANT)
 
-    refused = sink.try_run()
-    sink.run(producer_override_max_request_size="2000000")
+    refused = sink.try_run(producer_override_max_request_size="900000")
+    published = sink.keys()
+    sink.run()
 
-    assert refused.error["code"] == "kafka.too_large"
-    assert "max.request.size" in refused.error["suggestion"]
+    assert refused.error["code"] == "dead_letter.refused"
+    assert "900000 bytes (max.request.size of the producer)" in refused.error["message"]
+    assert f"{topic}-0@0" in refused.error["message"]
+    assert "producer.override.max.request.size" in refused.error["suggestion"]
+    assert published == []
     assert queue_of(sink) == [(b"k", broken.encode())]
     sink.assert_exactly_once(numbered(0, 1)[1])
 
