@@ -250,8 +250,9 @@ class SourceColumns(NamedTuple):
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
             later. Transformations see `timestamps`.
         partition: of the topic, for all records; None lets the producer choose.
-        headers: for each record a list of structs with the binary fields `key` (UTF-8) and `value`, in order; None: no
-            record has headers. Values are bytes: schema BYTES, or optional BYTES where one is null.
+        headers: for each record a list of structs with the binary fields `key` and `value`, in order; None: no
+            record has headers. In objects, a name that is not UTF-8 has lone surrogates (PEP 383). Values are bytes:
+            schema BYTES, or optional BYTES where one is null.
     """
 
     topic: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRecord, SourceRecord
-from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, KafkaRecord, SourceRecord
+from airflow_connect.api.schema import OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
-from airflow_connect.connectors.mirror.headers import ensure_writable
+from airflow_connect.connectors.mirror.headers import ensure_writable, header_of
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
 from airflow_connect.connectors.mirror.refusals import OpenRecords
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
@@ -118,9 +118,12 @@ class MirrorSourceTask(SourceTask):
         batch = self._take(RECORDS_AT_ONCE)
         if batch is None:
             return None
-        self._look_at(batch, batch.headers())
+        headers = batch.headers()
+        self._look_at(batch, headers)
         place = self._places[batch.topic_partition]
-        return [_source_record(place, record) for record in batch.records()]
+        # Not the headers of the records: their names are text, and bytes that are not UTF-8 are replaced.
+        rows: list[Any] = [()] * len(batch) if headers is None else headers.to_pylist()
+        return [_source_record(place, *pair) for pair in zip(batch.records(), rows, strict=True)]
 
     def poll_columns(self) -> SourceColumns | None:
         """The next records of one partition in columns; None if nothing is left.
@@ -275,8 +278,7 @@ def _resumed(planned: MirroredRange, committed: Committed | None) -> int:
     return committed.position if is_inside else planned.start
 
 
-def _source_record(place: _Place, record: KafkaRecord) -> SourceRecord:
-    headers = (Header(name, OPTIONAL_BYTES if value is None else BYTES, value) for name, value in record.headers)
+def _source_record(place: _Place, record: KafkaRecord, headers: Iterable[Mapping[str, Any]]) -> SourceRecord:
     return SourceRecord(
         topic=place.remote,
         partition=record.partition,
@@ -285,7 +287,7 @@ def _source_record(place: _Place, record: KafkaRecord) -> SourceRecord:
         value_schema=OPTIONAL_BYTES,
         value=record.value,
         timestamp=record.timestamp,
-        headers=tuple(headers),
+        headers=tuple(header_of(one) for one in headers),
         source_partition=place.source_partition,
         source_offset=place.offset_at(record.offset + 1),
     )
