@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.schema import Schema
+    from airflow_connect.errors import ConnectError
 
 SourcePartition = Mapping[str, Any]
 """Where records come from: `{"filename": "/var/log/syslog"}`. Flat; JSON's types."""
@@ -124,6 +125,10 @@ class SourceTaskContext(Protocol):
         """Credentials of an Airflow `aws` connection, or {}; the configuration takes precedence over them."""
 
     @property
+    def uses_transactions(self) -> bool:
+        """Whether records are written in transactions: each ends with a marker, which takes an offset of the topic."""
+
+    @property
     def records_left(self) -> int | None:
         """Records until `run.max.records` ends this task; None: no limit.
 
@@ -220,6 +225,17 @@ class PlacedSourceTask(Protocol):
         """
 
 
+@runtime_checkable
+class ExplainingSourceTask(Protocol):
+    """Optional method of a source task that can say more about an error than what failed."""
+
+    def explained(self, error: ConnectError) -> ConnectError:
+        """The error to report instead of one with which the task has failed, or the same. Called before `stop`.
+
+        Kafka does not say which record it has refused, for example.
+        """
+
+
 class SourceColumns(NamedTuple):
     """Consecutive records of one source partition and one topic, in columns.
 
@@ -234,8 +250,9 @@ class SourceColumns(NamedTuple):
         timestamps_are_now: they come from the clock, not from the source. The client may then set them itself, a moment
             later. Transformations see `timestamps`.
         partition: of the topic, for all records; None lets the producer choose.
-        headers: for each record a list of structs with the binary fields `key` (UTF-8) and `value`, in order; None: no
-            record has headers. Values are bytes: schema BYTES, or optional BYTES where one is null.
+        headers: for each record a list of structs with the binary fields `key` and `value`, in order; None: no
+            record has headers. In objects, a name that is not UTF-8 has lone surrogates (PEP 383). Values are bytes:
+            schema BYTES, or optional BYTES where one is null.
     """
 
     topic: str

@@ -45,3 +45,11 @@ def refuse_too_many(reports: Sequence[TaskReport], limit: int | None) -> None:
     if limit is not None and failed > limit:
         places = [place for r in reports for place in r.failed_places]
         raise too_many(failed, limit, places[:PLACES], "The run")
+
+
+def skipped(reports: Sequence[TaskReport]) -> str:
+    """The note about records of a source that errors.tolerance=all has skipped: they have no dead letter queue."""
+    places = [place for r in reports for place in r.failed_places]
+    failed = sum(r.failed for r in reports)
+    which = "They are" if failed <= min(len(places), PLACES) else "The first are"
+    return f"{failed} record(s) were skipped, because errors.tolerance=all. {which}: {'; '.join(places[:PLACES])}."

@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_connect.connectors.mirror import clients, keys
 from airflow_connect.connectors.mirror.policy import IDENTITY_POLICY, ReplicationPolicy
+from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES
 from airflow_connect.connectors.mirror.selection import Patterns, TopicSelection
 from airflow_connect.kafka.clients.settings import ClientConfig
 
@@ -79,6 +80,17 @@ class MirrorConfig:
             out_of_range=parsed[keys.OUT_OF_RANGE],
             raw=raw,
         )
+
+    def may_drop(self, *, has_transactions: bool) -> bool:
+        """Whether a record may be left out, or get another place, between this connector and its topic.
+
+        Args:
+            has_transactions: then no record that Kafka refuses is skipped.
+        """
+        if self.raw.get("transforms", "").strip():
+            return True
+        tolerates = self.raw.get("errors.tolerance", "").strip().lower() == "all"
+        return tolerates and (not has_transactions or any(key in self.raw for key in RAW_BYTES))
 
     def source_consumer(self) -> ClientConfig:
         """The consumer of the source cluster; read_committed unless configured otherwise.

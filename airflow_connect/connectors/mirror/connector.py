@@ -10,7 +10,7 @@ from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, Sour
 from airflow_connect.connectors.mirror import clients, keys, offsets
 from airflow_connect.connectors.mirror.acls import copy_acls
 from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfig
-from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, start_of
+from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, StartRules, start_of
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
@@ -102,47 +102,61 @@ class MirrorSourceConnector(SourceConnector):
     def _ranges(self, source: Admin, topics: Mapping[str, TopicInfo]) -> list[MirroredRange]:
         """What the run reads: everything from the committed offsets to the ends of the logs now."""
         consumer = self._typed.source_consumer()
+        if ignored := consumer.ignored:
+            self.context.note(f"Settings of the source consumer that have no effect here: {names(ignored)}.")
         logs = _bounds(source, topics, consumer.isolation_level)
         committed = self._committed(topics)
-        found = []
+        known = {tp.topic for tp in committed}
+        rules = StartRules(consumer.auto_offset_reset, self._typed.out_of_range)
+        found = self._vanished(committed, topics)
+        skipped = []
         for tp, log in logs.items():
-            start = start_of(tp, committed.get(tp), log, consumer.auto_offset_reset, self._typed.out_of_range)
+            start = start_of(tp, committed.get(tp), log, rules, is_known=tp.topic in known)
             if start.note:
                 self.context.note(start.note)
+            if tp not in committed and start.position > log.low:
+                skipped.append(f"{tp} [{log.low}, {start.position})")
             if start.must_commit or start.position < log.end:
                 end = max(start.position, log.end)
                 found.append(MirroredRange(tp.topic, tp.partition, start.position, end, log.topic_id))
+        if skipped:
+            self.context.note(f"auto.offset.reset=latest: what new topics hold is not mirrored: {names(skipped)}.")
         return found
 
     def _committed(self, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, Committed]:
-        """Committed offsets of the selected topics.
-
-        Raises:
-            OffsetError: a topic has fewer partitions than were mirrored, so it was recreated, and
-                `offsets.out.of.range` is not set.
-        """
+        """Committed offsets of the selected topics, also of partitions that they do not have any more."""
         found: dict[TopicPartition, Committed] = {}
-        vanished: dict[str, int] = {}
         for partition, offset in self.context.offset_reader.committed():
             tp = offsets.topic_partition_of(self._typed.policy.source, partition)
             committed = Committed.of(offset)
-            if tp is None or committed is None or tp.topic not in topics:
-                continue
-            if tp.partition < topics[tp.topic].partitions:
+            if tp is not None and committed is not None and tp.topic in topics:
                 found[tp] = committed
-            else:
-                vanished[tp.topic] = max(vanished.get(tp.topic, 0), tp.partition + 1)
-        for topic, count in vanished.items():
+        return found
+
+    def _vanished(
+        self, committed: Mapping[TopicPartition, Committed], topics: Mapping[str, TopicInfo]
+    ) -> list[MirroredRange]:
+        """Empty ranges for partitions that a recreated topic has not: if it gets them, they begin at their beginning.
+
+        Raises:
+            OffsetError: `offsets.out.of.range` is not set.
+        """
+        counts: dict[str, int] = {}
+        ranges = []
+        for tp, one in committed.items():
+            info = topics[tp.topic]
+            if tp.partition >= info.partitions and one != Committed(0, info.topic_id):
+                counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
+                ranges.append(MirroredRange(tp.topic, tp.partition, 0, 0, info.topic_id))
+        for topic, count in counts.items():
             what = (
                 f"Topic {topic} of the source cluster was recreated: it has {topics[topic].partitions} partitions, but"
                 f" {count} were mirrored"
             )
             if not self._typed.out_of_range:
                 raise offsets.out_of_range_error(what)
-            self.context.note(f"{what}. The offsets of the others are kept.")
-        if ignored := self._typed.source_consumer().ignored:
-            self.context.note(f"Settings of the source consumer that have no effect here: {names(ignored)}.")
-        return found
+            self.context.note(f"{what}. If it gets more again, they are mirrored from their beginning.")
+        return ranges
 
 
 def _bounds(source: Admin, topics: Mapping[str, TopicInfo], isolation: str) -> dict[TopicPartition, LogBounds]:

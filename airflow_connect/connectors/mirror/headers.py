@@ -1,4 +1,4 @@
-"""Headers that Kafka's client cannot write.
+"""Headers as a mirror copies them, and those that Kafka's client cannot write.
 
 librdkafka takes names of headers as C strings: a name would end at its first zero byte, and its copy would be another
 header. Kafka itself allows such names.
@@ -6,9 +6,13 @@ header. Kafka itself allows such names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.record import Header
+from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
 from airflow_connect.errors import DataError
+from airflow_connect.kafka.writing.produced import name_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,3 +45,9 @@ def ensure_writable(batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> No
         " would write a copy with a shorter name, so nothing of this transaction was copied.",
         suggestion=f"To go on without the records up to this one, set the offset of this partition to {offset}.",
     )
+
+
+def header_of(one: Mapping[str, Any]) -> Header:
+    """A header of a column as an object; its name keeps all bytes, also those that are not UTF-8."""
+    value = one["value"]
+    return Header(name_of(one["key"]), OPTIONAL_BYTES if value is None else BYTES, value)

@@ -99,22 +99,37 @@ class Start(NamedTuple):
     note: str = ""
 
 
-def start_of(tp: TopicPartition, committed: Committed | None, log: LogBounds, reset: str, out_of_range: str) -> Start:
+@dataclass(frozen=True, slots=True)
+class StartRules:
+    """What the configuration says about partitions whose offset does not tell where to begin.
+
+    Attributes:
+        reset: the consumer's `auto.offset.reset`, for topics that were never mirrored.
+        out_of_range: `offsets.out.of.range`.
+    """
+
+    reset: str
+    out_of_range: str
+
+
+def start_of(
+    tp: TopicPartition, committed: Committed | None, log: LogBounds, rules: StartRules, *, is_known: bool
+) -> Start:
     """Where to begin.
 
     Args:
         tp: the partition, for messages.
         committed: None: it was never mirrored.
         log: of the source cluster, now.
-        reset: the consumer's `auto.offset.reset`, for partitions without an offset.
-        out_of_range: `offsets.out.of.range`.
+        rules: of the configuration.
+        is_known: whether any partition of its topic was mirrored before.
 
     Raises:
         OffsetError: the source cluster no longer holds the committed offset, and `offsets.out.of.range` is not set.
     """
     if committed is None:
-        return _first_start(tp, log, reset)
-    position = committed.position
+        return _first_start(tp, log, rules.reset, is_known)
+    position, out_of_range = committed.position, rules.out_of_range
     if committed.topic_id and committed.topic_id != log.topic_id:
         what = (
             f"Topic {tp.topic} of the source cluster was recreated: its id is {log.topic_id}, but {tp}@{position - 1}"
@@ -129,7 +144,11 @@ def start_of(tp: TopicPartition, committed: Committed | None, log: LogBounds, re
     begin = {EARLIEST: log.low, LATEST: log.high, NEAREST: min(max(position, log.low), log.high)}.get(out_of_range)
     if begin is None:
         raise out_of_range_error(what)
-    return Start(begin, must_commit=True, note=f"{what}. It continues at {begin} ({keys.OUT_OF_RANGE}={out_of_range}).")
+    is_same = committed.topic_id in ("", log.topic_id) and position <= log.high
+    unread = max(position, log.low) if is_same else log.low
+    left_out = f" What it holds in [{unread}, {begin}) is not mirrored." if unread < begin else ""
+    how = f"It continues at {begin} ({keys.OUT_OF_RANGE}={out_of_range})."
+    return Start(begin, must_commit=True, note=f"{what}.{left_out} {how}")
 
 
 def out_of_range_error(what: str) -> OffsetError:
@@ -159,9 +178,14 @@ def check_altered(partition: Mapping[str, Any], offset: SourceOffset | None) -> 
         raise _refused(f"An offset has {OFFSET}, a whole number that is not negative, unlike {dict(offset)}")
 
 
-def _first_start(tp: TopicPartition, log: LogBounds, reset: str) -> Start:
+def _first_start(tp: TopicPartition, log: LogBounds, reset: str, is_known: bool) -> Start:
     if reset == EARLIEST:
         return Start(log.low, must_commit=False)
+    if reset == LATEST and is_known:
+        # All of its records came after the topic was seen for the first time (KIP-1327).
+        how = f"{tp} was added to a topic that is mirrored already, so it is mirrored from its beginning, {log.low}"
+        note = f"{how}: auto.offset.reset=latest is for topics that were never mirrored." if log.low < log.end else ""
+        return Start(log.low, must_commit=False, note=note)
     if reset == LATEST:
         # Otherwise the next run would begin at a later end, and records in between would be lost.
         return Start(log.end, must_commit=True)

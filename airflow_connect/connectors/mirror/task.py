@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange
-from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, Header, KafkaRecord, SourceRecord
-from airflow_connect.api.schema import BYTES, OPTIONAL_BYTES
+from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, KafkaRecord, SourceRecord
+from airflow_connect.api.schema import OPTIONAL_BYTES
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourcePartition, SourceTask
 from airflow_connect.connectors.mirror.config import MirrorConfig
-from airflow_connect.connectors.mirror.headers import ensure_writable
+from airflow_connect.connectors.mirror.headers import ensure_writable, header_of
 from airflow_connect.connectors.mirror.offsets import Committed, offset_of, out_of_range_error, partition_of
+from airflow_connect.connectors.mirror.refusals import OpenRecords
 from airflow_connect.connectors.mirror.syncs.writer import OffsetSyncLog
 from airflow_connect.connectors.mirror.work import MirroredRange, ranges_of
 from airflow_connect.errors import ConnectError
@@ -21,6 +22,8 @@ from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.reading.batch_reader import RangeReader
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_connect.kafka.reading.column_batch import ColumnBatch
 
 RECORDS_AT_ONCE = 2_000
@@ -89,6 +92,7 @@ class MirrorSourceTask(SourceTask):
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
         typed = MirrorConfig.from_config(config)
         self._settings, self._admin_settings = typed.source_consumer().settings, typed.source_admin()
+        self._target_admin_settings = typed.target_admin()
         self._next_check = time.monotonic() + CHECK_TOPICS_S
         ranges = ranges_of(config)
         partitions = [partition_of(typed.policy.source, one.topic_partition) for one in ranges]
@@ -97,7 +101,8 @@ class MirrorSourceTask(SourceTask):
             one.topic_partition: _Place(one, _resumed(one, offset), typed.policy.remote_topic(one.topic), partition)
             for one, partition, offset in zip(ranges, partitions, map(Committed.of, committed), strict=True)
         }
-        self._syncs = OffsetSyncLog(typed, self._places, self.context.note)
+        self._syncs = OffsetSyncLog(typed, ranges, self.context)
+        self._open = OpenRecords({tp: place.remote for tp, place in self._places.items()})
         self._unfinished = dict(self._places)
         self._batch: ColumnBatch | None = None
         self._batches = self._opened()
@@ -113,9 +118,12 @@ class MirrorSourceTask(SourceTask):
         batch = self._take(RECORDS_AT_ONCE)
         if batch is None:
             return None
-        ensure_writable(batch, batch.headers())
+        headers = batch.headers()
+        self._look_at(batch, headers)
         place = self._places[batch.topic_partition]
-        return [_source_record(place, record) for record in batch.records()]
+        # Not the headers of the records: their names are text, and bytes that are not UTF-8 are replaced.
+        rows: list[Any] = [()] * len(batch) if headers is None else headers.to_pylist()
+        return [_source_record(place, *pair) for pair in zip(batch.records(), rows, strict=True)]
 
     def poll_columns(self) -> SourceColumns | None:
         """The next records of one partition in columns; None if nothing is left.
@@ -131,7 +139,7 @@ class MirrorSourceTask(SourceTask):
             return None
         place = self._places[batch.topic_partition]
         headers = batch.headers()
-        ensure_writable(batch, headers)
+        self._look_at(batch, headers)
         has_times = batch.timestamp_type != TIMESTAMP_NOT_AVAILABLE
         return SourceColumns(
             topic=place.remote,
@@ -157,10 +165,15 @@ class MirrorSourceTask(SourceTask):
     def commit(self) -> None:
         """What was returned so far is committed; at the end of the ranges, offset syncs tell where it is."""
         self._joined = _Joined()
+        self._open.committed()
         if self._syncs is not None:
             self._syncs.committed()
             if self.has_ended():
                 self._syncs.write()
+
+    def explained(self, error: ConnectError) -> ConnectError:
+        """See `ExplainingSourceTask`: which record the target cluster has refused."""
+        return self._open.explained(error, admin_client(self._target_admin_settings))
 
     def stop(self) -> None:
         """See `SourceTask`. Limits of a run may have ended it before the end of the ranges."""
@@ -217,6 +230,15 @@ class MirrorSourceTask(SourceTask):
             self._check_topics()
         return taken
 
+    def _look_at(self, batch: ColumnBatch, headers: pa.ListArray[Any] | None) -> None:
+        """Look at records before they are returned.
+
+        Raises:
+            DataError: a header cannot be written.
+        """
+        ensure_writable(batch, headers)
+        self._open.returned(batch, headers)
+
     def _check_topics(self) -> None:
         """Look whether the topics are still those that were planned: a reader does not notice it.
 
@@ -256,8 +278,7 @@ def _resumed(planned: MirroredRange, committed: Committed | None) -> int:
     return committed.position if is_inside else planned.start
 
 
-def _source_record(place: _Place, record: KafkaRecord) -> SourceRecord:
-    headers = (Header(name, OPTIONAL_BYTES if value is None else BYTES, value) for name, value in record.headers)
+def _source_record(place: _Place, record: KafkaRecord, headers: Iterable[Mapping[str, Any]]) -> SourceRecord:
     return SourceRecord(
         topic=place.remote,
         partition=record.partition,
@@ -266,7 +287,7 @@ def _source_record(place: _Place, record: KafkaRecord) -> SourceRecord:
         value_schema=OPTIONAL_BYTES,
         value=record.value,
         timestamp=record.timestamp,
-        headers=tuple(headers),
+        headers=tuple(header_of(one) for one in headers),
         source_partition=place.source_partition,
         source_offset=place.offset_at(record.offset + 1),
     )

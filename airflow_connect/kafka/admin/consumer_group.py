@@ -25,7 +25,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.errors import NotStoppedError, UnavailableError
+from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
     Admin,
@@ -368,17 +368,31 @@ def alter_offsets(admin: Admin, group: str, offsets: Mapping[TopicPartition, int
     Raises:
         NotStoppedError: the group has live members. Kafka only reports that per partition.
     """
+    for error in try_to_alter_offsets(admin, group, offsets).values():
+        raise error
+
+
+def try_to_alter_offsets(
+    admin: Admin, group: str, offsets: Mapping[TopicPartition, int | Committed]
+) -> dict[TopicPartition, ConnectError]:
+    """As `alter_offsets`, but returns what Kafka refused of single partitions; the others are set.
+
+    Raises:
+        ConnectError: Kafka refused the request as a whole, or did not answer.
+    """
     if not offsets:
-        return
+        return {}
     new = [_placed(tp, offset) for tp, offset in offsets.items()]
     doing = f"setting offsets of group {group}"
     try:
         changed = _from_coordinator(admin, lambda client, timeout_s: _alter(client, group, new, timeout_s), doing)
     except KafkaException as error:
         raise translate(error, doing) from error
-    for tp in changed:
-        if tp.error is not None:
-            raise translate(tp.error, f"{doing} for {_name_of(tp)}")
+    return {
+        TopicPartition(tp.topic, tp.partition): translate(tp.error, f"{doing} for {_name_of(tp)}")
+        for tp in changed
+        if tp.error is not None
+    }
 
 
 def _placed(tp: TopicPartition, wanted: int | Committed) -> _Partition:

@@ -45,6 +45,7 @@ _SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
     "rd_kafka_topic_partition_list_set_offset": (c_int, [c_void_p, c_char_p, c_int32, c_int64]),
     "rd_kafka_assign": (c_int, [c_void_p, c_void_p]),
     "rd_kafka_incremental_unassign": (c_void_p, [c_void_p, c_void_p]),
+    "rd_kafka_error_code": (c_int, [c_void_p]),
     "rd_kafka_error_destroy": (None, [c_void_p]),
     "rd_kafka_consume_batch_queue": (c_ssize_t, [c_void_p, c_int, c_void_p, c_size_t]),
     "rd_kafka_type": (c_int, [c_void_p]),
@@ -61,7 +62,6 @@ _SIGNATURES: Mapping[str, tuple[Any, list[Any]]] = {
     "rd_kafka_event_error_is_fatal": (c_int, [c_void_p]),
     "rd_kafka_event_log": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_char_p), POINTER(c_int)]),
     "rd_kafka_event_destroy": (None, [c_void_p]),
-    "rd_kafka_message_produce_errstr": (c_char_p, [c_void_p]),
     "rd_kafka_err2str": (c_char_p, [c_int]),
 }
 # Called for single messages: keeping the interpreter's lock costs less than releasing and acquiring it.

@@ -70,6 +70,8 @@ class DirectProduce:
         self._queue: int = library.call("queue_get_main", handle)
         self._topics: dict[str, int] = {}
         self.places = PlacedColumns()
+        self.refusal: KafkaError | None = None
+        """Why the last records were not accepted."""
 
     def send(self, topic: str, keys: pa.Array[Any] | None, values: pa.Array[Any]) -> int:
         """Enqueue every record, in order; returns how many were accepted: fewer if the queue is full or Kafka refuses.
@@ -89,7 +91,10 @@ class DirectProduce:
         if taken == count:
             return count
         refused = np.flatnonzero(messages["err"])
-        return int(refused[0]) if len(refused) else taken
+        if not len(refused):
+            return taken
+        self._keep_refusal(int(messages["err"][refused[0]]))
+        return int(refused[0])
 
     def send_placed(
         self,
@@ -120,8 +125,12 @@ class DirectProduce:
         error = next(filter(None, calls), None)
         if error is None:
             return len(values)
+        self._keep_refusal(self._library.call("error_code", error))
         self._library.call("error_destroy", error)
         return len(values) - 1 - len(list(places))
+
+    def _keep_refusal(self, code: int) -> None:
+        self.refusal = KafkaError(code, _text(self._library.call("err2str", code)))
 
     def serve(self, timeout_s: float) -> KafkaError | None:
         """Read delivery reports, waiting for the first; returns the most specific reason for a refused record."""
@@ -167,9 +176,9 @@ class DirectProduce:
         telling = failed[~np.isin(codes[failed], LESS_SPECIFIC)]
         first = int(telling[0] if len(telling) else failed[0])
         code = int(codes[first])
-        # Not rd_kafka_message_errstr: for a message of a producer that is the record's value.
-        text = self._library.call("message_produce_errstr", int(messages[first]))
-        return KafkaError(code, _text(text or self._library.call("err2str", code)))
+        # Not rd_kafka_message_errstr: for a message of a producer that is the record's value. Not
+        # rd_kafka_message_produce_errstr either: in 2.16 its text may have been released already.
+        return KafkaError(code, _text(self._library.call("err2str", code)))
 
     def _placed(self, words: Sequence[NDArray[np.int64]]) -> None:
         """Tell where records are; `words`: of the messages of a delivery report."""

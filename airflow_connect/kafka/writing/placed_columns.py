@@ -7,10 +7,12 @@ is sent again keeps its place. So a report need not name its record.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+    from confluent_kafka import KafkaError, Message
     from numpy.typing import NDArray
 
     from airflow_connect.kafka.writing.refused_records import Placed
@@ -65,3 +67,18 @@ class PlacedColumns:
     def forget(self) -> None:
         """Drop every batch: its transaction was aborted."""
         self._waiting.clear()
+
+
+def placing(
+    awaited: AwaitedBatch, refused: Callable[[KafkaError, Message[Any, Any]], None]
+) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
+    """The callback of the Python client for a record of a batch that is sent record by record."""
+    import numpy as np
+
+    def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
+        if error is None:
+            awaited.take(np.array([message.offset()], np.int64))
+        else:
+            refused(error, message)
+
+    return tell

@@ -13,6 +13,7 @@ class ProducedRecord(NamedTuple):
     """A record for a topic, in bytes.
 
     Attributes:
+        headers: names as `name_of` makes them.
         partition: None: determined by the key as in Java (murmur2); without a key any.
         timestamp: milliseconds since the epoch; None: now.
     """
@@ -65,6 +66,51 @@ def header_bytes(headers: pa.ListArray[Any]) -> int:
     return sum(value_bytes(part) for part in parts.flatten())
 
 
+def name_of(name: bytes) -> str:
+    """The name of a header as text; what is not UTF-8 becomes lone surrogates, of which `name_bytes` makes it again."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def name_bytes(name: str) -> bytes:
+    """The opposite of `name_of`."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def odd_name(headers: Sequence[tuple[str, bytes | None]]) -> str | None:
+    """The first name that is not UTF-8, which Kafka's Python client cannot write; None: it can write all of them."""
+    return next((name for name, _ in headers if not name.isascii() and any(map(_is_surrogate, name))), None)
+
+
+def first_odd_name(headers: pa.ListArray[Any]) -> str | None:
+    """As `odd_name`, for a column of headers."""
+    import pyarrow as pa
+
+    parts: Any = headers.flatten()
+    names = parts.flatten()[0]
+    try:
+        names.cast(pa.string())
+    except pa.ArrowInvalid:
+        return odd_name([(name_of(name), None) for name in names.to_pylist()])
+    return None
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
+
+
+def columns_of(record: ProducedRecord) -> ProducedColumns:
+    """One record in columns."""
+    import pyarrow as pa
+
+    keys: Any = None if record.key is None else pa.array([record.key], pa.binary())
+    stamps: Any = None if record.timestamp is None else pa.array([record.timestamp], pa.int64())
+    values: Any = pa.array([record.value], pa.binary())
+    kind = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
+    pairs = [{"key": name_bytes(name), "value": value} for name, value in record.headers]
+    headers: Any = pa.array([pairs], kind)
+    return ProducedColumns(record.topic, keys, values, record.partition, stamps, headers)
+
+
 def header_pairs(headers: Sequence[Mapping[str, Any]]) -> list[tuple[str, bytes | None]]:
     """Headers of a record, as the Python client takes them."""
-    return [(one["key"].decode(), one["value"]) for one in headers]
+    return [(name_of(one["key"]), one["value"]) for one in headers]

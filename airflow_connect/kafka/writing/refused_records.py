@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, Message
 
 from airflow_connect.errors import ConfigError, ConnectError, DataError
 from airflow_connect.kafka.clients.short_lived import translate
+from airflow_connect.kafka.writing.produced import name_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,4 +94,15 @@ def record_refusal(problem: KafkaError, doing: str) -> DataError:
         f"Kafka refused a record while {doing}: {problem.str()} ({problem.name()}).",
         code="data.refused_by_kafka",
         suggestion=f"{hint}. errors.tolerance=all skips such records, unless delivery is exactly once.",
+    )
+
+
+def unwritable_name(topic: str, name: str, reason: str) -> DataError:
+    """The error for a header whose name is not UTF-8, if only the Python client could write it."""
+    return DataError(
+        f"A record for topic {topic} has a header whose name is not UTF-8 ({name_bytes(name)!r}). Kafka's Python client"
+        f" cannot write it, and librdkafka cannot be called directly here: {reason}.",
+        code="data.unwritable_header",
+        suggestion="Run on 64-bit Linux with CPython, or rename the header with a transformation. What was committed"
+        " before stays.",
     )

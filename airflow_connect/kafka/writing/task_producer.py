@@ -27,12 +27,15 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
-from airflow_connect.kafka.writing.placed_columns import AwaitedBatch
+from airflow_connect.kafka.writing.placed_columns import AwaitedBatch, placing
 from airflow_connect.kafka.writing.produced import (
     ProducedColumns,
     ProducedRecord,
+    columns_of,
+    first_odd_name,
     header_bytes,
     header_pairs,
+    odd_name,
     value_bytes,
 )
 from airflow_connect.kafka.writing.refused_records import (
@@ -46,6 +49,7 @@ from airflow_connect.kafka.writing.refused_records import (
     is_more_specific,
     record_refusal,
     refusal,
+    unwritable_name,
 )
 from airflow_connect.kafka.writing.transactions import ANY_PARTITION, TransactionalWriter
 
@@ -173,12 +177,22 @@ class TaskProducer:
             DataError: Kafka refused this or an earlier record because of its content.
         """
         self.begin()
+        name = odd_name(record.headers)
+        if name is not None:
+            self._send_below(record, name, delivered)
+            return
         self._switch_to_client()
         if self.transactional_id:
             refused = None
         if len(self._returned) >= MOST_RETURNED:
             self.flush()
         self._produce(record, self._telling(record, delivered, refused), refused)
+
+    def _send_below(self, record: ProducedRecord, name: str, delivered: Delivered | None) -> None:
+        """Send a record that the Python client cannot write, as a column."""
+        if self._direct is None or delivered is not None:
+            raise unwritable_name(record.topic, name, self._not_direct or "deliveries are reported one by one")
+        self._send_chunk(columns_of(record), None)
 
     def _produce(self, record: ProducedRecord, on_delivery: Any, refused: Refused | None) -> None:
         more: dict[str, Any] = {} if on_delivery is None else {"on_delivery": on_delivery}
@@ -240,6 +254,10 @@ class TaskProducer:
             # Later ones may have been accepted: the order is lost, and only a new attempt restores it.
             self._await_report()
             self._refuse_problem()
+            reason = self._direct.refusal
+            if reason is not None and reason.code() in RECORD_AT_FAULT:
+                refused = KafkaException(reason)
+                raise self._failed(refused, f"writing to topic {topic}") from refused
             raise UnavailableError(
                 f"Kafka's client accepted {taken} of {len(values)} records for topic {topic}. None of them was"
                 f" committed.",
@@ -286,6 +304,13 @@ class TaskProducer:
             self._refused(problem, None)
 
     def _send_each(self, columns: ProducedColumns, awaited: AwaitedBatch | None) -> int:
+        name = None if columns.headers is None else first_odd_name(columns.headers)
+        if name is not None:
+            half = len(columns.values) // 2
+            if self._direct is None or not half:
+                raise unwritable_name(columns.topic, name, self._not_direct or "the record is too large")
+            parts = columns.slice(0, half), columns.slice(half, len(columns.values) - half)
+            return sum(self._send_chunk(part, awaited) for part in parts)
         self._switch_to_client()
         self._took_slow_path = True
         produce, size, topic = self._producer.produce, 0, columns.topic
@@ -297,7 +322,7 @@ class TaskProducer:
         headers: Any = repeat(None)
         if columns.headers is not None:
             headers = [header_pairs(one or ()) for one in columns.headers.to_pylist()]
-        more: dict[str, Any] = {} if awaited is None else {"on_delivery": self._placing(awaited)}
+        more: dict[str, Any] = {} if awaited is None else {"on_delivery": placing(awaited, self._refused)}
         for key, value, stamp, pairs in zip(keys, values, stamps, headers):  # noqa: B905 (headers may be endless)
             size += len(value or b"") + len(key or b"")
             while True:
@@ -309,18 +334,6 @@ class TaskProducer:
                 except KafkaException as error:
                     raise self._failed(error, f"writing to topic {topic}") from error
         return size
-
-    def _placing(self, awaited: AwaitedBatch) -> Callable[[KafkaError | None, Message[Any, Any]], None]:
-        """The callback for a record of a batch that is sent record by record."""
-        import numpy as np
-
-        def tell(error: KafkaError | None, message: Message[Any, Any]) -> None:
-            if error is None:
-                awaited.take(np.array([message.offset()], np.int64))
-            else:
-                self._refused(error, message)
-
-        return tell
 
     def begin(self) -> None:
         """Begin a transaction, unless one is open or transactions are not used."""

@@ -23,6 +23,7 @@ class CheckpointConfig:
         include, exclude: groups.
         emits: whether checkpoints are written.
         syncs_groups: whether offsets of groups are written to the target cluster.
+        translates_back: whether offsets in topics that came from the target cluster are translated.
         replication_factor: of the topic with checkpoints.
         syncs_location: cluster of the topic with offset syncs.
         raw: the whole configuration.
@@ -35,6 +36,7 @@ class CheckpointConfig:
     exclude: Patterns
     emits: bool
     syncs_groups: bool
+    translates_back: bool
     replication_factor: int
     syncs_location: str
     raw: Mapping[str, str] = field(repr=False)
@@ -58,6 +60,7 @@ class CheckpointConfig:
             exclude=Patterns(or_old_name(raw, parsed, own.GROUPS_EXCLUDE, own.GROUPS_BLACKLIST)),
             emits=emits,
             syncs_groups=syncs_groups,
+            translates_back=parsed[own.TRANSLATE_BACK],
             replication_factor=parsed[own.REPLICATION_FACTOR],
             syncs_location=parsed[keys.SYNCS_LOCATION],
             raw=raw,

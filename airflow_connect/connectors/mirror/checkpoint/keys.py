@@ -12,11 +12,13 @@ from typing import Any
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Problem, Type
 from airflow_connect.config.definition.validators import Lambda, Range, ValidString
 from airflow_connect.connectors.mirror import keys
+from airflow_connect.connectors.mirror.policy import IDENTITY_POLICY
 
 GROUPS, GROUPS_EXCLUDE, GROUPS_BLACKLIST = "groups", "groups.exclude", "groups.blacklist"
 GROUPS_EXCLUDE_DEFAULT = "console-consumer-.*, connect-.*, __.*"
 EMIT = "emit.checkpoints.enabled"
 SYNC_GROUPS = "sync.group.offsets.enabled"
+TRANSLATE_BACK = "translate.replica.offsets.enabled"
 REPLICATION_FACTOR = "checkpoints.topic.replication.factor"
 _FILTER = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
 _GROUPS, _CHECKPOINTS = "Consumer groups", "Checkpoints"
@@ -46,6 +48,7 @@ def checkpoint_keys() -> ConfigDef:
     )
     definition.define_rule((keys.SOURCE_ALIAS, keys.TARGET_ALIAS), keys.aliases_differ)
     definition.define_rule((keys.EMIT_SYNCS, EMIT, SYNC_GROUPS), _has_syncs)
+    definition.define_rule((TRANSLATE_BACK, EMIT, keys.POLICY_CLASS), _can_translate_back)
     return definition
 
 
@@ -75,6 +78,12 @@ def _group_keys() -> list[ConfigKey]:
             SYNC_GROUPS, Type.BOOLEAN, False,
             "Whether the translated offsets are committed in the target cluster, for groups without members there. No"
             " offset is moved back.",
+            None, low, _GROUPS,
+        ),
+        ConfigKey(
+            TRANSLATE_BACK, Type.BOOLEAN, False,
+            "Whether offsets of groups in topics that came from the target cluster are translated back to their"
+            " originals, for applications that return after a failover. MirrorMaker 2 leaves them out.",
             None, low, _GROUPS,
         ),
     ]  # fmt: skip
@@ -121,4 +130,22 @@ def _has_syncs(parsed: Mapping[str, Any]) -> Iterable[Problem]:
             f"{keys.EMIT_SYNCS} is false, but {EMIT} or {SYNC_GROUPS} is true: offsets are translated with offset"
             " syncs.",
             f"Set {keys.EMIT_SYNCS} to true here and for the mirror source, or both others to false.",
+        )
+
+
+def _can_translate_back(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    if not parsed[TRANSLATE_BACK]:
+        return
+    if not parsed[EMIT]:
+        yield Problem(
+            TRANSLATE_BACK,
+            f"{TRANSLATE_BACK} is true, but {EMIT} is false: without checkpoints, a run cannot know which offsets were"
+            " translated back before, and would undo it if a group is set back.",
+            f"Set {EMIT} to true, or {TRANSLATE_BACK} to false.",
+        )
+    if parsed[keys.POLICY_CLASS] == IDENTITY_POLICY:
+        yield Problem(
+            TRANSLATE_BACK,
+            f"{TRANSLATE_BACK} is true, but with {IDENTITY_POLICY} a topic's name does not tell where it came from.",
+            f"Set {TRANSLATE_BACK} to false.",
         )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 
-from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import BYTES
 from airflow_connect.api.source import SourcePartition, SourceTask
 from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
-from airflow_connect.connectors.mirror.checkpoint.downstream import TIMEOUT_S, write_offsets
+from airflow_connect.connectors.mirror.checkpoint.downstream import TIMEOUT_S, Written, write_offsets
+from airflow_connect.connectors.mirror.checkpoint.history import CheckpointHistory
 from airflow_connect.connectors.mirror.checkpoint.translation import Translation
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
-from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 
 GROUPS = "airflow_connect.mirror.groups"
 """Key of a task's configuration; set by the connector, not by users."""
-_Known = dict[tuple[str, TopicPartition], Checkpoint]
 
 
 class MirrorCheckpointTask(SourceTask):
@@ -44,15 +43,22 @@ class MirrorCheckpointTask(SourceTask):
         config = self._config
         admins = {side: admin_client(clients.admin_of(config.raw, side)) for side in (clients.SOURCE, clients.TARGET)}
         translation = Translation.read(config, admins)
-        wanted = translation.partitions(config.topics)
-        known = self._known(admins[clients.TARGET]) if config.emits else {}
+        known = self._known(admins[clients.TARGET]) if config.emits else CheckpointHistory()
         found: list[Checkpoint] = []
         moved = 0
+        for sentence in translation.notes:
+            self.context.note(sentence)
         for group in self._groups:
-            checkpoints = self._translated(admins[clients.SOURCE], translation, group, wanted)
-            if config.syncs_groups and checkpoints:
-                moved += self._synchronised(admins[clients.TARGET], group, checkpoints)
-            found += [one for one in checkpoints if is_newer(one, known.get((group, one.topic_partition)))]
+            last = functools.partial(known.last, group)
+            checkpoints = self._translated(admins[clients.SOURCE], translation, group)
+            if config.syncs_groups:
+                own = [one for one in checkpoints if translation.may_move(one, last(one.topic_partition))]
+                written = self._synchronised(admins[clients.TARGET], group, own)
+                moved += written.moved
+                # An offset is translated back once; without a checkpoint, the next run tries again.
+                failed = {one for one in own if one.topic_partition in written.refused and translation.leads_back(one)}
+                checkpoints = [one for one in checkpoints if one not in failed]
+            found += [one for one in checkpoints if is_newer(one, last(one.topic_partition))]
         if moved:
             self.context.note(f"{moved} offset(s) of consumer groups were written to the target cluster.")
         self._has_ended = True
@@ -65,34 +71,32 @@ class MirrorCheckpointTask(SourceTask):
     def stop(self) -> None:
         """See `SourceTask`; nothing is open."""
 
-    def _translated(
-        self, source: Admin, translation: Translation, group: str, wanted: Sequence[TopicPartition]
-    ) -> list[Checkpoint]:
+    def _translated(self, source: Admin, translation: Translation, group: str) -> list[Checkpoint]:
         """What can be translated of a group; a group that cannot be read does not keep the others from it."""
         try:
-            committed = committed_with_notes_now(source, group, wanted, TIMEOUT_S)
+            committed = committed_with_notes_now(source, group, translation.partitions, TIMEOUT_S)
         except ConnectError as error:
             self.context.note(f"Consumer group {group} was not translated: {error.message}")
             return []
         return list(translation.checkpoints(group, committed))
 
-    def _synchronised(self, target: Admin, group: str, checkpoints: Sequence[Checkpoint]) -> int:
+    def _synchronised(self, target: Admin, group: str, checkpoints: Sequence[Checkpoint]) -> Written:
+        """Write the offsets of a group; what is refused does not keep others from being written."""
+        if not checkpoints:
+            return Written()
         try:
-            return write_offsets(target, group, checkpoints)
+            written = write_offsets(target, group, checkpoints)
         except ConnectError as error:
             self.context.note(f"Offsets of consumer group {group} were not written: {error.message}")
-            return 0
+            return Written(0, {one.topic_partition: error for one in checkpoints})
+        for tp, refusal in written.refused.items():
+            self.context.note(f"The offset of consumer group {group} in {tp} was not written: {refusal.message}")
+        return written
 
-    def _known(self, target: Admin) -> _Known:
-        """The last checkpoint of each group and partition."""
+    def _known(self, target: Admin) -> CheckpointHistory:
+        """What earlier runs have written."""
         settings = clients.consumer_of(self._config.raw, clients.TARGET).settings
-        ranges = ranges_of(target, self._config.policy.checkpoints_topic, "topic with checkpoints")
-        found: _Known = {}
-        for record in committed_records(settings, ranges):
-            if record.value is not None:
-                one = Checkpoint.of(record.key, record.value)
-                found[one.group, one.topic_partition] = one
-        return found
+        return CheckpointHistory.read(target, settings, self._config.policy.checkpoints_topic)
 
     def _record(self, checkpoint: Checkpoint) -> SourceRecord:
         return SourceRecord(
@@ -109,11 +113,12 @@ class MirrorCheckpointTask(SourceTask):
 
 
 def is_newer(new: Checkpoint, old: Checkpoint | None) -> bool:
-    """Whether a checkpoint is worth writing: the group has moved on, or was set back in the source cluster.
+    """Whether a checkpoint is worth writing: the group has moved, or its place in the target cluster is another one.
 
-    Source: MirrorCheckpointTask.checkpointIsMoreRecent.
+    Source: MirrorCheckpointTask.checkpointIsMoreRecent. One difference: a place before the last one is written, too.
+    The copy was recreated, and the last checkpoint leads past records of the new one.
     """
-    return old is None or new.upstream < old.upstream or new.downstream > old.downstream
+    return old is None or new.upstream < old.upstream or new.downstream != old.downstream
 
 
 def partition_of(checkpoint: Checkpoint) -> SourcePartition:

@@ -69,18 +69,19 @@ class PartitionLedger:
             half = MOST_RANGES // 2
             self._written[:half] = self._written[:half:2]
 
-    def ranges(self, start: int, end: int) -> list[CopiedRange] | None:
+    def ranges(self, start: int, end: int, *, has_markers: bool) -> list[CopiedRange] | None:
         """Where the records are in the target, if its partition grew from `start` to `end` by them alone.
 
-        Each transaction ends with a marker, which has an offset too. None: the partition grew by something else, too,
-            or by less, because a transformation has dropped records.
+        Args:
+            start, end: ends of the partition's log before and after the run.
+            has_markers: whether each transaction ends with a marker, which has an offset too. It must be known: as
+                many records as transactions may have come from elsewhere, or may be missing.
+
+        Returns:
+            None: the partition grew by something else, or by less.
         """
-        grown = end - start
-        if grown == self.records + self.transactions:
-            per_transaction = 1
-        elif grown == self.records:
-            per_transaction = 0
-        else:
+        per_transaction = 1 if has_markers else 0
+        if end - start != self.records + per_transaction * self.transactions:
             return None
         return [
             CopiedRange(one.upstream, start + one.records + per_transaction * one.transactions, one.length)

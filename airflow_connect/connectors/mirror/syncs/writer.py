@@ -2,21 +2,23 @@
 
 The task does not ask Kafka where each record was written: that would cost more than copying it. The only writer of a
 remote partition is the mirror, and it writes in order. So the place of every record follows from the end of the
-partition's log before the first and after the last transaction, if the log grew by exactly what was copied.
+partition's log before the first and after the last transaction, if the log grew by exactly what was copied, and if
+nothing can have left a record out in between. Otherwise a sync tells only where the log ended before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.protocol.records import OffsetSync
 from airflow_connect.connectors.mirror.syncs.ledger import CopiedRange, PartitionLedger, syncs_of
-from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER
+from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER, TOPIC_IDS_HEADER
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import watermarks
+from airflow_connect.kafka.admin.topics import resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.writing.produced import ProducedRecord
 from airflow_connect.kafka.writing.task_producer import TaskProducer
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from airflow_connect.api.source import SourceTaskContext
     from airflow_connect.connectors.mirror.config import MirrorConfig
+    from airflow_connect.connectors.mirror.work import MirroredRange
 
 SETTLED_WITHIN_S = 10.0
 """How long to wait until the broker has written the marker of the last transaction."""
@@ -36,26 +40,30 @@ _TIMEOUT_MS = 60_000
 class OffsetSyncLog:
     """The offset syncs of one task; does nothing if `emit.offset-syncs.enabled` is false."""
 
-    def __init__(self, config: MirrorConfig, planned: Iterable[TopicPartition], note: Callable[[str], None]) -> None:
+    def __init__(self, config: MirrorConfig, planned: Iterable[MirroredRange], context: SourceTaskContext) -> None:
         """Look where the logs of the target end.
 
         Args:
             config: of the connector.
-            planned: the partitions that the task will copy.
-            note: takes a sentence for the report of the run.
+            planned: what the task will copy.
+            context: of the task.
 
         Raises:
             ConnectError: the target cluster refused, or did not answer.
         """
         self._config = config
-        self._note = note
+        self._context = context
         self._admin: Admin | None = None
         self._remote: dict[TopicPartition, TopicPartition] = {}
         self._starts: Mapping[TopicPartition, int] = {}
+        self._topic_ids: Mapping[str, str] = {}
         if config.emits_syncs:
             name = config.policy.remote_topic
-            self._remote = {tp: TopicPartition(name(tp.topic), tp.partition) for tp in planned}
+            # A range without offsets may be of a partition that neither cluster has any more.
+            self._sources = {one.topic_partition: one.topic_id for one in planned if one.start < one.end}
+            self._remote = {tp: TopicPartition(name(tp.topic), tp.partition) for tp in self._sources}
             self._admin = admin_client(config.target_admin())
+            self._topic_ids = _topic_ids(self._admin, self._remote.values())
             self._starts = _settled_ends(self._admin, self._remote.values())
         self._ledgers = {tp: PartitionLedger() for tp in self._remote}
 
@@ -73,7 +81,7 @@ class OffsetSyncLog:
         """Write the syncs of what was committed since the last call.
 
         Args:
-            only_exact: write nothing about a partition that grew by something else, too. After a failure that may be
+            only_exact: write nothing about a partition whose copies have no known place. After a failure that may be
                 another attempt of this task, whose syncs are newer.
 
         Syncs only make checkpoints exact. If they cannot be written, the report says so, and the copy stays valid.
@@ -83,33 +91,61 @@ class OffsetSyncLog:
             return
         try:
             ends = _settled_ends(self._admin, [self._remote[tp] for tp in copied])
-            self._send([record for tp in copied for record in self._records(tp, ends[self._remote[tp]], only_exact)])
+            ids = _topic_ids(self._admin, [self._remote[tp] for tp in copied])
+            known = [tp for tp in copied if self._is_same(self._remote[tp].topic, ids)]
+            self._send([record for tp in known for record in self._records(tp, ends[self._remote[tp]], only_exact)])
         except ConnectError as error:
-            self._note(f"Offset syncs were not written, so checkpoints stay where they are: {error.message}")
+            self._context.note(f"Offset syncs were not written, so checkpoints stay where they are: {error.message}")
             return
         for tp in copied:
             self._ledgers[tp] = PartitionLedger()
-        self._starts = {**self._starts, **ends}
+        self._starts, self._topic_ids = {**self._starts, **ends}, {**self._topic_ids, **ids}
+
+    def _is_same(self, remote: str, ids: Mapping[str, str]) -> bool:
+        """Whether a topic of the target is still the one to which the task began to copy."""
+        if ids[remote] == self._topic_ids[remote]:
+            return True
+        self._context.note(
+            f"Topic {remote} of the target cluster was recreated while records were copied to it, so some of them may"
+            " be missing there. No offset syncs were written for it: consumer groups are not translated there until the"
+            " next run."
+        )
+        return False
 
     def _records(self, tp: TopicPartition, end: int, only_exact: bool) -> list[ProducedRecord]:
-        ledger, start, remote = self._ledgers[tp], self._starts[self._remote[tp]], self._remote[tp]
-        copied = ledger.ranges(start, end)
-        if copied is None and only_exact:
+        ledger, start = self._ledgers[tp], self._starts[self._remote[tp]]
+        copied = None
+        if not self._config.may_drop(has_transactions=self._context.uses_transactions):
+            copied = ledger.ranges(start, end, has_markers=self._context.uses_transactions)
+        if copied is not None:
+            return [self._record(tp, one) for one in syncs_of(copied, self._config.sync_distance)]
+        if only_exact:
             return []
-        if copied is None:
-            if not self._config.raw.get("transforms"):
-                self._note(
-                    f"{remote} grew by {end - start} offsets, but {ledger.records} records in {ledger.transactions}"
-                    " transactions were copied, so something else writes to it. Checkpoints stay at the beginning of"
-                    " this run."
-                )
-            # A group at or after the first record that was read continues where the log ended before.
-            copied = [CopiedRange(ledger.first, start - 1, 1)] if start else []
-        return [self._record(tp, one) for one in syncs_of(copied, self._config.sync_distance)]
+        self._context.note(self._why_unknown(tp, end - start))
+        # Every copy is at or after `start`: a group there continues where the log ended before.
+        return [self._record(tp, CopiedRange(ledger.first, start - 1, 0))]
+
+    def _why_unknown(self, tp: TopicPartition, grown: int) -> str:
+        ledger = self._ledgers[tp]
+        if self._config.may_drop(has_transactions=self._context.uses_transactions):
+            return (
+                "Transformations, or errors.tolerance=all, may leave records out, so the places of their copies are"
+                " not known. Consumer groups are translated to where this run began at most, and may read its records"
+                " again."
+            )
+        return (
+            f"{self._remote[tp]} grew by {grown} offsets, but {ledger.records} records in {ledger.transactions}"
+            " transactions were copied, so something else writes to it. Consumer groups are translated to where this"
+            " run began at most, and may read its records again."
+        )
 
     def _record(self, tp: TopicPartition, copied: CopiedRange) -> ProducedRecord:
+        """A sync. Its offset of the target is that of a copy, or the last one before the run if `length` is 0."""
         sync = OffsetSync(tp, copied.upstream, copied.downstream)
-        headers = [(RANGE_HEADER, str(copied.length).encode())] if copied.length > 1 else []
+        ids = f"{self._sources[tp]},{self._topic_ids[self._remote[tp].topic]}"
+        headers = [(TOPIC_IDS_HEADER, ids.encode())]
+        if copied.length != 1:
+            headers.append((RANGE_HEADER, str(copied.length).encode()))
         topic = self._config.policy.offset_syncs_topic(self._config.syncs_location)
         return ProducedRecord(topic, 0, sync.key(), sync.value(), headers)
 
@@ -123,6 +159,12 @@ class OffsetSyncLog:
             producer.flush()
         finally:
             producer.close()
+
+
+def _topic_ids(admin: Admin, tps: Iterable[TopicPartition]) -> dict[str, str]:
+    """Kafka's ids of topics."""
+    found = resolve_topics(admin, sorted({tp.topic for tp in tps}), None)
+    return {topic: info.topic_id for topic, info in found.items()}
 
 
 def _settled_ends(admin: Admin, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -31,6 +31,7 @@ from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
+from airflow_connect.runtime.failed_records import skipped
 from airflow_connect.runtime.reporting.notes import Notes, of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
 
@@ -215,6 +216,8 @@ class SourceRun(RunInProgress):
         of_run = dict.fromkeys((*plan.notes, *self._notes.sentences))
         told = of_tasks(((*r.notes, *(r.source.notes if r.source else ())) for r in reports), MOST_NOTES_OF_RUN)
         notes = [*of_run, *(note for note in told if note not in of_run)]
+        if failed:
+            notes.append(skipped(reports))
         if repeated:
             notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")
         return RunReport(

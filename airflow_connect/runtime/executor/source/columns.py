@@ -14,6 +14,7 @@ from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.string_converter import StringConverter
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter
+from airflow_connect.kafka.writing.produced import name_of
 from airflow_connect.runtime.executor.sink.column_path import have_columns, transformed, writes_columns
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _records_of(columns: SourceColumns, part: slice) -> Iterator[SourceRecord]:
 
 
 def _header(one: Mapping[str, Any]) -> Header:
-    return Header(one["key"].decode(), OPTIONAL_BYTES if one["value"] is None else BYTES, one["value"])
+    return Header(name_of(one["key"]), OPTIONAL_BYTES if one["value"] is None else BYTES, one["value"])
 
 
 def python_values(schema: Schema | None, values: pa.Array[Any]) -> list[Any]:

@@ -80,6 +80,7 @@ class SourceContext:
         self.transaction = transaction
         self.aws = aws
         self.records_left: int | None = None
+        self.uses_transactions = False
         self.error: Exception | None = None
         self.notes = Notes()
         self._skipped: list[tuple[SourcePartition, SourceOffset]] = []

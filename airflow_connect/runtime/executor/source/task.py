@@ -65,6 +65,16 @@ def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> Tas
         raise work.fencing_error() from error
 
 
+def _explained(task: SourceTask, error: ConnectError, context: SourceContext) -> ConnectError:
+    """The error that a task makes of one of its own; see `ExplainingSourceTask`."""
+    from airflow_connect.api.source import ExplainingSourceTask
+
+    if isinstance(error, FencedError) or not isinstance(task, ExplainingSourceTask):
+        return error
+    explain = task.explained
+    return call_task(task, "explained", lambda: explain(error), context)
+
+
 @dataclass(slots=True)
 class _Work:
     """One attempt of a task."""
@@ -133,6 +143,8 @@ class _Work:
             opened = time.monotonic()
             done = SourceLoop(task, parts, self._rules(task)).run()
             is_done = True
+        except ConnectError as error:
+            raise _explained(task, error, context) from error
         finally:
             try:
                 call_task(task, "stop", task.stop, SourceContext({}, "", 0, parts.offsets, None))
@@ -209,7 +221,9 @@ class _Work:
         own = settings.task_configs[self.task] if settings.task_configs else settings.connector
         marks = self.source.guarantee.uses_transactions and self.config.connector.boundary == source_keys.CONNECTOR
         transaction = TransactionMarks() if marks else None
-        return SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
+        context = SourceContext(own, settings.run_id, settings.now_ms, offsets, transaction, settings.aws)
+        context.uses_transactions = self.source.guarantee.uses_transactions
+        return context
 
     def _rules(self, task: SourceTask) -> LoopRules:
         interval_ms, limits = self._interval_ms, self.source

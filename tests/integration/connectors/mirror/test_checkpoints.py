@@ -19,6 +19,7 @@ from tests.support.waiting import TIMEOUT_S, wait_until
 
 pytestmark = pytest.mark.integration
 SYNCS = "mm2-offset-syncs.east.internal"
+BACK = {"sync_group_offsets_enabled": "true", "translate_replica_offsets_enabled": "true"}
 BOTH_PATHS = pytest.mark.parametrize("columnar", [True, False], ids=["columnar", "records"])
 
 
@@ -29,13 +30,13 @@ def store_of(bootstrap: str, topic: str = SYNCS) -> OffsetSyncStore:
 
 def translate(mirror: Mirror, group: str, **more: str) -> Any:
     """One run of the checkpoint connector."""
-    return mirror.run(
-        name=f"checkpoints-{group}",
-        connector_class="MirrorCheckpointConnector",
-        groups=group,
-        checkpoints_topic_replication_factor="1",
-        **more,
-    )
+    own = {
+        "name": f"checkpoints-{group}",
+        "connector_class": "MirrorCheckpointConnector",
+        "groups": group,
+        "checkpoints_topic_replication_factor": "1",
+    }
+    return mirror.run(**(own | more))
 
 
 def feed(mirror: Mirror, count: int) -> None:
@@ -211,7 +212,7 @@ def test_application_fails_over_and_back_and_sees_every_record(mirror: Mirror, u
     mirror.run()
     seen += consume(mirror.target, group, mirror.remote, 20)
 
-    translate(back, group, sync_group_offsets_enabled="true", topics=mirror.topic)
+    translate(back, group, **BACK, topics=mirror.topic)
     seen += consume(mirror.source, group, mirror.topic, None)
 
     assert sorted(seen) == sorted(copy.value for copies in mirror.originals().values() for copy in copies)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.mirror.connector import MirrorSourceConnector
-from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, offset_of, partition_of, start_of
+from airflow_connect.connectors.mirror.offsets import (
+    Committed,
+    LogBounds,
+    StartRules,
+    offset_of,
+    partition_of,
+    start_of,
+)
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
 from airflow_connect.errors import ConfigError, OffsetError
 
@@ -27,7 +35,7 @@ def test_offset_is_that_of_the_last_mirrored_record() -> None:
     [(Committed(10, ""), 10), (Committed(50, "id-1"), 50), (Committed(90, "id-1"), 90), (Committed(95, ""), 95)],
 )
 def test_offset_inside_the_log_is_resumed(committed: Committed, position: int) -> None:
-    assert start_of(TP, committed, LOG, "earliest", "") == (position, False, "")
+    assert start_of(TP, committed, LOG, StartRules("earliest", ""), is_known=True) == (position, False, "")
 
 
 @pytest.mark.parametrize(
@@ -35,12 +43,20 @@ def test_offset_inside_the_log_is_resumed(committed: Committed, position: int) -
     [("earliest", 10, False), ("latest", 90, True)],
 )
 def test_new_partition_begins_where_the_consumer_says(reset: str, position: int, must_commit: bool) -> None:
-    assert start_of(TP, None, LOG, reset, "") == (position, must_commit, "")
+    assert start_of(TP, None, LOG, StartRules(reset, ""), is_known=False) == (position, must_commit, "")
+
+
+@pytest.mark.parametrize(("end", "is_told"), [(90, True), (10, False)])
+def test_new_partition_of_a_topic_that_is_mirrored_already_begins_at_its_beginning(end: int, is_told: bool) -> None:
+    start = start_of(TP, None, replace(LOG, end=end), StartRules("latest", "latest"), is_known=True)
+
+    assert (start.position, start.must_commit) == (10, False)
+    assert ("orders-2 was added to a topic that is mirrored already" in start.note) is is_told
 
 
 def test_new_partition_without_reset_is_refused() -> None:
     with pytest.raises(OffsetError, match="never mirrored"):
-        start_of(TP, None, LOG, "none", "")
+        start_of(TP, None, LOG, StartRules("none", ""), is_known=True)
 
 
 @pytest.mark.parametrize(
@@ -53,27 +69,31 @@ def test_new_partition_without_reset_is_refused() -> None:
 )
 def test_offset_that_the_log_does_not_hold_fails_with_both_values(committed: Committed, message: str) -> None:
     with pytest.raises(OffsetError, match=message) as refused:
-        start_of(TP, committed, LOG, "earliest", "")
+        start_of(TP, committed, LOG, StartRules("earliest", ""), is_known=True)
 
     assert refused.value.config_path == "offsets.out.of.range"
 
 
 @pytest.mark.parametrize(
-    ("committed", "policy", "position"),
+    ("committed", "policy", "position", "left_out"),
     [
-        (Committed(5, ""), "earliest", 10),
-        (Committed(5, ""), "latest", 100),
-        (Committed(5, ""), "nearest", 10),
-        (Committed(200, ""), "nearest", 100),
-        (Committed(50, "id-0"), "earliest", 10),
-        (Committed(50, "id-0"), "nearest", 50),
+        (Committed(5, ""), "earliest", 10, ""),
+        (Committed(5, ""), "latest", 100, "[10, 100)"),
+        (Committed(5, ""), "nearest", 10, ""),
+        (Committed(200, ""), "nearest", 100, "[10, 100)"),
+        (Committed(50, "id-0"), "earliest", 10, ""),
+        (Committed(50, "id-0"), "nearest", 50, "[10, 50)"),
+        (Committed(50, "id-0"), "latest", 100, "[10, 100)"),
     ],
 )
-def test_chosen_position_is_committed_and_told(committed: Committed, policy: str, position: int) -> None:
-    start = start_of(TP, committed, LOG, "earliest", policy)
+def test_chosen_position_is_committed_and_told_with_what_is_left_out(
+    committed: Committed, policy: str, position: int, left_out: str
+) -> None:
+    start = start_of(TP, committed, LOG, StartRules("earliest", policy), is_known=True)
 
     assert (start.position, start.must_commit) == (position, True)
     assert start.note.endswith(f"It continues at {position} (offsets.out.of.range={policy}).")
+    assert (f"What it holds in {left_out} is not mirrored." in start.note) if left_out else "not" not in start.note
 
 
 @pytest.mark.parametrize("offset", [{}, {"offset": "5"}, {"offset": True}, {"offset": None}])

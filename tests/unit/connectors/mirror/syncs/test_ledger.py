@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import KafkaRecord
 from airflow_connect.connectors.mirror.protocol.records import OffsetSync
 from airflow_connect.connectors.mirror.syncs.ledger import MOST_RANGES, CopiedRange, PartitionLedger, syncs_of
-from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER, OffsetSyncStore
+from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER, TOPIC_IDS_HEADER, OffsetSyncStore
 from tests.support.session.searching import examples
 
 ORDERS = TopicPartition("orders", 3)
@@ -27,28 +29,36 @@ def ledger_of(*transactions: list[list[int]]) -> PartitionLedger:
     return ledger
 
 
-def store_of(*syncs: tuple[int, int, int]) -> OffsetSyncStore:
-    """A store that has read these syncs: upstream, downstream, length (1: without a header, as MirrorMaker 2's)."""
-    return OffsetSyncStore(
-        KafkaRecord(
-            "syncs", 0, number, (sync := OffsetSync(ORDERS, upstream, downstream)).key(), sync.value(),
-            headers=((RANGE_HEADER, str(length).encode()),) if length > 1 else (),
-        )
-        for number, (upstream, downstream, length) in enumerate(syncs)
-    )  # fmt: skip
+def store_of(*syncs: tuple[int, int, int], ids: Sequence[str] = ()) -> OffsetSyncStore:
+    """A store that has read these syncs.
+
+    Args:
+        syncs: upstream, downstream, length (1: without a header, as MirrorMaker 2's).
+        ids: of the topics, for each of them; (): none.
+    """
+    records = []
+    for number, (upstream, downstream, length) in enumerate(syncs):
+        sync = OffsetSync(ORDERS, upstream, downstream)
+        headers = [(RANGE_HEADER, str(length).encode())] if length != 1 else []
+        headers += [(TOPIC_IDS_HEADER, ids[number].encode())] if ids else []
+        records.append(KafkaRecord("syncs", 0, number, sync.key(), sync.value(), headers=tuple(headers)))
+    return OffsetSyncStore(records)
 
 
 def test_transactions_are_apart_by_their_markers() -> None:
     ledger = ledger_of([[5, 6], [7]], [[8, 9]])
-    assert ledger.ranges(100, 107) == [CopiedRange(5, 100, 3), CopiedRange(8, 104, 2)]
+    assert ledger.ranges(100, 107, has_markers=True) == [CopiedRange(5, 100, 3), CopiedRange(8, 104, 2)]
 
 
 def test_without_transactions_there_are_no_markers() -> None:
-    assert ledger_of([[5, 6]], [[7]]).ranges(100, 103) == [CopiedRange(5, 100, 2), CopiedRange(7, 102, 1)]
+    assert ledger_of([[5, 6]], [[7]]).ranges(100, 103, has_markers=False) == [
+        CopiedRange(5, 100, 2),
+        CopiedRange(7, 102, 1),
+    ]
 
 
 def test_gaps_of_the_source_end_a_range() -> None:
-    assert ledger_of([[5, 6, 9, 10, 11, 20]]).ranges(0, 7) == [
+    assert ledger_of([[5, 6, 9, 10, 11, 20]]).ranges(0, 7, has_markers=True) == [
         CopiedRange(5, 0, 2),
         CopiedRange(9, 2, 3),
         CopiedRange(20, 5, 1),
@@ -57,13 +67,18 @@ def test_gaps_of_the_source_end_a_range() -> None:
 
 @pytest.mark.parametrize("end", [102, 105])
 def test_log_that_grew_by_something_else_tells_nothing(end: int) -> None:
-    assert ledger_of([[5, 6, 7]]).ranges(100, end) is None
+    assert ledger_of([[5, 6, 7]]).ranges(100, end, has_markers=True) is None
+
+
+def test_as_many_missing_or_foreign_records_as_transactions_are_not_taken_for_markers() -> None:
+    assert ledger_of([[5, 6, 7]]).ranges(100, 103, has_markers=True) is None
+    assert ledger_of([[5, 6, 7]]).ranges(100, 104, has_markers=False) is None
 
 
 def test_what_is_not_committed_does_not_count() -> None:
     ledger = ledger_of([[5]])
     ledger.returned(np.array([6, 7]))
-    assert ledger.ranges(0, 2) == [CopiedRange(5, 0, 1)]
+    assert ledger.ranges(0, 2, has_markers=True) == [CopiedRange(5, 0, 1)]
 
 
 def test_memory_is_bounded_and_the_newest_ranges_are_kept() -> None:
@@ -71,7 +86,7 @@ def test_memory_is_bounded_and_the_newest_ranges_are_kept() -> None:
     for number in range(5 * MOST_RANGES):
         ledger.returned(np.array([2 * number]))
         ledger.committed()
-    found = ledger.ranges(0, 10 * MOST_RANGES)
+    found = ledger.ranges(0, 10 * MOST_RANGES, has_markers=True)
     assert found is not None and len(found) <= MOST_RANGES
     assert found[-1] == CopiedRange(2 * (5 * MOST_RANGES - 1), 10 * MOST_RANGES - 2, 1)
     assert found[0].upstream == ledger.first == 0
@@ -117,4 +132,42 @@ def test_sync_of_mirrormaker_says_nothing_about_later_records() -> None:
 def test_topic_that_begins_again_replaces_what_was_known() -> None:
     store = store_of((10, 4, 30), (0, 60, 5))
     assert [store.downstream(ORDERS, offset) for offset in (0, 3, 20)] == [60, 63, 65]
-    assert store_of((10, 40, 30), (50, 0, 5)).downstream(ORDERS, 20) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((0, 0, 1000), (1000, 0, 1000)),  # the copy was recreated, and is filled again from its first offset
+        ((0, 5, 1000), (1000, 900, 50)),  # it has lost its end
+        ((0, 0, 1), (1000, 0, 1)),  # the same by MirrorMaker 2
+        ((0, 40, 30), (20, 70, 5)),  # the mirror was set back
+    ],
+)
+def test_ranges_of_a_copy_that_has_changed_are_not_used_any_more(
+    before: tuple[int, int, int], after: tuple[int, int, int]
+) -> None:
+    store, later = store_of(before, after), store_of(after)
+    for offset in (0, 10, 500, 990, 1000, 1010):
+        assert store.downstream(ORDERS, offset) == later.downstream(ORDERS, offset)
+
+
+def test_ranges_of_a_topic_with_another_id_are_not_used_any_more() -> None:
+    store = store_of((0, 0, 100), (100, 400, 50), ids=["west-1,east-1", "west-1,east-2"])
+    assert [store.downstream(ORDERS, offset) for offset in (50, 100, 120)] == [None, 400, 420]
+    assert store.topic_ids(ORDERS) == ("west-1", "east-2")
+    assert store_of((0, 0, 100)).topic_ids(ORDERS) == ("", "")
+
+
+def test_group_before_the_first_copy_begins_at_the_beginning_of_the_log() -> None:
+    assert store_of((1000, 0, 50)).downstream(ORDERS, 500) == 0
+    assert store_of((1000, 1, 50)).downstream(ORDERS, 500) is None
+
+
+@pytest.mark.parametrize("begin", [0, 60])
+def test_sync_without_a_known_copy_leads_to_where_the_run_began(begin: int) -> None:
+    store = store_of((10, begin - 1, 0), (50, begin + 90, 5))
+    assert [store.downstream(ORDERS, offset) for offset in (10, 11, 49, 50, 52)] == [begin] * 3 + [
+        begin + 90,
+        begin + 92,
+    ]
+    assert [store.upstream(ORDERS, offset) for offset in (begin, begin + 3)] == [10, 10]
