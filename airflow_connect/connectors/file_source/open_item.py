@@ -71,7 +71,7 @@ class OpenItem:
             raise
         # A range that ends before the end of the file was cut at the beginning of a line; in the other cases nothing
         # can follow.
-        is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None
+        is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None or item.is_complete
         return cls(item, fingerprint, content, reader, config.takes_last or is_whole)
 
     def next_block(self) -> Block | None:
@@ -87,6 +87,7 @@ class OpenItem:
             block.tail(index),
             self.item.file.identity,
             self.item.file.size if is_end else None,
+            self.item.file.modified_ms,
         ).value
 
     def close(self) -> None:
