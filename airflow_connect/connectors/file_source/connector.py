@@ -35,6 +35,8 @@ class FileStreamSourceConnector(SourceConnector):
     version = "1.0"
 
     _file_systems: FileSystems | None = None
+    _found: tuple[Listing, ReconciledOffsets] | None = None
+    """What `reconcile_offsets` has found, for `task_configs` of the same run."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -51,10 +53,10 @@ class FileStreamSourceConnector(SourceConnector):
         if self._typed.is_stdin:
             work = self._standard_input()
         else:
-            committed = list(self.context.offset_reader.committed())
-            # The offsets that the last run left may not be reconciled yet if this call only shows a plan.
-            listing, reconciled = self._reconciled(committed)
-            self._tell(listing, reconciled, has_offsets=bool(committed))
+            # Nothing is reconciled yet if this call only shows a plan.
+            listing, reconciled = self._found or self._reconciled(self.context.offset_reader.committed())
+            self._found = None
+            self._tell(listing, reconciled)
             work = self._work(listing, reconciled, max_tasks)
         return [{**self.config, ASSIGNMENT: assignment(items)} for items in work]
 
@@ -66,9 +68,8 @@ class FileStreamSourceConnector(SourceConnector):
         """See `SourceConnector` and `offsets/reconciliation`."""
         if self._typed.is_stdin:
             return ()
-        _, reconciled = self._reconciled(list(committed))
-        self._tell_offsets(reconciled)
-        return reconciled.changes
+        self._found = self._reconciled(committed)
+        return self._found[1].changes
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Files can be read again, standard input cannot (as in Kafka Connect)."""
@@ -104,12 +105,17 @@ class FileStreamSourceConnector(SourceConnector):
             raise RuntimeError("The connector was not started.")
         return self._file_systems
 
-    def _reconciled(self, committed: list[tuple[SourcePartition, SourceOffset]]) -> tuple[Listing, ReconciledOffsets]:
-        states, _ = committed_states(committed)
-        positions = {name: state.position for name, state in states.items()}
-        listing = list_files(self._typed, self._opened, positions)
+    def _reconciled(
+        self, committed: Iterable[tuple[SourcePartition, SourceOffset]]
+    ) -> tuple[Listing, ReconciledOffsets]:
+        offsets = list(committed)
+        states, _ = committed_states(offsets)
+        listing = list_files(self._typed, self._opened, {name: state.position for name, state in states.items()})
         reconciler = OffsetReconciler(self._typed, self._opened, listing, int(time.time() * 1000))
-        return listing, reconciler.reconcile(committed)
+        reconciled = reconciler.reconcile(offsets)
+        for note in reconciled.notes:
+            self.context.note(note)
+        return listing, reconciled
 
     def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
         work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
@@ -123,20 +129,15 @@ class FileStreamSourceConnector(SourceConnector):
                 f" {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
         return []
 
-    def _tell(self, listing: Listing, reconciled: ReconciledOffsets, *, has_offsets: bool) -> None:
-        self._tell_offsets(reconciled)
+    def _tell(self, listing: Listing, reconciled: ReconciledOffsets) -> None:
         for entry, why in listing.empty.items():
             # An empty landing folder is nothing to tell once files have arrived there.
-            if not (has_offsets and why == NO_MATCH):
+            if not (reconciled.states and why == NO_MATCH):
                 self.context.note(f"{entry} is not read: {why}.")
         if listing.aliases:
             names = listed([f"{alias} -> {name}" for alias, name in listing.aliases.items()])
             self.context.note(f"{len(listing.aliases)} name(s) are links to files that are read under another name,"
                 f" and are left out: {names}.")  # fmt: skip
-
-    def _tell_offsets(self, reconciled: ReconciledOffsets) -> None:
-        for note in reconciled.notes:
-            self.context.note(note)
 
     def _standard_input(self) -> list[list[Item]]:
         if self.context.only_plans:
