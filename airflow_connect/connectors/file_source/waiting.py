@@ -11,6 +11,9 @@ from airflow_connect.errors import DataError
 from airflow_connect.stores.file_system import GoneError
 from airflow_connect.stores.file_systems import FileSystems
 
+_BLOCK_BYTES = 1 << 16
+"""Read at once: the first line is enough."""
+
 
 def copies_something(items: Iterable[Item], config: FileSourceConfig, file_systems: FileSystems) -> bool:
     """Whether any item has a line or event that a run copies. Looks into items up to the first that has one."""
@@ -19,7 +22,7 @@ def copies_something(items: Iterable[Item], config: FileSourceConfig, file_syste
 
 def _holds_line(item: Item, config: FileSourceConfig, file_systems: FileSystems) -> bool:
     try:
-        opened = OpenItem.of(item, None, config, file_systems)
+        opened = OpenItem.of(item, None, config, file_systems, block_bytes=_BLOCK_BYTES)
     except (DataError, GoneError):
         return True  # the task reports it
     try:

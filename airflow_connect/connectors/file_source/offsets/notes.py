@@ -44,9 +44,9 @@ class ReconciliationNotes:
         """Files that begin with all that was read from `name`, but are not taken for it."""
         for candidate in candidates:
             self._sentences.append(
-                f"{candidate} begins with the {position} bytes that were read from {name}, which is no longer there."
-                " It may be that file, renamed and written to, or a new one: it is read from its beginning. If it was"
-                " renamed, these bytes are copied twice."
+                f"{candidate} begins with the {position} bytes that were read from {name}, which is no longer under"
+                " that name. It may be that file, renamed and written to, or a new one: it is read from its beginning."
+                " If it was renamed, these bytes are copied twice."
             )
 
     def replaced(self, name: str, position: int) -> None:

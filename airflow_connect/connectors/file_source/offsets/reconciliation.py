@@ -86,8 +86,8 @@ class OffsetReconciler:
     def _follow_files(self, states: dict[str, FileState]) -> None:
         """Find the file that each offset belongs to."""
         renames = Renames(self._files, states, self._content)
-        fits = {name: self._fits(name, states, renames) for name in list(states)}
-        lost = [name for name in states if not fits[name]]
+        lost = [name for name in list(states) if not self._fits(name, states, renames)]
+        taken = set(states).difference(lost, self._unread(states))
         moved: dict[str, FileState] = {}
         for name in sorted(lost):
             known = states[name].known
@@ -95,7 +95,7 @@ class OffsetReconciler:
                 continue
             doubtful: list[str] = []
             for file in renames.candidates(name, known):
-                if file.name in moved or fits.get(file.name):
+                if file.name in moved or file.name in taken:
                     continue
                 if renames.is_renamed(name, known, file):
                     moved[file.name], self._moved[name] = self._moved_state(states[name], file), file.name
@@ -115,6 +115,13 @@ class OffsetReconciler:
         states.update(moved)
         self._notes.moved(self._moved)
 
+    def _unread(self, states: Mapping[str, FileState]) -> Iterable[str]:
+        """Names at which another file was to be read from its beginning: a known one may have got there since."""
+        for name, state in states.items():
+            known, file = state.known, self._files.get(name)
+            if known and file and not known.describes_content and known.identity != file.identity:
+                yield name
+
     def _fits(self, name: str, states: dict[str, FileState], renames: Renames) -> bool:
         """Whether the file with this name is still the one that its offset describes."""
         file, known = self._files.get(name), states[name].known
@@ -132,7 +139,7 @@ class OffsetReconciler:
             self._notes.rewritten(name)
             if self._config.replaced == "read":
                 self._told.add(name)
-                return False
+            return self._config.replaced != "read"
         elif not known.position or renames.with_inode(name, known) is not None:
             # It is a new file that begins like the old one, which has the offset.
             return False
