@@ -100,7 +100,8 @@ class OffsetReconciler:
                 if renames.is_renamed(name, known, file):
                     moved[file.name], self._moved[name] = self._moved_state(states[name], file), file.name
                     break
-                doubtful.append(file.name)
+                if known.missing_ms is None:  # otherwise a run would have found it under its new name
+                    doubtful.append(file.name)
             else:
                 self._notes.doubtful(name, known.position, doubtful)
         for name in lost:

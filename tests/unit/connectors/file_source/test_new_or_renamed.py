@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names
+from airflow_connect.connectors.file_source.file_offsets import FileOffset
+from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.local import file_system
@@ -312,3 +314,32 @@ def test_offset_moves_to_a_name_at_which_a_killed_run_was_to_read_another_file(t
     log.rename(log.with_name("app.log.1"))
     source.run()
     assert source.take() == []
+
+
+def test_archived_and_new_files_with_one_header_are_not_compared_with_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "archive").mkdir()
+    header = "h" * 1200
+    source = file_source(f"{tmp_path}/in/*")
+    for number in range(60):
+        (tmp_path / "in" / f"orders-{number}.csv").write_text(f"{header}\n{number}\n")
+    source.run()
+    for number in range(60):
+        name = f"orders-{number}.csv"
+        (tmp_path / "in" / name).rename(tmp_path / "archive" / name)
+        (tmp_path / "in" / f"orders-{number + 60}.csv").write_text(f"{header}\n{number + 60}\n")
+    compared = []
+    holds = KnownContent.holds
+
+    def counted_holds(self: KnownContent, file: FoundFile, known: FileOffset) -> bool:
+        compared.append(file.name)
+        return holds(self, file, known)
+
+    monkeypatch.setattr(KnownContent, "holds", counted_holds)
+    source.take()
+    assert len(source.task_configs()) == 1
+    assert len(compared) <= 60  # 60 times 60 before
+    source.run()
+    assert len(source.take()) == 120
