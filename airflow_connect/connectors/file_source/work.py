@@ -86,7 +86,7 @@ def plan_work(
         # The file that is still being written comes last, whatever the timestamps are.
         return family_of(file.name) == file.name and file.name in held_together, *by_age(file)
 
-    for file in sorted(files.values(), key=age):
+    for file in sorted((file for file in files.values() if file.name not in reconciled.copies), key=age):
         items = _items(config, file_systems, file, reconciled.states.get(file.name, FileState()))
         if items and items[-1].end == file.size and _is_complete(file, files, file_systems):
             items[-1] = items[-1]._replace(is_complete=True)

@@ -42,6 +42,12 @@ def earlier_names(name: str) -> list[str]:
     return [*found, inside[1] + inside[2]] if inside else found
 
 
+def unpacked_name(name: str) -> str:
+    """The name without the extension of a compressed file; "" if it has none."""
+    found = re.fullmatch(rf"(.*[^/]){_PACKED}", name, re.DOTALL)
+    return found[1] if found else ""
+
+
 def counted(name: str) -> tuple[str, int] | None:
     """The name of the file that is being written, and the number of `name` among its rotated files; None: no number."""
     found = _COUNTED.fullmatch(name)

@@ -54,6 +54,24 @@ class EarlierFiles:
             states[file.name] = FileState(self._content.offset_at_end(file), {})
         return [file.name for file in unknown]
 
+    def copies(self, states: Mapping[str, FileState]) -> list[str]:
+        """Rotated files without an offset of which all is in the file itself, which is still the one that was read.
+
+        They are copies: `copytruncate` has not truncated the file yet. Then the offset moves to the copy.
+        """
+        name = self._config.file or ""
+        file, state = self._files.get(name), states.get(name)
+        if file is None or state is None or state.known is None or not file.identity:
+            return []
+        if file.identity != state.known.identity or not state.known.describes_content:
+            return []
+        unknown = [other for other in self._files.values() if other.name not in states and other.size]
+        return [
+            other.name
+            for other in unknown
+            if not self._content.is_packed(other) and self._content.holds(file, self._content.offset_at_end(other))
+        ]
+
     def _of_an_earlier_version(
         self, name: str, unknown: list[FoundFile], family: Mapping[str, FileState], moved: Mapping[str, str]
     ) -> list[FoundFile]:

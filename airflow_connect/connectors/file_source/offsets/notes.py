@@ -31,6 +31,7 @@ class ReconciliationNotes:
         self._forgotten: list[str] = []
         self._forgotten_days = 0
         self._earlier: list[str] = []
+        self._copies: list[str] = []
 
     def add(self, sentence: str) -> None:
         """An event that has a sentence of its own."""
@@ -77,6 +78,10 @@ class ReconciliationNotes:
         """Rotated files that the first run leaves out."""
         self._earlier = list(names)
 
+    def copies(self, names: Sequence[str]) -> None:
+        """Rotated files that repeat the file."""
+        self._copies = list(names)
+
     def sentences(self) -> list[str]:
         """Complete sentences for the report."""
         found = list(self._sentences)
@@ -103,6 +108,11 @@ class ReconciliationNotes:
             found.append(
                 f"{len(self._earlier)} rotated file(s) were there before the first run, and are not read:"
                 f" {listed(self._earlier)}. To read them, select them with files instead of file."
+            )
+        if self._copies:
+            found.append(
+                f"{len(self._copies)} rotated file(s) are copies of what the file itself still contains, and are not"
+                f" read: {listed(self._copies)}."
             )
         return found
 

@@ -38,12 +38,14 @@ class ReconciledOffsets:
         changes: the offsets to write.
         notes: complete sentences for the run's report.
         moved: current names of files, by their names at the last run.
+        copies: files that are not read because all of them is read from another one.
     """
 
     states: dict[str, FileState]
     changes: Changes = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
+    copies: frozenset[str] = frozenset()
 
 
 class OffsetReconciler:
@@ -71,8 +73,10 @@ class OffsetReconciler:
         self._follow_files(states)
         earlier = EarlierFiles(self._config, self._content, self._files)
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
+        copies = earlier.copies(states)
+        self._notes.copies(copies)
         changes = _changes(before, foreign, states)
-        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved)
+        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset(copies))
 
     def _take_over(self, name: str, position: int, states: dict[str, FileState]) -> None:
         file = self._files.get(name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names, is_rotated
+from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names, is_rotated, unpacked_name
 from airflow_connect.connectors.file_source.file_offsets import FileOffset
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.stores.file_system import FoundFile
@@ -46,7 +46,8 @@ class Renames:
         """Files with the content of a known one that it may be now, the likeliest first."""
         found = {file.name: file for file in self._by_identity.get(known.identity, ())}
         found |= {file.name: file for file in self._by_earlier_name.get(name, ()) if file.name not in found}
-        for file in self._shifted(name):
+        unpacked = self._files.get(unpacked_name(name))
+        for file in (*self._shifted(name), *((unpacked,) if unpacked else ())):
             found.setdefault(file.name, file)
         return (file for file in found.values() if file.name != name and self._content.holds(file, known))
 
@@ -54,6 +55,8 @@ class Renames:
         """Whether a candidate is the known file, or a copy of it."""
         has_inode = bool(file.identity) and file.identity == known.identity
         is_rotation = name in earlier_names(file.name) or self._is_shift(name, file.name, has_inode=has_inode)
+        if file.name == unpacked_name(name):
+            return True  # somebody has decompressed it
         if has_inode:
             return is_rotation or known.is_unmodified(file)
         if not is_rotation:

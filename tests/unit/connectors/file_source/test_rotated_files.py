@@ -234,3 +234,42 @@ def test_utf_16_last_line_waits_and_is_read_after_rotation(tmp_path: Path) -> No
     log.write_bytes("three\n".encode("utf-16"))
     source.run()
     assert source.take() == ["two", "three"]
+
+
+@pytest.mark.parametrize("copied", [1.0, 0.5], ids=["whole", "half"])
+def test_copy_of_a_file_that_is_not_truncated_yet_is_not_read_and_takes_the_offset_then(
+    copied: float, tmp_path: Path
+) -> None:
+    log, copy = tmp_path / "app.log", tmp_path / "app.log.1"
+    source = after_a_run(log, "".join(f"line {number}\n" for number in range(100)))
+    append(log, "more\n")
+    copy.write_bytes(log.read_bytes()[: int(log.stat().st_size * copied)])
+    source.run()
+    assert source.take() == ["more"]
+    assert told(
+        source, f"1 rotated file(s) are copies of what the file itself still contains, and are not read: {copy}."
+    )
+    append(log, "last\n")
+    copy.write_bytes(log.read_bytes())
+    os.truncate(log, 0)
+    append(log, "next\n")
+    source.run()
+    assert source.take() == ["last", "next"]
+    source.run()
+    assert source.take() == []
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_rotated_file_that_somebody_decompresses_is_not_copied_again(pattern: str, tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    source = file_source(tmp_path / pattern)
+    append(log, "one\n")
+    source.run()
+    log.with_name("app.log.1.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
+    log.write_text("three\n")
+    source.run()
+    assert source.take() == ["one", "two", "three"]
+    log.with_name("app.log.1").write_bytes(b"one\ntwo\n")
+    log.with_name("app.log.1.gz").unlink()
+    source.run()
+    assert source.take() == []
