@@ -7,7 +7,7 @@ The result is written in one transaction before tasks read, so a run that dies l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,6 +58,7 @@ class OffsetReconciler:
         self._content = KnownContent(config, file_systems)
         self._notes = ReconciliationNotes(config)
         self._moved: dict[str, str] = {}
+        self._alike: set[str] = set()
         self._told: set[str] = set()
 
     def reconcile(self, committed: Offsets) -> ReconciledOffsets:
@@ -92,26 +93,13 @@ class OffsetReconciler:
         renames = Renames(self._files, states, self._content)
         lost = [name for name in list(states) if not self._fits(name, states, renames)]
         taken = set(states).difference(lost, self._unread(states))
-        moved: dict[str, FileState] = {}
-        for name in sorted(lost):
-            known = states[name].known
-            if known is None or not known.describes_content or self._file_systems.of(name).identity_is_content:
-                continue
-            doubtful: list[str] = []
-            for file in renames.candidates(name, known):
-                if file.name in moved or file.name in taken:
-                    continue
-                if renames.is_renamed(name, known, file):
-                    moved[file.name], self._moved[name] = self._moved_state(states[name], file), file.name
-                    break
-                if known.missing_ms is None:  # otherwise a run would have found it under its new name
-                    doubtful.append(file.name)
-            else:
-                self._notes.doubtful(name, known.position, doubtful)
+        moved = self._find_moved(lost, states, taken, renames)
         for name in lost:
             if name in moved:
                 continue  # a rotation replaced it with the next file and deleted it
-            if name in self._files:
+            if name in self._alike and name not in self._moved:
+                self._replace(name, states)
+            elif name in self._files:
                 self._begin_anew(name, states)
             elif name in self._moved:
                 del states[name]
@@ -119,6 +107,30 @@ class OffsetReconciler:
                 self._miss(name, states)
         states.update(moved)
         self._notes.moved(self._moved)
+
+    def _find_moved(
+        self, lost: Iterable[str], states: Mapping[str, FileState], taken: Container[str], renames: Renames
+    ) -> dict[str, FileState]:
+        """The states of renamed files by their new names, which must not be `taken`."""
+        moved: dict[str, FileState] = {}
+        # The inode, and a name to which only .gz was added, before other names; then the longest content: a file that
+        # begins like many must not be taken by another one.
+        in_order = sorted(lost, key=lambda name: (-states[name].position, name))
+        for is_close, name in [*((True, name) for name in in_order), *((False, name) for name in in_order)]:
+            known = states[name].known
+            if name in self._moved or known is None or not known.describes_content:
+                continue
+            if self._file_systems.of(name).identity_is_content:
+                continue
+            free = [f for f in renames.candidates(name, known) if f.name not in moved and f.name not in taken]
+            likely = [file for file in free if not is_close or renames.is_close(name, known, file)]
+            now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
+            if now is not None:
+                moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
+            elif not is_close and known.missing_ms is None and name not in self._alike:
+                # A file that was missing before would have been found under its new name then.
+                self._notes.doubtful(name, known.position, [file.name for file in free])
+        return moved
 
     def _unread(self, states: Mapping[str, FileState]) -> Iterable[str]:
         """Names at which another file was to be read from its beginning: a known one may have got there since."""
@@ -149,12 +161,8 @@ class OffsetReconciler:
             # It is a new file that begins like the old one, which has the offset.
             return False
         elif not known.is_unmodified(file):
-            if self._config.replaced == "fail":
-                raise replaced_file(file, known)
-            self._notes.replaced(name, known.position)
-            if self._config.replaced == "read":
-                self._told.add(name)
-                return False
+            self._alike.add(name)
+            return False
         states[name] = states[name].described_by(file)
         return True
 
@@ -187,6 +195,18 @@ class OffsetReconciler:
         else:
             self._notes.forgotten(name, days=self._config.missing_days)
         del states[name]
+
+    def _replace(self, name: str, states: dict[str, FileState]) -> None:
+        """Read on, or from the beginning, in another file that begins like the known one, which is nowhere else."""
+        file, known = self._files[name], states[name].known
+        if known is None or self._config.replaced == "fail":
+            raise replaced_file(file, known or FileOffset(0))
+        self._notes.replaced(name, known.position)
+        if self._config.replaced == "read":
+            self._told.add(name)
+            self._begin_anew(name, states)
+        else:
+            states[name] = states[name].described_by(file)
 
     def _begin_anew(self, name: str, states: dict[str, FileState]) -> None:
         """Read a file from its beginning: another file has its name now, or it was truncated."""

@@ -26,6 +26,7 @@ class Renames:
         self._by_identity: dict[str, list[FoundFile]] = {}
         self._by_earlier_name: dict[str, list[FoundFile]] = {}
         self._by_counter: dict[str, list[tuple[int, FoundFile]]] = {}
+        self._numbers: set[tuple[str, int] | None] = set()
         for file in files.values():
             if file.identity:
                 self._by_identity.setdefault(file.identity, []).append(file)
@@ -33,6 +34,7 @@ class Renames:
                 self._by_earlier_name.setdefault(name, []).append(file)
             if (number := counted(file.name)) is not None:
                 self._by_counter.setdefault(number[0], []).append((number[1], file))
+                self._numbers.add(number)
 
     def with_inode(self, name: str, known: FileOffset) -> FoundFile | None:
         """The file that has the inode and the content of an offset under another name; None if there is none."""
@@ -51,6 +53,11 @@ class Renames:
             found.setdefault(file.name, file)
         return (file for file in found.values() if file.name != name and self._content.holds(file, known))
 
+    def is_close(self, name: str, known: FileOffset, file: FoundFile) -> bool:
+        """Whether a candidate has the inode of the known file, or its name but for a compression extension."""
+        has_inode = bool(file.identity) and file.identity == known.identity
+        return has_inode or name == unpacked_name(file.name) or file.name == unpacked_name(name)
+
     def is_renamed(self, name: str, known: FileOffset, file: FoundFile) -> bool:
         """Whether a candidate is the known file, or a copy of it."""
         has_inode = bool(file.identity) and file.identity == known.identity
@@ -61,14 +68,14 @@ class Renames:
             return is_rotation or known.is_unmodified(file)
         if not is_rotation:
             return False
-        if name in self._files or known.is_unmodified(file):
+        if self._has_successor(name) or known.is_unmodified(file):
             return True  # rotation made room for the next file, or kept the time
         return self._content.is_packed(file) and is_rotated(file.name, name) and not _is_dated(file.name, name)
 
     def _shifted(self, name: str) -> list[FoundFile]:
         """Rotated files with a higher number, the nearest first, if another file has taken the name."""
         number = counted(name)
-        if number is None or name not in self._files or not self._is_known(number[0]):
+        if number is None or not self._has_successor(name) or not self._is_known(number[0]):
             return []
         higher = [pair for pair in self._by_counter.get(number[0], ()) if pair[0] > number[1]]
         return [file for _, file in sorted(higher, key=lambda pair: pair[0])]
@@ -79,6 +86,10 @@ class Renames:
         if old is None or new is None or old[0] != new[0] or not self._is_known(old[0]):
             return False
         return has_inode or new[1] > old[1]
+
+    def _has_successor(self, name: str) -> bool:
+        """Whether rotation has given the name, or its number, to the next file."""
+        return name in self._files or counted(name) in self._numbers
 
     def _is_known(self, name: str) -> bool:
         return name in self._files or name in self._known_names
