@@ -62,6 +62,12 @@ class FileSystem(Protocol):
     def walk(self, directory: str, *, recursive: bool) -> Iterator[FoundFile]:
         """The files of a directory, including subdirectories if `recursive`; none if the directory does not exist."""
 
+    def has_directory(self, directory: str) -> bool:
+        """Whether a directory exists; always true where directories are only parts of names."""
+
+    def place(self, name: str) -> tuple[str, bool]:
+        """What is equal for all names of one file, and whether this name is a symbolic link."""
+
     def open(self, file: FoundFile) -> FileBytes:
         """Open a file that was found.
 

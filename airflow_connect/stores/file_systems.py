@@ -59,6 +59,12 @@ def root_of(name: str) -> str:
         ConfigError: an unknown scheme, or a missing bucket.
     """
     scheme, separator, _ = name.partition("://")
+    if name.startswith("file:") and (not name.startswith(local.SCHEME) or local.host_of(name)):
+        raise ConfigError(
+            f"{name} is not the URL of a file on this machine: three slashes come before its path.",
+            config_path="file",
+            suggestion="Write the path itself, or file:///path.",
+        )
     if not separator or "/" in scheme or name.startswith(local.SCHEME):
         return ""
     host = urlsplit(name).netloc

@@ -65,7 +65,9 @@ class FileSourceConfig:
         split_bytes: `split.bytes`.
         key_is_file: `record.key` is `file`.
         fails_on_change: `file.changed` is `fail`.
+        replaced: `file.replaced`.
         forgets_missing: `offsets.of.missing.files` is `delete`.
+        missing_days: `offsets.of.missing.files.days`.
         takes_over_bytes: `offset.takeover` is `bytes`.
         compression: `compression`.
         form: encoding and line terminators.
@@ -90,7 +92,9 @@ class FileSourceConfig:
     split_bytes: int
     key_is_file: bool
     fails_on_change: bool
+    replaced: str
     forgets_missing: bool
+    missing_days: int
     takes_over_bytes: bool
     compression: str
     form: LineFormat
@@ -124,6 +128,8 @@ class FileSourceConfig:
             split_bytes=parsed[keys.SPLIT_BYTES],
             key_is_file=parsed[keys.RECORD_KEY] == "file",
             fails_on_change=parsed[keys.FILE_CHANGED] == "fail",
+            replaced=parsed[keys.FILE_REPLACED],
+            missing_days=parsed[keys.MISSING_DAYS],
             forgets_missing=parsed[keys.MISSING_FILES] == "delete",
             takes_over_bytes=parsed[keys.TAKEOVER] == "bytes",
             compression=parsed[keys.COMPRESSION],

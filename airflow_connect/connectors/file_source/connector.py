@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.file_source.config import FileSourceConfig, config_def
-from airflow_connect.connectors.file_source.discover.listing import list_files
+from airflow_connect.connectors.file_source.discover.listing import NO_MATCH, Listing, list_files
 from airflow_connect.connectors.file_source.discover.stdin import spool
 from airflow_connect.connectors.file_source.file_offsets import FILENAME, POSITION, FileRange
 from airflow_connect.connectors.file_source.keys import FILE, FILES
-from airflow_connect.connectors.file_source.offsets.reconciliation import OffsetReconciler, ReconciledOffsets
+from airflow_connect.connectors.file_source.offsets.notes import listed
+from airflow_connect.connectors.file_source.offsets.reconciliation import (
+    OffsetReconciler,
+    ReconciledOffsets,
+    committed_states,
+)
 from airflow_connect.connectors.file_source.read.content import NONE
 from airflow_connect.connectors.file_source.task import FileStreamSourceTask
+from airflow_connect.connectors.file_source.waiting import copies_something
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned, assignment, plan_work
 from airflow_connect.errors import ConfigError
-from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 from airflow_connect.stores.local.file_system import LocalFileSystem
 
@@ -29,6 +35,8 @@ class FileStreamSourceConnector(SourceConnector):
     version = "1.0"
 
     _file_systems: FileSystems | None = None
+    _found: tuple[Listing, ReconciledOffsets] | None = None
+    """What `reconcile_offsets` has found, for `task_configs` of the same run."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `Connector`."""
@@ -45,12 +53,11 @@ class FileStreamSourceConnector(SourceConnector):
         if self._typed.is_stdin:
             work = self._standard_input()
         else:
-            committed = list(self.context.offset_reader.committed())
-            files = list_files(self._typed, self._opened)
-            # The offsets that the last run left may not be reconciled yet if this call only shows a plan.
-            reconciled = self._reconciled(committed, files)
-            self._tell(reconciled)
-            work = plan_work(self._typed, self._opened, files, reconciled, max_tasks)
+            # Nothing is reconciled yet if this call only shows a plan.
+            listing, reconciled = self._found or self._reconciled(self.context.offset_reader.committed())
+            self._found = None
+            self._tell(listing, reconciled)
+            work = self._work(listing, reconciled, max_tasks)
         return [{**self.config, ASSIGNMENT: assignment(items)} for items in work]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
@@ -61,10 +68,8 @@ class FileStreamSourceConnector(SourceConnector):
         """See `SourceConnector` and `offsets/reconciliation`."""
         if self._typed.is_stdin:
             return ()
-        offsets = list(committed)
-        reconciled = self._reconciled(offsets, list_files(self._typed, self._opened) if offsets else {})
-        self._tell(reconciled)
-        return reconciled.changes
+        self._found = self._reconciled(committed)
+        return self._found[1].changes
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """Files can be read again, standard input cannot (as in Kafka Connect)."""
@@ -101,13 +106,38 @@ class FileStreamSourceConnector(SourceConnector):
         return self._file_systems
 
     def _reconciled(
-        self, committed: list[tuple[SourcePartition, SourceOffset]], files: Mapping[str, FoundFile]
-    ) -> ReconciledOffsets:
-        return OffsetReconciler(self._typed, self._opened, files).reconcile(committed)
-
-    def _tell(self, reconciled: ReconciledOffsets) -> None:
+        self, committed: Iterable[tuple[SourcePartition, SourceOffset]]
+    ) -> tuple[Listing, ReconciledOffsets]:
+        offsets = list(committed)
+        states, _ = committed_states(offsets)
+        listing = list_files(self._typed, self._opened, {name: state.position for name, state in states.items()})
+        reconciler = OffsetReconciler(self._typed, self._opened, listing, int(time.time() * 1000))
+        reconciled = reconciler.reconcile(offsets)
         for note in reconciled.notes:
             self.context.note(note)
+        return listing, reconciled
+
+    def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
+        work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
+        items = [item for held in work for item in held]
+        if copies_something(items, self._typed, self._opened):
+            return work
+        waiting = [item.file.name for item in items if item.codec == NONE]
+        if waiting:
+            what = "event" if self._typed.multiline else "line without a line end"
+            self.context.note(f"The last {what} of {len(waiting)} file(s) waits, because more of it may be written:"
+                f" {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
+        return []
+
+    def _tell(self, listing: Listing, reconciled: ReconciledOffsets) -> None:
+        for entry, why in listing.empty.items():
+            # An empty landing folder is nothing to tell once files have arrived there.
+            if not (reconciled.states and why == NO_MATCH):
+                self.context.note(f"{entry} is not read: {why}.")
+        if listing.aliases:
+            names = listed([f"{alias} -> {name}" for alias, name in listing.aliases.items()])
+            self.context.note(f"{len(listing.aliases)} name(s) are links to files that are read under another name,"
+                f" and are left out: {names}.")  # fmt: skip
 
     def _standard_input(self) -> list[list[Item]]:
         if self.context.only_plans:

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from airflow_connect.errors import OffsetError
+from airflow_connect.stores.file_system import FoundFile
 
 FILENAME, START, END = "filename", "start", "end"
 POSITION, FINGERPRINT, TAIL, IDENTITY, WHOLE = "position", "fingerprint", "tail", "identity", "whole"
+MODIFIED, MISSING = "modified", "missing"
 FINGERPRINT_BYTES = 1024
 """Number of bytes at the beginning of the content that identify a file."""
 TAIL_BYTES = 128
@@ -58,6 +60,8 @@ class FileOffset:
         tail: `n:hash` of the n bytes before `position`; "" at the beginning.
         identity: of the file (see `FoundFile`).
         whole: size in bytes of the compressed file whose content was read to its end; None otherwise.
+        modified_ms: when the file had last been modified as it was read; None in offsets of earlier versions.
+        missing_ms: when a run first missed the file; None if the last run found it.
     """
 
     position: int
@@ -65,6 +69,8 @@ class FileOffset:
     tail: str = ""
     identity: str = ""
     whole: int | None = None
+    modified_ms: int | None = None
+    missing_ms: int | None = None
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> FileOffset | int:
@@ -89,6 +95,8 @@ class FileOffset:
             str(offset.get(TAIL, "")),
             str(offset.get(IDENTITY, "")),
             offset.get(WHOLE),
+            offset.get(MODIFIED),
+            offset.get(MISSING),
         )
 
     @property
@@ -99,9 +107,17 @@ class FileOffset:
             found[TAIL] = self.tail
         if self.identity:
             found[IDENTITY] = self.identity
-        if self.whole is not None:
-            found[WHOLE] = self.whole
-        return found
+        optional = ((WHOLE, self.whole), (MODIFIED, self.modified_ms), (MISSING, self.missing_ms))
+        return found | {name: number for name, number in optional if number is not None}
+
+    @property
+    def describes_content(self) -> bool:
+        """Whether it says what the file contains."""
+        return bool(self.position or self.fingerprint)
+
+    def is_unmodified(self, file: FoundFile) -> bool:
+        """Whether a file has the modification time of the one that was read: renaming and `cp -p` keep it."""
+        return self.modified_ms == file.modified_ms
 
 
 def content_hash(data: bytes | memoryview) -> str:
@@ -137,6 +153,20 @@ class FileState:
         """The offset that describes most of the file: the one with the highest position."""
         found = [*([self.offset] if self.offset else []), *(self.ranges or {}).values()]
         return max(found, key=lambda offset: offset.position, default=None)
+
+    def described_by(self, file: FoundFile) -> FileState:
+        """The same positions, of this file: its name, inode or time may be new."""
+
+        def of(offset: FileOffset) -> FileOffset:
+            return replace(offset, identity=file.identity, modified_ms=file.modified_ms, missing_ms=None)
+
+        ranges = {key: of(offset) for key, offset in (self.ranges or {}).items()}
+        return FileState(of(self.offset) if self.offset else None, ranges)
+
+    def missed(self, now_ms: int) -> FileState:
+        """The same, of a file that is missing since now."""
+        ranges = {key: replace(offset, missing_ms=now_ms) for key, offset in (self.ranges or {}).items()}
+        return FileState(replace(self.offset, missing_ms=now_ms) if self.offset else None, ranges)
 
     def gaps(self, size: int) -> list[tuple[int, int]]:
         """The ranges of the first `size` bytes that are not committed, in order."""

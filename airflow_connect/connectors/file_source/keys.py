@@ -24,7 +24,8 @@ DEFAULT_BATCH_SIZE = 2000
 FILES, FILES_EXCLUDE, FILES_RECURSIVE = "files", "files.exclude", "files.recursive"
 FILES_REGEX = "files.regex"
 SPLIT_BYTES = "split.bytes"
-FILE_CHANGED, MISSING_FILES = "file.changed", "offsets.of.missing.files"
+FILE_CHANGED, FILE_REPLACED = "file.changed", "file.replaced"
+MISSING_FILES, MISSING_DAYS = "offsets.of.missing.files", "offsets.of.missing.files.days"
 TAKEOVER = "offset.takeover"
 COMPRESSION = "compression"
 ENCODING, LINE_TERMINATOR, LAST_LINE = "file.encoding", "line.terminator", "last.line"
@@ -129,10 +130,25 @@ def _change_keys() -> list[ConfigKey]:
             OneOf("read", "fail"), low, _CHANGES,
         ),
         ConfigKey(
+            FILE_REPLACED, Type.STRING, "fail",
+            "What happens if another file has taken the name of one that was read (its inode differs), begins with"
+            " all that was read, and was modified since: it may be the same file, written anew, or a new one. `fail`"
+            " fails the run; `continue` reads on after the position, for files that rsync or an editor writes;"
+            " `read` reads it from its beginning, also if only its time has changed. Not for S3 and HDFS, which have"
+            " no inodes: there, reading goes on.",
+            OneOf("fail", "continue", "read"), low, _CHANGES,
+        ),
+        ConfigKey(
             MISSING_FILES, Type.STRING, "keep",
             "Offsets of files that no longer exist: `keep`, so that a file that comes back is not read twice, or"
             " `delete`.",
             OneOf("keep", "delete"), low, _CHANGES,
+        ),
+        ConfigKey(
+            MISSING_DAYS, Type.INT, 365,
+            "Days after which the kept offset of a missing file is deleted, counted from the first run that missed it;"
+            " the report names the file. 0: never.",
+            Range(0), low, _CHANGES,
         ),
         ConfigKey(
             TAKEOVER, Type.STRING, "bytes",

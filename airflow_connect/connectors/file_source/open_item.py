@@ -44,8 +44,18 @@ class OpenItem:
     _takes_last: bool
 
     @classmethod
-    def of(cls, item: Item, offset: FileOffset | None, config: FileSourceConfig, file_systems: FileSystems) -> OpenItem:
+    def of(
+        cls,
+        item: Item,
+        offset: FileOffset | None,
+        config: FileSourceConfig,
+        file_systems: FileSystems,
+        *,
+        block_bytes: int = 0,
+    ) -> OpenItem:
         """Open an item at its committed offset, or at the planned start if that is higher.
+
+        `block_bytes`: read at once; 0: as much as suits the configuration and the file system.
 
         Raises:
             GoneError: the file no longer exists, or another file has its name.
@@ -65,14 +75,16 @@ class OpenItem:
             elif form.any_terminator and form.unit == 1 and start:
                 start += _rest_of_terminator(file_system, item, start, content)
             fingerprint = fingerprint or content_hash(head[:FINGERPRINT_BYTES])
-            reader = _reader(content, item, start, form, config)
+            rules = config.rules._replace(block_bytes=block_bytes or _block_bytes(item, config))
+            reader = LineReader(content, item.file_range.name or "The standard input", start, form, rules)
+            events = EventReader(reader, config.multiline) if config.multiline else reader
         except BaseException:
             content.close()
             raise
         # A range that ends before the end of the file was cut at the beginning of a line; in the other cases nothing
         # can follow.
-        is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None
-        return cls(item, fingerprint, content, reader, config.takes_last or is_whole)
+        is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None or item.is_complete
+        return cls(item, fingerprint, content, events, config.takes_last or is_whole)
 
     def next_block(self) -> Block | None:
         """The next lines or events; None at the end."""
@@ -87,6 +99,7 @@ class OpenItem:
             block.tail(index),
             self.item.file.identity,
             self.item.file.size if is_end else None,
+            self.item.file.modified_ms,
         ).value
 
     def close(self) -> None:
@@ -106,11 +119,8 @@ def _rest_of_terminator(file_system: FileSystem, item: Item, start: int, content
     return len(content.read(1))
 
 
-def _reader(
-    content: Content, item: Item, start: int, form: LineFormat, config: FileSourceConfig
-) -> LineReader | EventReader:
+def _block_bytes(item: Item, config: FileSourceConfig) -> int:
+    if root_of(item.file.name):
+        return REMOTE_BLOCK_BYTES
     columnar = {COLUMN_LINES: _COLUMN_BLOCK_BYTES, PATTERN_LINES: _PATTERN_BLOCK_BYTES}
-    local = _LOCAL_BLOCK_BYTES if config.multiline else columnar.get(config.column_lines, _LOCAL_BLOCK_BYTES)
-    rules = config.rules._replace(block_bytes=REMOTE_BLOCK_BYTES if root_of(item.file.name) else local)
-    reader = LineReader(content, item.file_range.name or "The standard input", start, form, rules)
-    return EventReader(reader, config.multiline) if config.multiline else reader
+    return _LOCAL_BLOCK_BYTES if config.multiline else columnar.get(config.column_lines, _LOCAL_BLOCK_BYTES)

@@ -27,6 +27,7 @@ class RecordMaker:
         self._config = config
         self._pattern = config.pattern
         self._schema = self._pattern.schema if self._pattern else schemas.STRING
+        self._skipped, self._first_skipped, self._tells_first = 0, "", False
 
     def records(self, item: OpenItem, block: Block, start: int, count: int, now_ms: int) -> list[SourceRecord]:
         """Records of `count` lines of a block from index `start`; fewer if lines are skipped.
@@ -87,6 +88,17 @@ class RecordMaker:
             values=pa.array([], value_type),
         )
 
+    def skipped_note(self, *, is_end: bool) -> str:
+        """A sentence about skipped lines, or "".
+
+        The first one is told at once, because any batch may be the last; their number at the end.
+        """
+        if not self._skipped or (self._tells_first and not is_end):
+            return ""
+        self._tells_first = True
+        number = f"{self._skipped} line(s) that" if is_end else "Lines that"
+        return f"{number} do not match the pattern were skipped; the first one ends at {self._first_skipped}."
+
     def _record(self, item: OpenItem, block: Block, index: int, text: str, now_ms: int) -> SourceRecord | None:
         reason = block.flagged.get(index, "")
         if reason:
@@ -104,6 +116,9 @@ class RecordMaker:
                 elif mismatch == FAIL:
                     raise self._does_not_match(item, block, index, error) from error
                 else:
+                    if not self._skipped:
+                        self._first_skipped = f"byte {int(block.nexts[index])} of {_name(item)}"
+                    self._skipped += 1
                     return None
         return self._made(item, block, index, value, now_ms)
 
@@ -121,7 +136,7 @@ class RecordMaker:
         )
 
     def _dead_letter(self, item: OpenItem, block: Block, index: int, text: str, reason: str) -> SourceRecord:
-        place = item.item.file_range.name or "standard input"
+        place = _name(item)
         return SourceRecord(
             topic=self._config.dead_letter_topic,
             value_schema=schemas.STRING,
@@ -142,3 +157,7 @@ class RecordMaker:
             code="file.mismatch",
             suggestion="Correct the pattern, or set pattern.mismatch to dead_letter, skip or raw.",
         )
+
+
+def _name(item: OpenItem) -> str:
+    return item.item.file_range.name or "standard input"

@@ -132,14 +132,17 @@ class FileStreamSourceTask(SourceTask):
         cursor, self._made = self._cursor, None
         if cursor is not None:
             self._cursor = cursor._replace(at=cursor.at + count) if cursor.left > count else None
-        if self._cursor is not None:
-            return
-        # Look ahead, so that the run knows that this was the end without another call. A failure there must not lose
-        # the lines that are about to be returned.
-        try:
-            self._next_cursor()
-        except ConnectError as error:
-            self._failure = error
+        if self._cursor is None:
+            # Look ahead, so that the run knows that this was the end without another call. A failure there must not
+            # lose the lines that are about to be returned.
+            try:
+                self._next_cursor()
+            except ConnectError as error:
+                self._failure = error
+        left = self.context.records_left
+        note = self._maker.skipped_note(is_end=self._ended or (left is not None and count >= left))
+        if note:
+            self.context.note(note)
 
     def _next_cursor(self) -> _Cursor | None:
         failure, self._failure = self._failure, None

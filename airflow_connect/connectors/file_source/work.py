@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.discover.listing import family_of, is_rotated
+from airflow_connect.connectors.file_source.discover.rotation import by_age, earlier_names, family_of
 from airflow_connect.connectors.file_source.file_offsets import FileRange, FileState
 from airflow_connect.connectors.file_source.offsets.reconciliation import ReconciledOffsets
 from airflow_connect.connectors.file_source.read.content import NONE, codec_of, read_range
@@ -31,6 +31,7 @@ class Item(NamedTuple):
         start: byte of the content where a line begins.
         end: byte at which the run stops reading; None: the end of a compressed stream.
         fingerprint: of the beginning of the content; "" if the task must compute it.
+        is_complete: the file was rotated and nothing can follow, so its last line is one without a terminator too.
     """
 
     file_range: FileRange
@@ -39,6 +40,7 @@ class Item(NamedTuple):
     start: int
     end: int | None
     fingerprint: str = ""
+    is_complete: bool = False
 
     @property
     def cost(self) -> int:
@@ -47,7 +49,7 @@ class Item(NamedTuple):
 
     def to_json(self) -> list[Any]:
         """For the task's configuration."""
-        return [*self.file_range, *_fields(self.file), self.codec, self.start, self.end, self.fingerprint]
+        return [*self.file_range, *_fields(self.file), *self[2:]]
 
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Item:
@@ -78,16 +80,16 @@ def plan_work(
 ) -> list[list[Item]]:
     """Items of each task; no task is empty, so there may be fewer than `max_tasks`."""
     groups: dict[str, list[Item]] = {}
-    selected = _selected(config, files, reconciled.states)
-    held_together = _families_in_progress(selected, config, reconciled)
+    held_together = _families_in_progress(files.values(), config, reconciled)
 
-    def age(file: FoundFile) -> tuple[bool, int, str]:
+    def age(file: FoundFile) -> tuple[bool, int, int, str]:
         # The file that is still being written comes last, whatever the timestamps are.
-        return family_of(file.name) == file.name and file.name in held_together, file.modified_ms, file.name
+        return family_of(file.name) == file.name and file.name in held_together, *by_age(file)
 
-    in_order = sorted(selected, key=age)
-    for file in in_order:
+    for file in sorted((file for file in files.values() if file.name not in reconciled.copies), key=age):
         items = _items(config, file_systems, file, reconciled.states.get(file.name, FileState()))
+        if items and items[-1].end == file.size and _is_complete(file, files, file_systems):
+            items[-1] = items[-1]._replace(is_complete=True)
         family = family_of(file.name)
         if config.split_bytes and len(items) > 1:
             for item in items:
@@ -97,20 +99,24 @@ def plan_work(
     return _packed(list(groups.values()), max_tasks)
 
 
-def _selected(
-    config: FileSourceConfig, files: Mapping[str, FoundFile], states: Mapping[str, FileState]
-) -> list[FoundFile]:
-    """The files to read: all that were found or, with `file`, that file and those rotated since the last run."""
-    if config.file is None:
-        return list(files.values())
-    rotated = [file for name, file in files.items() if is_rotated(name, config.file)]
-    known = [file.modified_ms for file in rotated if file.name in states]
-    later = [f for f in rotated if known and (f.name in states or f.modified_ms > min(known))]
-    return later + ([files[config.file]] if config.file in files else [])
+def _is_complete(file: FoundFile, files: Mapping[str, FoundFile], file_systems: FileSystems) -> bool:
+    """Whether nothing can be added to a file: it was rotated, and its successor was written later.
+
+    A program may write to a rotated file until it reopens its log; until then the rotated file is the newer one.
+    """
+    file_system = file_systems.of(file.name)
+    for name in earlier_names(file.name):
+        # The successor need not be a file that is read. A request for each object of a bucket would take too long.
+        successor = files.get(name) or (None if file_system.identity_is_content else file_system.find(name))
+        if successor is None or (file.identity and successor.identity == file.identity):
+            continue
+        if successor.modified_ms >= file.modified_ms:
+            return True
+    return False
 
 
 def _families_in_progress(
-    files: Sequence[FoundFile], config: FileSourceConfig, reconciled: ReconciledOffsets
+    files: Iterable[FoundFile], config: FileSourceConfig, reconciled: ReconciledOffsets
 ) -> set[str]:
     """Families (a file and its rotated predecessors) of which one file was partly read: they are read in order."""
     if config.file is not None:

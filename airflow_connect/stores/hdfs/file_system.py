@@ -77,6 +77,19 @@ class HdfsFileSystem:
             if not status.isdir:
                 yield self._found(self._root + urlsplit(status.path).path, status)
 
+    def has_directory(self, directory: str) -> bool:
+        """See `FileSystem`."""
+        try:
+            return bool(self._client(is_first=True).get_file_info(self._path(directory).rstrip("/") or "/").isdir)
+        except FileNotFoundError:
+            return False
+        except Exception as error:
+            raise _failed(directory, error) from error
+
+    def place(self, name: str) -> tuple[str, bool]:
+        """See `FileSystem`; HDFS has no links."""
+        return name, False
+
     def open(self, file: FoundFile) -> HdfsBytes:
         """See `FileSystem`; the block locations are fetched now."""
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from urllib.parse import unquote
 
 from airflow_connect.stores.file_system import FoundFile, GoneError, unreadable
 
@@ -12,8 +13,16 @@ SCHEME = "file://"
 
 
 def path_of(name: str) -> str:
-    """The path of a name: the name itself, or the part after `file://`."""
-    return name.removeprefix(SCHEME)
+    """The path of a name: the name itself, or what a `file://` URL means, without its escapes (RFC 8089)."""
+    if not name.startswith(SCHEME):
+        return name
+    return unquote(name.removeprefix(SCHEME).removeprefix("localhost"))
+
+
+def host_of(name: str) -> str:
+    """The host in a `file://` URL, "" if it is this machine."""
+    host = name.removeprefix(SCHEME).partition("/")[0] if name.startswith(SCHEME) else ""
+    return "" if host == "localhost" else host
 
 
 class LocalFileSystem:
@@ -39,8 +48,10 @@ class LocalFileSystem:
         except OSError as error:
             raise unreadable(directory, error) from error
         prefix = directory if not directory or directory.endswith("/") else directory + "/"
+        is_url = directory.startswith(SCHEME)
         for entry in entries:
-            name = prefix + entry.name
+            # Only the character that begins an escape: other names stay what they were in committed offsets.
+            name = prefix + (entry.name.replace("%", "%25") if is_url else entry.name)
             try:
                 if entry.is_dir(follow_symlinks=False):
                     if recursive:
@@ -49,6 +60,19 @@ class LocalFileSystem:
                     yield _found(name, entry.stat())
             except FileNotFoundError:
                 continue  # deleted since the directory was read
+
+    def has_directory(self, directory: str) -> bool:
+        """See `FileSystem`."""
+        return os.path.isdir(path_of(directory) or ".")
+
+    def place(self, name: str) -> tuple[str, bool]:
+        """See `FileSystem`: device and inode."""
+        path = path_of(name)
+        try:
+            status = os.stat(path)
+        except OSError:
+            return name, False  # deleted since it was listed
+        return f"{status.st_dev}:{status.st_ino}", os.path.islink(path)
 
     def open(self, file: FoundFile) -> LocalBytes:
         """See `FileSystem`. Reads stay on the same file, even if it is renamed or deleted meanwhile."""

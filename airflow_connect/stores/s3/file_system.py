@@ -40,6 +40,14 @@ class S3FileSystem:
             if not file.name.endswith("/"):
                 yield file
 
+    def has_directory(self, directory: str) -> bool:
+        """See `FileSystem`."""
+        return True
+
+    def place(self, name: str) -> tuple[str, bool]:
+        """See `FileSystem`; an object has one name."""
+        return name, False
+
     def open(self, file: FoundFile) -> S3Bytes:
         """See `FileSystem`; the first `read_at` detects a deleted object."""
         return S3Bytes(self._transport, file, file.name.removeprefix(self._root))

@@ -3,31 +3,110 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
+from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_rotated
+from airflow_connect.errors import ConfigError
 from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.file_systems import FileSystems, root_of
+from airflow_connect.stores.local.file_system import path_of
 
 _WILDCARD = re.compile(r"[*?\[]")
-_ROTATED_END = re.compile(r"[.\-_][0-9][0-9T:_.\-]*(?:\.(?:gz|gzip|zst|zstd))?|\.(?:gz|gzip|zst|zstd)")
+NO_MATCH = "no file matches it"
 
 
-def list_files(config: FileSourceConfig, file_systems: FileSystems) -> dict[str, FoundFile]:
-    """Files by name: those to read and, with `file`, also files that may be rotated predecessors of it.
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a run finds.
+
+    Attributes:
+        files: by name: those to read and, with `file`, also files that may be rotated predecessors of it.
+        aliases: other names of these files, which are links, with the name that is read.
+        empty: entries of the configuration that name no file now, with the reason.
+        missing_directories: directories of the configuration that do not exist.
+    """
+
+    files: dict[str, FoundFile] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    empty: dict[str, str] = field(default_factory=dict)
+    missing_directories: tuple[str, ...] = ()
+
+
+def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
+    """The files that exist now, each under one name.
+
+    Args:
+        config: names them.
+        file_systems: where they are.
+        positions: what is committed, by name: of two names of a file, the one that is read further is kept.
 
     Raises:
         AccessError, UnavailableError: a file system cannot be listed.
+        ConfigError: the directory of `file` does not exist.
     """
-    if config.file is not None:
-        return _with_rotated(config.file, file_systems)
     found: dict[str, FoundFile] = {}
+    empty: dict[str, str] = {}
+    missing: list[str] = []
+    if config.file is not None:
+        found = _with_rotated(config.file, file_systems)
+        if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
+            raise _no_directory(config.file)
+        if config.file not in found:
+            empty[config.file] = "no file has this name"
     for pattern in config.files:
-        for file in _matching(pattern, file_systems, recursive=config.recursive):
-            if _is_wanted(file.name, config):
-                found[file.name] = file
-    return found
+        matching = list(_matching(pattern, file_systems, recursive=config.recursive))
+        found |= {file.name: file for file in matching if _is_wanted(file.name, config)}
+        if not matching:
+            directory = directory_of(_literal(pattern))
+            is_there = file_systems.of(pattern).has_directory(directory)
+            missing += [] if is_there else [directory]
+            empty[pattern] = _why_empty(pattern) if is_there else f"the directory {directory} does not exist"
+    files, aliases = _without_links(found, config, file_systems, positions)
+    return Listing(files, aliases, empty, tuple(missing))
+
+
+def _why_empty(pattern: str) -> str:
+    return NO_MATCH if _literal(pattern) != pattern or pattern.endswith("/") else "no file has this name"
+
+
+def _no_directory(name: str) -> ConfigError:
+    return ConfigError(
+        f"{name} cannot be read: the directory {directory_of(name)} does not exist.",
+        code="file.no_directory",
+        config_path="file",
+        suggestion="Correct the path, or create the directory; a file that does not exist yet is waited for.",
+    )
+
+
+def _literal(pattern: str) -> str:
+    """The part of a pattern before its first wildcard."""
+    wildcard = _WILDCARD.search(pattern, len(root_of(pattern)))
+    return pattern[: wildcard.start()] if wildcard else pattern
+
+
+def _without_links(
+    found: Mapping[str, FoundFile], config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]
+) -> tuple[dict[str, FoundFile], dict[str, str]]:
+    """The files under one name each, and their other names: symbolic links, hard links, other spellings."""
+    groups: dict[str, list[str]] = {}
+    for file in found.values():
+        if file.identity and not file_systems.of(file.name).identity_is_content:
+            groups.setdefault(file.identity, []).append(file.name)
+    aliases: dict[str, str] = {}
+    for names in groups.values():
+        if len(names) == 1:
+            continue
+        # Equal inodes of two devices are two files.
+        places = {name: file_systems.of(name).place(name) for name in names}
+        kept: dict[str, str] = {}
+        for name in sorted(names, key=lambda n: (n != config.file, -positions.get(n, -1), places[n][1], n)):
+            first = kept.setdefault(places[name][0], name)
+            if first != name:
+                aliases[name] = first
+    return {name: file for name, file in found.items() if name not in aliases}, aliases
 
 
 def _is_wanted(name: str, config: FileSourceConfig) -> bool:
@@ -41,48 +120,30 @@ def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     own = file_system.find(name)
     found = {name: own} if own else {}
     if not file_system.identity_is_content:
-        found |= {
-            file.name: file
-            for file in file_system.walk(directory_of(name), recursive=False)
-            if is_rotated(file.name, name)
-        }
+        path = path_of(name)
+        for file in file_system.walk(directory_of(name), recursive=False):
+            beside = path_of(file.name)
+            if is_rotated(beside, path):
+                rotated = name + beside[len(path) :]
+                found[rotated] = replace(file, name=rotated)
     return found
 
 
-def directory_of(name: str) -> str:
-    """The directory of a file, with a trailing slash; "" for a bare name."""
-    return name[: name.rfind("/") + 1]
-
-
-def is_rotated(name: str, of: str) -> bool:
-    """Whether `name` looks like a rotated version of the file `of`: app.log.1, app.log-20260101.gz."""
-    return name.startswith(of) and _ROTATED_END.fullmatch(name, len(of)) is not None
-
-
-def family_of(name: str) -> str:
-    """The name without the suffixes that rotation adds."""
-    for found in re.finditer(r"[.\-_]", name[name.rfind("/") + 1 :]):
-        stem = name[: name.rfind("/") + 1 + found.start()]
-        if not stem.endswith("/") and stem and is_rotated(name, stem):
-            return stem
-    return name
-
-
 def _matching(pattern: str, file_systems: FileSystems, *, recursive: bool) -> Iterator[FoundFile]:
-    file_system, wildcard = file_systems.of(pattern), _WILDCARD.search(pattern, len(root_of(pattern)))
-    if wildcard is None:
+    file_system, literal = file_systems.of(pattern), _literal(pattern)
+    if literal == pattern:
         if pattern.endswith("/"):
             yield from file_system.walk(pattern, recursive=recursive)
         elif (file := file_system.find(pattern)) is not None:
             yield file
         return
-    directory = directory_of(pattern[: wildcard.start()])
-    rest = pattern[len(directory) :]
+    directory = directory_of(literal)
+    rest = path_of(pattern)[len(path_of(directory)) :]
     if pattern.endswith("/"):
         rest += "**" if recursive else "*"
     expression = _glob(rest)
     for file in file_system.walk(directory, recursive="/" in rest or "**" in rest):
-        if expression.fullmatch(file.name, len(directory)):
+        if expression.fullmatch(path_of(file.name), len(path_of(directory))):
             yield file
 
 

@@ -7,29 +7,26 @@ The result is written in one transaction before tasks read, so a run that dies l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.discover.listing import directory_of
-from airflow_connect.connectors.file_source.file_offsets import (
-    FINGERPRINT_BYTES,
-    FileOffset,
-    FileRange,
-    FileState,
-    content_hash,
-    hashed_bytes,
-    merge_ranges,
-)
+from airflow_connect.connectors.file_source.discover.listing import Listing
+from airflow_connect.connectors.file_source.discover.rotation import directory_of
+from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileRange, FileState, merge_ranges
+from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
+from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
+from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file
+from airflow_connect.connectors.file_source.offsets.renames import Renames
 from airflow_connect.connectors.file_source.offsets.takeover import take_over
-from airflow_connect.connectors.file_source.read.content import NONE, codec_of, read_range
 from airflow_connect.errors import OffsetError
-from airflow_connect.stores.file_system import FoundFile, GoneError
+from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.file_systems import FileSystems
 
 Offsets = Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]
 Changes = list[tuple[dict[str, Any], dict[str, Any] | None]]
+_DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(slots=True)
@@ -41,41 +38,46 @@ class ReconciledOffsets:
         changes: the offsets to write.
         notes: complete sentences for the run's report.
         moved: current names of files, by their names at the last run.
+        copies: files that are not read because all of them is read from another one.
     """
 
     states: dict[str, FileState]
     changes: Changes = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
+    copies: frozenset[str] = frozenset()
 
 
 class OffsetReconciler:
     """Reconciles offsets with files; used once."""
 
-    def __init__(self, config: FileSourceConfig, file_systems: FileSystems, files: Mapping[str, FoundFile]) -> None:
-        """`files`: as `list_files` found them."""
-        self._config, self._file_systems, self._files = config, file_systems, files
-        self._notes: list[str] = []
+    def __init__(self, config: FileSourceConfig, file_systems: FileSystems, listing: Listing, now_ms: int) -> None:
+        """`listing`: as `list_files` found it; `now_ms`: milliseconds since the epoch."""
+        self._config, self._file_systems, self._now_ms = config, file_systems, now_ms
+        self._files, self._missing_directories = listing.files, frozenset(listing.missing_directories)
+        self._content = KnownContent(config, file_systems)
+        self._notes = ReconciliationNotes(config)
         self._moved: dict[str, str] = {}
-        self._heads: dict[str, bytes] = {}
-        self._head_hashes: dict[tuple[str, int], str] = {}
-        self._directories: dict[str, list[FoundFile]] = {}
-        for file in files.values():
-            self._directories.setdefault(directory_of(file.name), []).append(file)
+        self._alike: set[str] = set()
+        self._told: set[str] = set()
 
     def reconcile(self, committed: Offsets) -> ReconciledOffsets:
         """See the module.
 
         Raises:
-            OffsetError: an offset cannot be used, or a file has changed and `file.changed` is `fail`.
+            OffsetError: an offset cannot be used, or a file has changed and the configuration makes that an error.
         """
-        before, foreign = _read(committed)
+        before, foreign = committed_states(committed)
         states = {name: merge_ranges(state) for name, state in before.items()}
         for name, position in foreign.items():
             self._take_over(name, position, states)
         self._follow_files(states)
+        earlier = EarlierFiles(self._config, self._content, self._files)
+        self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
+        copies = earlier.copies(states)
+        self._notes.copies(copies)
         changes = _changes(before, foreign, states)
-        return ReconciledOffsets(states, changes, self._notes, self._moved)
+        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset(copies))
 
     def _take_over(self, name: str, position: int, states: dict[str, FileState]) -> None:
         file = self._files.get(name)
@@ -84,107 +86,134 @@ class OffsetReconciler:
         taken = take_over(position, self._file_systems.of(name), file, as_bytes=self._config.takes_over_bytes)
         states[name] = merge_ranges(FileState(taken.offset, states.get(name, FileState()).ranges))
         if taken.note:
-            self._notes.append(taken.note)
+            self._notes.add(taken.note)
 
     def _follow_files(self, states: dict[str, FileState]) -> None:
         """Find the file that each offset belongs to."""
-        fits = {name: self._fits(name, state) for name, state in states.items()}
-        lost = [name for name in states if not fits[name]]
-        if not lost:
-            return
-        moved: dict[str, FileState] = {}
-        for name in sorted(lost):
-            now = self._renamed_to(name, states[name], states, fits, moved)
-            if now:
-                moved[now], self._moved[name] = states[name], now
+        renames = Renames(self._files, states, self._content)
+        lost = [name for name in list(states) if not self._fits(name, states, renames)]
+        taken = set(states).difference(lost, self._unread(states))
+        moved = self._find_moved(lost, states, taken, renames)
         for name in lost:
             if name in moved:
                 continue  # a rotation replaced it with the next file and deleted it
-            if name in self._files:
+            if name in self._alike and name not in self._moved:
+                self._replace(name, states)
+            elif name in self._files:
                 self._begin_anew(name, states)
-            elif name in self._moved or self._config.forgets_missing:
+            elif name in self._moved:
                 del states[name]
+            else:
+                self._miss(name, states)
         states.update(moved)
+        self._notes.moved(self._moved)
 
-    def _fits(self, name: str, state: FileState) -> bool:
+    def _find_moved(
+        self, lost: Iterable[str], states: Mapping[str, FileState], taken: Container[str], renames: Renames
+    ) -> dict[str, FileState]:
+        """The states of renamed files by their new names, which must not be `taken`."""
+        moved: dict[str, FileState] = {}
+        # The inode, and a name to which only .gz was added, before other names; then the longest content: a file that
+        # begins like many must not be taken by another one.
+        in_order = sorted(lost, key=lambda name: (-states[name].position, name))
+        for is_close, name in [*((True, name) for name in in_order), *((False, name) for name in in_order)]:
+            known = states[name].known
+            if name in self._moved or known is None or not known.describes_content:
+                continue
+            if self._file_systems.of(name).identity_is_content:
+                continue
+            free = [f for f in renames.candidates(name, known) if f.name not in moved and f.name not in taken]
+            likely = [file for file in free if not is_close or renames.is_close(name, known, file)]
+            now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
+            if now is not None:
+                moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
+            elif not is_close and known.missing_ms is None and name not in self._alike:
+                # A file that was missing before would have been found under its new name then.
+                self._notes.doubtful(name, known.position, [file.name for file in free])
+        return moved
+
+    def _unread(self, states: Mapping[str, FileState]) -> Iterable[str]:
+        """Names at which another file was to be read from its beginning: a known one may have got there since."""
+        for name, state in states.items():
+            known, file = state.known, self._files.get(name)
+            if known and file and not known.describes_content and known.identity != file.identity:
+                yield name
+
+    def _fits(self, name: str, states: dict[str, FileState], renames: Renames) -> bool:
         """Whether the file with this name is still the one that its offset describes."""
-        file, known = self._files.get(name), state.known
+        file, known = self._files.get(name), states[name].known
         if file is None:
             return False
-        if known is None or not known.position:
+        if known is None or not known.describes_content:
             return True
-        if not self._holds(file, known):
+        if not self._content.holds(file, known):
             return False
-        if not file.identity or file.identity == known.identity or self._file_systems.of(name).identity_is_content:
-            return True
-        # Same beginning but another inode: a copy of the file, or a new file that begins like the old one. If the old
-        # file is found, it has the offset.
-        return not any(
-            other.identity == known.identity and self._holds(other, known)
-            for other in self._siblings(name)
-            if other.name != name
-        )
-
-    def _siblings(self, name: str) -> list[FoundFile]:
-        return self._directories.get(directory_of(name), [])
-
-    def _holds(self, file: FoundFile, known: FileOffset) -> bool:
-        """Whether the content of a file matches an offset, as far as the offset describes it."""
-        file_system, codec = self._file_systems.of(file.name), codec_of(file.name, self._config.compression)
-        if file_system.identity_is_content and file.identity and file.identity == known.identity:
-            return True
-        if codec == NONE and file.size < known.position:
+        if known.missing_ms is not None:
+            self._notes.back(name, known.position)
+        elif not file.identity or file.identity == known.identity or self._file_systems.of(name).identity_is_content:
+            if not self._is_rewritten(file, known):
+                return True
+            self._notes.rewritten(name)
+            if self._config.replaced == "read":
+                self._told.add(name)
+            return self._config.replaced != "read"
+        elif not known.position or renames.with_inode(name, known) is not None:
+            # It is a new file that begins like the old one, which has the offset.
             return False
-        count = hashed_bytes(known.fingerprint)
-        if count and self._head_hash(file, count) != known.fingerprint:
+        elif not known.is_unmodified(file):
+            self._alike.add(name)
             return False
-        size = hashed_bytes(known.tail)
-        return content_hash(self._bytes(file, known.position - size, size)) == known.tail
+        states[name] = states[name].described_by(file)
+        return True
 
-    def _head_hash(self, file: FoundFile, count: int) -> str:
-        key = file.name, count
-        if key not in self._head_hashes:
-            if file.name not in self._heads:
-                self._heads[file.name] = self._bytes(file, 0, FINGERPRINT_BYTES)
-            self._head_hashes[key] = content_hash(self._heads[file.name][:count])
-        return self._head_hashes[key]
+    def _is_rewritten(self, file: FoundFile, known: FileOffset) -> bool:
+        """Whether a file that was read to its end has the same content, but was modified since."""
+        if not file.identity or known.modified_ms is None or known.is_unmodified(file):
+            return False
+        return file.size == (known.whole if self._content.is_packed(file) else known.position)
 
-    def _bytes(self, file: FoundFile, start: int, size: int) -> bytes:
-        if not size:
-            return b""
-        file_system = self._file_systems.of(file.name)
-        try:
-            return read_range(file_system, file, codec_of(file.name, self._config.compression), start, size)
-        except GoneError:
-            return b""
+    def _moved_state(self, state: FileState, file: FoundFile) -> FileState:
+        moved = state.described_by(file)
+        if moved.offset and self._content.is_packed(file) and self._content.ends_at(file, moved.offset.position):
+            # Nothing follows what was read before it was compressed.
+            moved.offset = replace(moved.offset, whole=file.size)
+        return moved
 
-    def _renamed_to(
-        self,
-        name: str,
-        state: FileState,
-        states: Mapping[str, FileState],
-        fits: Mapping[str, bool],
-        taken: Mapping[str, FileState],
-    ) -> str:
-        """The new name of a file that was renamed, or ""."""
-        known = state.known
-        if known is None or not known.position or self._file_systems.of(name).identity_is_content:
-            return ""
+    def _miss(self, name: str, states: dict[str, FileState]) -> None:
+        """Keep or delete the offset of a file that does not exist."""
+        known = states[name].known
+        if known is None or directory_of(name) in self._missing_directories:
+            return  # a file system that is not mounted says nothing about its files
+        since = known.missing_ms
+        if self._config.forgets_missing:
+            self._notes.forgotten(name, days=0)
+        elif since is None:
+            states[name] = states[name].missed(self._now_ms)
+            return
+        elif not self._config.missing_days or self._now_ms - since < self._config.missing_days * _DAY_MS:
+            return
+        else:
+            self._notes.forgotten(name, days=self._config.missing_days)
+        del states[name]
 
-        def is_free(file: FoundFile) -> bool:
-            return file.name != name and file.name not in taken and not (file.name in states and fits[file.name])
-
-        beside = [file for file in self._siblings(name) if is_free(file)]
-        # Look for the same inode first: a copy of the file would match as well.
-        beside.sort(key=lambda file: (file.identity != known.identity, -file.modified_ms, file.name))
-        return next((file.name for file in beside if self._holds(file, known)), "")
+    def _replace(self, name: str, states: dict[str, FileState]) -> None:
+        """Read on, or from the beginning, in another file that begins like the known one, which is nowhere else."""
+        file, known = self._files[name], states[name].known
+        if known is None or self._config.replaced == "fail":
+            raise replaced_file(file, known or FileOffset(0))
+        self._notes.replaced(name, known.position)
+        if self._config.replaced == "read":
+            self._told.add(name)
+            self._begin_anew(name, states)
+        else:
+            states[name] = states[name].described_by(file)
 
     def _begin_anew(self, name: str, states: dict[str, FileState]) -> None:
         """Read a file from its beginning: another file has its name now, or it was truncated."""
         state, file = states[name], self._files[name]
         known = state.known
-        states[name] = FileState(FileOffset(0, identity=file.identity), {})
-        if name in self._moved or known is None:
+        states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+        if name in self._moved or name in self._told or known is None:
             return
         what = (
             f"{name} has {file.size} bytes, but {known.position} bytes of it were read: it was truncated or replaced"
@@ -197,11 +226,11 @@ class OffsetReconciler:
                 code="file.changed",
                 suggestion="Set file.changed=read, or delete its offset, to read it from its beginning.",
             )
-        self._notes.append(f"{what}. It is read from its beginning; the rest of the old file, after byte"
+        self._notes.add(f"{what}. It is read from its beginning; the rest of the old file, after byte"
             f" {known.position}, was not found under another name.")  # fmt: skip
 
 
-def _read(committed: Offsets) -> tuple[dict[str, FileState], dict[str, int]]:
+def committed_states(committed: Offsets) -> tuple[dict[str, FileState], dict[str, int]]:
     """Offsets by file: ours, and positions of a Kafka Connect worker."""
     states: dict[str, FileState] = {}
     foreign: dict[str, int] = {}

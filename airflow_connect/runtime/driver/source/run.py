@@ -100,9 +100,9 @@ class SourceRun(RunInProgress):
                 self._cluster_id = kafka.cluster_id
                 offsets = kafka.take_offsets()
                 self._take_over(kafka, offsets)
-                self._reconcile(kafka, offsets)
                 # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
                 started = planning.enter_context(self._started(offsets))
+                self._reconcile(kafka, offsets, started)
                 plan, (configs, partitions) = self._plan(started, offsets)
                 self._config.check_converters()
                 if configs or not self._config.guarantee.uses_transactions:
@@ -116,8 +116,10 @@ class SourceRun(RunInProgress):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
                 journal.begin(replace(state, phase=CLOSED))
                 kafka.fence_tasks(len(configs))
-            if StartedSource.reconciles(self._config.connector_class):
-                self._reconcile(kafka, kafka.read_offsets())
+            if configs and StartedSource.reconciles(self._config.connector_class):
+                committed = kafka.read_offsets()
+                with self._started(committed) as after_tasks:
+                    self._reconcile(kafka, committed, after_tasks)
             if self._config.resolved.worker.sources.offsets_file:
                 kafka.copy_to_file(kafka.read_offsets())
             reached(crash_points.SOURCE_RECONCILED)
@@ -179,13 +181,10 @@ class SourceRun(RunInProgress):
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)
 
-    def _reconcile(self, kafka: SourceSession, offsets: SourceOffsets) -> None:
+    def _reconcile(self, kafka: SourceSession, offsets: SourceOffsets, started: StartedSource) -> None:
         """Let the connector rewrite offsets while no task runs."""
-        if not StartedSource.reconciles(self._config.connector_class):
-            return
-        with self._started(offsets) as started:
-            changes = started.reconcile_offsets()
-        self._reconciled += kafka.write_offsets(offsets, changes)
+        if StartedSource.reconciles(self._config.connector_class):
+            self._reconciled += kafka.write_offsets(offsets, started.reconcile_offsets())
 
     def _started(self, offsets: SourceOffsets, *, only_plans: bool = False) -> StartedSource:
         config, aws = self._config.resolved.connector.raw, dict(self._config.spec.aws)

@@ -1,0 +1,98 @@
+"""With `file`: which rotated files were there before the connector's first run. Only these are never read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from airflow_connect.connectors.file_source.config import FileSourceConfig
+from airflow_connect.connectors.file_source.discover.rotation import is_rotated
+from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileState
+from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
+from airflow_connect.errors import OffsetError
+from airflow_connect.stores.file_system import FoundFile
+
+
+class EarlierFiles:
+    """Gives them an offset at their end in the first run. Every rotated file without an offset is then a later one."""
+
+    def __init__(self, config: FileSourceConfig, content: KnownContent, files: Mapping[str, FoundFile]) -> None:
+        """`files`: all that were found."""
+        self._config, self._content, self._files = config, content, files
+
+    def leave_out(
+        self,
+        states: dict[str, FileState],
+        before: Mapping[str, FileState],
+        foreign: Collection[str],
+        moved: Mapping[str, str],
+    ) -> list[str]:
+        """Complete `states`, and return the names of the files that are left out.
+
+        Args:
+            states: of this run.
+            before: as they were committed.
+            foreign: files of which a Kafka Connect worker left the position.
+            moved: see `ReconciledOffsets`.
+
+        Raises:
+            OffsetError: the file that a worker has read does not exist, but may be one of the rotated ones.
+        """
+        name = self._config.file
+        if name is None:
+            return []
+        unknown = [file for file in self._files.values() if is_rotated(file.name, name) and file.name not in states]
+        family = {n: state for n, state in before.items() if n == name or is_rotated(n, name)}
+        if family:
+            unknown = self._of_an_earlier_version(name, unknown, family, moved)
+        elif name in foreign and name not in self._files and unknown:
+            raise _rotated_away(name, unknown)
+        elif name in self._files and name not in states:
+            # Even if it is empty: what is rotated from now on is known to be later.
+            file = self._files[name]
+            states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+        for file in unknown:
+            states[file.name] = FileState(self._content.offset_at_end(file), {})
+        return [file.name for file in unknown]
+
+    def copies(self, states: Mapping[str, FileState]) -> list[str]:
+        """Rotated files without an offset of which all is in the file itself, which is still the one that was read.
+
+        They are copies: `copytruncate` has not truncated the file yet. Then the offset moves to the copy.
+        """
+        name = self._config.file or ""
+        file, state = self._files.get(name), states.get(name)
+        if file is None or state is None or state.known is None or not file.identity:
+            return []
+        if file.identity != state.known.identity or not state.known.describes_content:
+            return []
+        unknown = [other for other in self._files.values() if other.name not in states and other.size]
+        return [
+            other.name
+            for other in unknown
+            if not self._content.is_packed(other) and self._content.holds(file, self._content.offset_at_end(other))
+        ]
+
+    def _of_an_earlier_version(
+        self, name: str, unknown: list[FoundFile], family: Mapping[str, FileState], moved: Mapping[str, str]
+    ) -> list[FoundFile]:
+        """Earlier versions did not record the files of the first run: what was last written before the file was."""
+        if any(state.known and state.known.modified_ms is not None for state in family.values()):
+            return []
+        known = [self._files[n] for n in (moved.get(n, n) for n in family) if n in self._files and n != name]
+        if known:
+            return [file for file in unknown if file.modified_ms < min(other.modified_ms for other in known)]
+        # Nothing was rotated since, or all that is left was: the file that was read is gone.
+        state, file = family.get(name), self._files.get(name)
+        is_same = bool(state and state.known and file and self._content.holds(file, state.known))
+        return unknown if is_same else []
+
+
+def _rotated_away(name: str, rotated: list[FoundFile]) -> OffsetError:
+    names = ", ".join(sorted(file.name for file in rotated))
+    return OffsetError(
+        f"A Kafka Connect worker left a position for {name}, which does not exist. The file that it read may be one of"
+        f" the rotated files ({names}), or it was deleted.",
+        code="file.rotated_before",
+        suggestion="If it was rotated, alter the offset of the rotated file to that position and delete the one of"
+        f" {name}; if it was deleted, delete the offset of {name}.",
+    )

@@ -1,0 +1,128 @@
+"""What the report says about offsets: one sentence for each kind of event, with the files that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from airflow_connect.connectors.file_source.config import FileSourceConfig
+from airflow_connect.connectors.file_source.file_offsets import FileOffset
+from airflow_connect.errors import OffsetError
+from airflow_connect.stores.file_system import FoundFile
+
+_MOST_NAMES = 20
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence; of a long list the first ones and the number of the others."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+class ReconciliationNotes:
+    """Collects the events of one reconciliation."""
+
+    def __init__(self, config: FileSourceConfig) -> None:
+        """Starts without events."""
+        self._rereads = config.replaced == "read"
+        self._sentences: list[str] = []
+        self._moved: list[str] = []
+        self._back: list[str] = []
+        self._rewritten: list[str] = []
+        self._forgotten: list[str] = []
+        self._forgotten_days = 0
+        self._earlier: list[str] = []
+        self._copies: list[str] = []
+
+    def add(self, sentence: str) -> None:
+        """An event that has a sentence of its own."""
+        self._sentences.append(sentence)
+
+    def moved(self, names: Mapping[str, str]) -> None:
+        """Offsets follow files to new names."""
+        self._moved = [f"{old} -> {new}" for old, new in names.items()]
+
+    def doubtful(self, name: str, position: int, candidates: Iterable[str]) -> None:
+        """Files that begin with all that was read from `name`, but are not taken for it."""
+        for candidate in candidates:
+            self._sentences.append(
+                f"{candidate} begins with the {position} bytes that were read from {name}, which is no longer under"
+                " that name. It may be that file, renamed and written to, or a new one: it is read from its beginning."
+                " If it was renamed, these bytes are copied twice."
+            )
+
+    def replaced(self, name: str, position: int) -> None:
+        """Another file with the same beginning has a name, and `file.replaced` says what it is."""
+        reading = (
+            "is read from its beginning; if it is the same file, written anew, these bytes are copied twice"
+            if self._rereads
+            else "is read on after them; if it is a new file, delete its offset to copy them too"
+        )
+        self._sentences.append(
+            f"{name} was replaced by another file, which begins with the {position} bytes that were read. It {reading}."
+        )
+
+    def back(self, name: str, position: int) -> None:
+        """A missing file is there again."""
+        self._back.append(f"{name} ({position} bytes)")
+
+    def rewritten(self, name: str) -> None:
+        """A file was modified, but has the same content."""
+        self._rewritten.append(name)
+
+    def forgotten(self, name: str, *, days: int) -> None:
+        """The offset of a missing file is deleted; `days`: how long it had to be missing."""
+        self._forgotten.append(name)
+        self._forgotten_days = days
+
+    def earlier(self, names: Sequence[str]) -> None:
+        """Rotated files that the first run leaves out."""
+        self._earlier = list(names)
+
+    def copies(self, names: Sequence[str]) -> None:
+        """Rotated files that repeat the file."""
+        self._copies = list(names)
+
+    def sentences(self) -> list[str]:
+        """Complete sentences for the report."""
+        found = list(self._sentences)
+        if self._moved:
+            found.append(f"{len(self._moved)} file(s) were renamed; their offsets moved along: {listed(self._moved)}.")
+        if self._back:
+            found.append(
+                f"{len(self._back)} missing file(s) are there again, and what was read of them is not read twice:"
+                f" {listed(self._back)}. Delete the offset of a file that is a new one."
+            )
+        if self._rewritten:
+            reading = "They are read again." if self._rereads else "Nothing is copied from them."
+            found.append(
+                f"{len(self._rewritten)} file(s) were modified since they were read, but have the same content:"
+                f" {listed(self._rewritten)}. {reading} See file.replaced."
+            )
+        if self._forgotten:
+            why = f"that were missing for {self._forgotten_days} days" if self._forgotten_days else "that are missing"
+            found.append(
+                f"The offsets of {len(self._forgotten)} file(s) {why} were deleted: {listed(self._forgotten)}. If such"
+                " a file comes back, it is read from its beginning."
+            )
+        if self._earlier:
+            found.append(
+                f"{len(self._earlier)} rotated file(s) were there before the first run, and are not read:"
+                f" {listed(self._earlier)}. To read them, select them with files instead of file."
+            )
+        if self._copies:
+            found.append(
+                f"{len(self._copies)} rotated file(s) are copies of what the file itself still contains, and are not"
+                f" read: {listed(self._copies)}."
+            )
+        return found
+
+
+def replaced_file(file: FoundFile, known: FileOffset) -> OffsetError:
+    """The error for a file whose name another file has taken that begins with what was read."""
+    return OffsetError(
+        f"{file.name} was replaced by another file, which begins with the {known.position} bytes that were read. It may"
+        " be the same file, written anew by a program such as rsync or an editor, or a new file.",
+        code="file.replaced",
+        suggestion="Set file.replaced=continue if it is the same file: these bytes are not copied again. Set"
+        " file.replaced=read, or delete its offset, if it is a new one: it is read from its beginning.",
+    )

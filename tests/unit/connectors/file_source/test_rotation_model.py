@@ -1,0 +1,111 @@
+"""Random histories of a log: written, rotated in every way, copied by runs that die. Each line comes once."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.unit.connectors.file_source.source_runs import KilledError, file_source
+
+HISTORIES = 12
+ACTIONS = ("append", "append", "rename", "date", "copy_and_truncate", "compress", "run", "run", "die")
+
+
+class Log:
+    """app.log with its rotated files, on a clock of its own. `lines`: all that were written."""
+
+    def __init__(self, folder: Path, chance: random.Random) -> None:
+        self.file, self._chance = folder / "app.log", chance
+        self.lines: list[str] = []
+        self._now_s = 1_700_000_000
+        self._begin()
+
+    def append(self) -> None:
+        more = [f"line {len(self.lines) + number}" for number in range(self._chance.randint(1, 6))]
+        self._write("".join(f"{line}\n" for line in more))
+        self.lines += more
+
+    def rename(self) -> None:
+        self._count_on()
+        self.file.rename(self.file.with_name("app.log.1"))
+        self._begin()
+
+    def date(self) -> None:
+        self.file.rename(self.file.with_name(f"app.log-{self._now_s}"))
+        self._begin()
+
+    def copy_and_truncate(self) -> None:
+        self._count_on()
+        copy = self.file.with_name("app.log.1")
+        shutil.copyfile(self.file, copy)
+        self._touch(copy)
+        os.truncate(self.file, 0)
+        self._touch(self.file)
+
+    def compress(self) -> None:
+        rotated = sorted(file for file in self.file.parent.iterdir() if file != self.file and file.suffix != ".gz")
+        if not rotated:
+            return
+        file = self._chance.choice(rotated)
+        packed = file.with_name(f"{file.name}.gz")
+        packed.write_bytes(gzip.compress(file.read_bytes()))
+        if self._chance.random() < 0.5:
+            shutil.copystat(file, packed)
+        else:
+            self._touch(packed)
+        file.unlink()
+
+    def _begin(self) -> None:
+        """A new file; many begin with the same line."""
+        has_banner = self._chance.random() < 0.5
+        self._write("banner\n" if has_banner else "")
+        self.lines += ["banner"] if has_banner else []
+
+    def _count_on(self) -> None:
+        for number in range(40, 0, -1):
+            for end in ("", ".gz"):
+                if (older := self.file.with_name(f"app.log.{number}{end}")).exists():
+                    older.rename(self.file.with_name(f"app.log.{number + 1}{end}"))
+
+    def _write(self, text: str) -> None:
+        with self.file.open("a") as out:
+            out.write(text)
+        self._touch(self.file)
+
+    def _touch(self, file: Path) -> None:
+        self._now_s += 1
+        os.utime(file, (self._now_s, self._now_s))
+
+
+@pytest.mark.parametrize("columnar", ["false", "true"])
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_each_line_of_a_log_that_is_rotated_in_every_way_comes_once(
+    pattern: str, columnar: str, tmp_path: Path
+) -> None:
+    for history in range(HISTORIES):
+        chance, folder = random.Random(f"{pattern} {columnar} {history}"), tmp_path / str(history)
+        folder.mkdir()
+        log = Log(folder, chance)
+        source = file_source(folder / pattern, batch_size=str(chance.randint(1, 5)), columnar=columnar)
+        source.run()
+        actions = chance.choices(ACTIONS, k=chance.randint(5, 25))
+        for action in actions:
+            if action == "run":
+                source.run(tasks=chance.randint(1, 3))
+            elif action == "die":
+                try:
+                    source.run(kill_after=chance.randint(1, 3), reconcile_at_end=chance.random() < 0.5)
+                except KilledError:
+                    continue
+            else:
+                getattr(log, action)()
+        source.run()
+        source.run()
+        copied, written = Counter(source.take()), Counter(log.lines)
+        assert (copied - written, written - copied) == (Counter(), Counter()), f"history {history}: {actions}"
