@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 def check_bucket(requests: S3Requests, prefix: str) -> None:
-    """Start and abort an upload, request its object, list uploads: four requests, nothing visible.
+    """Start and abort an upload, request its object, list uploads: five requests, nothing visible.
 
     Order matters: only replies with a body distinguish a wrong key from a missing permission, and HEAD has none.
 

@@ -16,7 +16,6 @@ from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
 from airflow_connect.stores.s3.http.errors import (
-    NO_SUCH_BUCKET,
     Attempted,
     HttpResponse,
     Refusal,
@@ -28,7 +27,7 @@ from airflow_connect.stores.s3.http.errors import (
 from airflow_connect.stores.s3.http.transport import Body, S3Request, S3Transport
 
 PUBLISH_RETRIES = 8
-"""Minimum number of retries of Complete and HEAD, about a minute with the default backoff."""
+"""Minimum number of retries of Complete, HEAD and GET, about a minute with the default backoff."""
 
 METADATA_PREFIX = "x-amz-meta-"
 _PUT = ("s3:PutObject",)
@@ -159,7 +158,7 @@ class S3Requests:
         _, refusal = self.transport.send(request)
         if refusal is None:
             return True
-        if refusal.status == 404 and refusal.code != NO_SUCH_BUCKET:
+        if refusal.is_absence:
             return False
         raise error_for(refusal, self.transport.attempted(request))
 
@@ -167,13 +166,27 @@ class S3Requests:
         """HeadObject; None if the object does not exist."""
         request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_missing_headers)
         reply, refusal = self.transport.send(request, PUBLISH_RETRIES)
-        if refusal is not None:
-            if refusal.status == 404:
+        if refusal is not None and refusal.status == 404:
+            if self._is_absent(key):
                 return None
+            reply, refusal = self.transport.send(request, PUBLISH_RETRIES)
+        if refusal is not None:
             raise error_for(refusal, self.transport.attempted(request))
         prefix = len(METADATA_PREFIX)
         metadata = {n[prefix:]: v for n, v in reply.headers.items() if n.startswith(METADATA_PREFIX)}
         return ObjectFacts(int(reply.headers["content-length"]), reply.etag, metadata)
+
+    def _is_absent(self, key: str) -> bool:
+        """Whether S3 itself says so: a 404 to HEAD has no body, so it may be a proxy's. False: it has just appeared."""
+        headers = {**self._customer_key, "range": "bytes=0-0"}
+        request = S3Request("GetObject", "GET", _LOOK, key, headers=headers)
+        _, refusal = self.transport.send(request, PUBLISH_RETRIES)
+        if refusal is not None and refusal.is_absence:
+            return True
+        # An empty object has no first byte: 416.
+        if refusal is not None and refusal.status != 416:
+            raise error_for(refusal, self.transport.attempted(request))
+        return False
 
     def put_empty(self, key: str) -> None:
         """PutObject without content, if there is no object or an equal one; idempotent."""

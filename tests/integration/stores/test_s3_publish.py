@@ -211,7 +211,7 @@ def test_list_staged_finds_prefixes_once_and_pages(store: Store) -> None:
 
 def test_preflight_on_a_good_bucket_leaves_nothing(faulty_store: Store, faults: S3FaultProxy) -> None:
     faulty_store.publisher().preflight()
-    assert len(faults.seen()) == 4
+    assert len(faults.seen()) == 5
     assert (faulty_store.objects(), faulty_store.uploads()) == ({}, [])
 
 
