@@ -310,8 +310,8 @@ class S3Requests:
 def odd_key(key: str, reason: str) -> ConfigError:
     """The error for a key with an odd directory that the store does not keep; `reason`: a sentence."""
     return ConfigError(
-        f"The object name {key!r} has a directory that is empty, '.' or '..', and the store does not keep such a name as"
-        f" it is: {reason}",
+        f"The object name {key!r} has a directory that is empty, '.' or '..', and the store does not keep such a name"
+        f" as it is: {reason}",
         code="s3.odd_name",
         config_path="topics.dir",
         suggestion="Write topics.dir, path.format and tombstone.encoded.partition without leading, trailing or doubled"
