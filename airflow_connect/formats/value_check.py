@@ -48,7 +48,8 @@ def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseExcept
     return DataError(
         f"{format_name} cannot write a value: {found}.",
         code="data.mismatch",
-        suggestion="The converter or a transformation created a value that does not fit its own schema.",
+        suggestion="The converter or a transformation created a value that does not fit its own schema. If the field is"
+        " null and a JSON Schema does not require it, set value.converter.use.optional.for.nonrequired=true.",
     )
 
 
