@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.api.schema import Schema
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.json.plain import plain_json
 from airflow_connect.converters.json.reader import (
     Reader,
@@ -56,6 +57,20 @@ _NOT_AN_ENVELOPE = (
 )
 
 
+_KEYS = (
+    ConfigKey(
+        SCHEMAS_ENABLE, Type.BOOLEAN, True, "Whether messages have a schema, in each message or in schema.content."
+    ),
+    ConfigKey(SCHEMAS_CACHE_SIZE, Type.INT, 1000, "Number of schemas kept, in each direction."),
+    ConfigKey(DECIMAL_FORMAT, Type.STRING, "BASE64", "How decimals are written, BASE64 or NUMERIC; both are read."),
+    ConfigKey(REPLACE_NULL_WITH_DEFAULT, Type.BOOLEAN, True, "Whether null becomes the schema's default."),
+    ConfigKey(SCHEMA_CONTENT, Type.STRING, "", "The schema of messages that are plain JSON."),
+    ConfigKey(
+        STRICT_TYPES, Type.BOOLEAN, False, "Refuse values that do not have the type in the schema or do not fit."
+    ),
+)
+
+
 class JsonConverter:
     """org.apache.kafka.connect.json.JsonConverter, for records and for headers.
 
@@ -71,6 +86,8 @@ class JsonConverter:
     The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
     in the order of the message; Connect puts them into a HashMap.
     """
+
+    config_def: ClassVar[ConfigDef] = ConfigDef().define(*_KEYS)
 
     def __init__(self) -> None:
         self.configure({})

@@ -220,3 +220,9 @@ def test_slashes_of_a_path_format_are_those_of_a_file_system(path):
     layout = open_layout(sink.storage, MINIMAL)
     assert layout.partitioner.directory_of_timestamp(0) == "y=1970/m=01"
     assert layout.names.prefix_of("t") == "raw/x/"
+
+
+def test_missing_key_names_the_key_that_was_probably_meant():
+    error = error_of(flush_size=None, flush_sizes="3")
+    assert error.config_path == "flush.size" and 'Missing required configuration "flush.size"' in error.message
+    assert "There is no key flush.sizes. Did you mean flush.size?" in error.suggestion
