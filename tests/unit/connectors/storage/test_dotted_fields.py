@@ -10,8 +10,8 @@ import pytest
 from airflow_connect.api.record import KafkaRecord
 from tests.unit.connectors.storage.staging import copy
 
-ADDRESS = {"field": "address", "type": "struct", "optional": True, "fields": [
-    {"field": "city", "type": "string", "optional": True}, {"field": "at", "type": "int64", "optional": True}]}  # fmt: skip
+PARTS = [{"field": "city", "type": "string", "optional": True}, {"field": "at", "type": "int64", "optional": True}]
+ADDRESS = {"field": "address", "type": "struct", "optional": True, "fields": PARTS}
 FLATTEN = {"transforms": "f", "transforms.f.type": "org.apache.kafka.connect.transforms.Flatten$Value"}
 BY_CITY = {"partitioner.class": "FieldPartitioner", "partition.field.name": "address.city"}
 BY_TIME = {
