@@ -239,7 +239,7 @@ def _json(message: Any) -> str:
     from google.protobuf import json_format
 
     try:
-        return json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False)
+        return str(json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False))
     except ValueError as error:
         raise DataError(
             f"A {message.DESCRIPTOR.full_name} cannot be written as JSON: {error}.",
