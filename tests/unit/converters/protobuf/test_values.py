@@ -316,10 +316,14 @@ OF_JSON = {"b": {"x": [1.5, None, True, "ü"]}, "a": 3}
         ("google.protobuf.Value v = 1;", {"v": {"string_value": "a"}}, {"v": '"a"'}),
         (
             "repeated google.protobuf.Struct s = 1;",
-            {"s": [{}, {"fields": {"a": {"null_value": 0}}}]},
+            {"s": [{}, {"a": None}]},
             {"s": ["{}", '{"a": null}']},
         ),
-        ("map<string, google.protobuf.Struct> m = 1;", {"m": {"k": {"a": "b"}}}, {"m": {"k": '{"a": "b"}'}}),
+        (
+            "map<string, google.protobuf.Struct> m = 1;",
+            {"m": {"k": {"fields": {"a": {"string_value": "b"}}}}},
+            {"m": {"k": '{"a": "b"}'}},
+        ),
         ("oneof o { google.protobuf.Struct s = 1; int32 n = 2; }", {"n": 5}, {"o_0": {"s": None, "n": 5}}),
     ],
 )
