@@ -171,7 +171,7 @@ class ValueColumns:
             changed = values if self._transform is None else [self._transform(value) for value in values]
             array: Any = pa.array(changed, self._struct)
         except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
-            wrong = next((v for v in values if find_mismatch(self._schema, v)), None)
+            wrong = next((v for v in values if find_mismatch(self._schema, v)), values[0])
             raise cannot_write(self._format_name, self._schema, wrong, error) from error
         if array.null_count or any(_has_wrong_null(array.field(n), f) for n, f in enumerate(self.columns)):
             wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)

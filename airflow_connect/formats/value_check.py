@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL, Type
+from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Type
 from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _PYTHON_TYPES: dict[Type, type | tuple[type, ...]] = {
     Type.MAP: dict,
     Type.STRUCT: dict,
 }
+_PRECISION = "connect.decimal.precision"
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
 
@@ -48,7 +49,8 @@ def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseExcept
     return DataError(
         f"{format_name} cannot write a value: {found}.",
         code="data.mismatch",
-        suggestion="The converter or a transformation created a value that does not fit its own schema.",
+        suggestion="The converter or a transformation created a value that does not fit its own schema. If the field is"
+        " null and a JSON Schema does not require it, set value.converter.use.optional.for.nonrequired=true.",
     )
 
 
@@ -60,12 +62,28 @@ def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
     wanted = Decimal if schema.name == DECIMAL else _PYTHON_TYPES[schema.type]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         return f"{path} should be {_named(schema)}, but is of the Python type {type(value).__name__}"
+    if isinstance(value, Decimal) and (problem := _decimal_problem(schema, value)):
+        return f"{path} {problem}"
     bits = _BITS.get(schema.type, 0)
     if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
     if isinstance(value, str) and _has_unpaired_surrogate(value):
         return f"{path} contains half of a surrogate pair, which UTF-8 cannot represent"
     return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "))
+
+
+def _decimal_problem(schema: Schema, value: Decimal) -> str:
+    """Why the value does not fit the scale and the precision of its schema, without its digits; "" if it does."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        return "is not a finite number"
+    scale, precision = (schema.parameters.get(name, "") for name in (DECIMAL_SCALE, _PRECISION))
+    zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
+    if scale.isdecimal() and value and -(exponent + zeros) > int(scale):
+        return f"has more digits after the decimal point than the scale {scale} allows"
+    if precision.isdecimal() and scale.isdecimal() and value and value.adjusted() + 1 + int(scale) > int(precision):
+        return f"has more digits than the precision {precision} allows"
+    return ""
 
 
 def _find_inside(schema: Schema, value: Any, path: str) -> str:

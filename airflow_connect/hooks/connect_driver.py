@@ -18,6 +18,7 @@ from airflow_connect.runtime.driver_service.contract import (
     DEFAULT_PORT,
     LOOK_PATH,
     MOST_RUNS_OF_A_LOOK,
+    NO_SUCH_RUN,
     RUNS_PATH,
     SERVICE_PATH,
     RunNews,
@@ -151,9 +152,10 @@ class ConnectDriverHook(BaseHook):
                 raise error
 
     def _understood(self, answer: httpx.Response) -> Any:
-        if answer.status_code == _NOT_FOUND and answer.request.url.path.startswith(f"{RUNS_PATH}/"):
-            return None
         told = _json_of(answer)
+        # The 404 of a proxy says nothing about the run, which may go on.
+        if answer.status_code == _NOT_FOUND and told == {"message": NO_SUCH_RUN}:
+            return None
         if answer.is_success and isinstance(told, dict):
             return told
         if isinstance(told, dict) and {"code", "message", "type"} <= told.keys():

@@ -36,12 +36,15 @@ def parse_properties(text: str, source: str = "properties") -> dict[str, str]:
     Raises:
         ConfigError: a `\u` is not followed by four hexadecimal digits.
     """
-    found: dict[str, str] = {}
+    return {key: value for key, value, _ in property_lines(text, source)}
+
+
+def property_lines(text: str, source: str = "properties") -> Iterator[tuple[str, str, int]]:
+    """Key, value and first line of each property, in their order; see `parse_properties`."""
     for number, line in _logical_lines(text):
         match = _KEY.match(line)
         key, value = (match.group(1), line[match.end() :]) if match else (line, "")
-        found[_unescape(key, source, number)] = _unescape(value, source, number)
-    return found
+        yield _unescape(key, source, number), _unescape(value, source, number), number
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -113,7 +113,9 @@ class RecordFieldTimestampExtractor:
             DataError: it has no timestamp.
         """
         found: Any = value
-        for name in self.path:
+        # A member with dots in its name, as Flatten makes it, counts if the first part alone is no member.
+        is_flat = self.path[0] not in value and self.field in value
+        for name in [self.field] if is_flat else self.path:
             if not isinstance(found, Mapping) or found.get(name) is None:
                 raise self._failed(f": Unable to find nested field '{name}'" if len(self.path) > 1 else "is missing")
             found = found[name]
@@ -130,15 +132,21 @@ class RecordFieldTimestampExtractor:
 def struct_field(value: Mapping[str, Any] | None, schema: Schema, path: list[str]) -> tuple[Any, Schema]:
     """Value and schema of the field at `path` inside a struct; the value is None below a null parent.
 
+    If there is none, a field of the struct may have this name with its dots, as Flatten makes it.
+
     Raises:
         DataError: the schema has no such field.
     """
     current: Any = value
+    root = schema
     for name in path:
         field = schema.field(name) if schema.type is Type.STRUCT else None
         if field is None:
+            dotted = ".".join(path)
+            if len(path) > 1 and root.type is Type.STRUCT and root.field(dotted) is not None:
+                return struct_field(value, root, [dotted])
             kind = "nested field" if len(path) > 1 else "field"
-            raise DataError(f"The {kind} named '{'.'.join(path)}' does not exist.")
+            raise DataError(f"The {kind} named '{dotted}' does not exist.")
         current = None if current is None else current.get(name)
         schema = field.schema
         if current is None and schema.default is not None:

@@ -1,7 +1,9 @@
 """A Schema Registry client: schemas by id and by subject, registration, compatibility; everything cached.
 
 Sources: Confluent Schema Registry API v1; error codes 40401 (subject), 40402 (version), 40403 (schema), 409
-(incompatible), 42201 (invalid schema).
+(incompatible), 42201 (invalid schema), 42205 (read-only mode).
+
+An answer that the registry itself did not give says nothing about records: it fails the run.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from airflow_connect.errors import DataError, SchemaError, UnavailableError
+from airflow_connect.errors import AccessError, ConnectError, DataError, SchemaError, UnavailableError
 from airflow_connect.registry import settings
 from airflow_connect.registry.connection import RegistryConnection, RegistryResponse, segment
 
 AVRO, JSON, PROTOBUF = "AVRO", "JSON", "PROTOBUF"
-_NOT_FOUND, _CONFLICT = 404, 409
+_BAD_REQUEST, _CONFLICT, _UNPROCESSABLE = 400, 409, 422
+_NOT_PERMITTED = 42205
 _FORGET_MISSING_AFTER_S = 60.0
 T = TypeVar("T")
 
@@ -101,7 +104,7 @@ class SchemaRegistryClient:
         if error is not None and time.monotonic() - asked_at < _FORGET_MISSING_AFTER_S:
             raise DataError(error.message, code=error.code, suggestion=error.suggestion)
         answer = self._connection.request("GET", f"/schemas/ids/{schema_id}", access=f"read the schema {schema_id}")
-        if answer.status == _NOT_FOUND:
+        if answer.is_absence:
             error = DataError(
                 f"The Schema Registry has no schema with the id {schema_id}: {answer.message}; error code: "
                 f"{answer.error_code}.",
@@ -140,6 +143,8 @@ class SchemaRegistryClient:
 
         Raises:
             SchemaError: incompatible with what the subject has, or not a valid schema.
+            AccessError: the registry is in read-only mode.
+            UnavailableError: something other than a registry answered.
         """
         key = (subject, schema, normalize)
         known = self._ids.get(key)
@@ -170,7 +175,7 @@ class SchemaRegistryClient:
             return self._lookups[key]
         path = f"/subjects/{segment(subject)}{_query(normalize=normalize, deleted=deleted)}"
         answer = self._connection.request("POST", path, schema.to_json(), access=f"read the subject {subject}")
-        if answer.status == _NOT_FOUND:
+        if answer.is_absence:
             return None
         found = _read(answer, f"the subject {subject}", lambda found: _subject_version(found, subject))
         _keep(self._lookups, key, found, self._limit)
@@ -205,7 +210,7 @@ class SchemaRegistryClient:
     def _subject_version(self, subject: str, version: str, query: str) -> SubjectVersion:
         path = f"/subjects/{segment(subject)}/versions/{version}{query}"
         answer = self._connection.request("GET", path, access=f"read the subject {subject}")
-        if answer.status == _NOT_FOUND:
+        if answer.is_absence:
             raise DataError(
                 f"The Schema Registry has no version {version} of the subject {subject}: {answer.message}; "
                 f"error code: {answer.error_code}.",
@@ -232,13 +237,24 @@ def _read(answer: RegistryResponse, what: str, read: Callable[[Any], T]) -> T:
             return read(answer.document)
         except (KeyError, TypeError, ValueError, AttributeError):
             pass  # It does not match the API: reported below, like other refusals.
-    if answer.status == 422:
+    if answer.is_refusal(_UNPROCESSABLE):
         raise SchemaError(f"The Schema Registry refuses {what}: {answer.message}; error code: {answer.error_code}.")
-    # Usually the page of a proxy; another attempt may reach the registry.
-    raise UnavailableError(
-        f"The Schema Registry's answer about {what} cannot be used: {answer.message}.",
+    raise _unusable(what, answer)
+
+
+def _unusable(what: str, answer: RegistryResponse) -> UnavailableError:
+    """The error for an answer that is no registry's, usually the page of a proxy; a later run may reach the registry.
+
+    It fails the run: such an answer says nothing about the record.
+    """
+    return UnavailableError(
+        f"The Schema Registry's answer about {what} cannot be used: {answer.message}. Every answer of a Schema "
+        "Registry is JSON as its API defines it, and every refusal has an error code.",
         code="registry.answer",
-        suggestion=f"Check that {settings.URL} is the base URL of a Schema Registry.",
+        suggestion=(
+            f"Check that {settings.URL} is the base URL of a Schema Registry, with its path if it has one (such as "
+            "/apis/ccompat/v7), and that a proxy in front of it reaches it."
+        ),
         config_path=settings.URL,
     )
 
@@ -254,8 +270,8 @@ def _subject_version(found: Any, subject: str) -> SubjectVersion:
     return SubjectVersion(found.get("subject", subject), int(found["version"]), int(found["id"]), _schema_text(found))
 
 
-def _refused_schema(subject: str, answer: RegistryResponse) -> SchemaError:
-    if answer.status == _CONFLICT:
+def _refused_schema(subject: str, answer: RegistryResponse) -> ConnectError:
+    if answer.is_refusal(_CONFLICT):
         return SchemaError(
             f"Schema being registered is incompatible with an earlier schema for subject {subject}: {answer.message}; "
             f"error code: {answer.error_code}.",
@@ -265,6 +281,17 @@ def _refused_schema(subject: str, answer: RegistryResponse) -> SchemaError:
                 "or change that level in the registry."
             ),
         )
+    if answer.error_code == _NOT_PERMITTED:
+        # The state of the registry, not of the schema: it must not send valid records to the dead letter queue.
+        return AccessError(
+            f"The Schema Registry does not register schemas under {subject} now: {answer.message}; error code: "
+            f"{answer.error_code}.",
+            code="registry.permission",
+            suggestion="Set the registry, or the subject, to the mode READWRITE.",
+            config_path=settings.URL,
+        )
+    if not (answer.is_refusal(_BAD_REQUEST) or answer.is_refusal(_UNPROCESSABLE)):
+        return _unusable(f"the registration under {subject}", answer)
     return SchemaError(
         f"The Schema Registry refuses the schema for the subject {subject}: {answer.message}; error code: "
         f"{answer.error_code}.",

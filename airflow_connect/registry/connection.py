@@ -24,7 +24,7 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 _RETRIED = frozenset({408, 429})
 _SERVER_ERROR = 500
 _REDIRECTS = range(300, 400)
-_UNAUTHORIZED, _FORBIDDEN = 401, 403
+_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 401, 403, 404
 
 
 class RegistryResponse(NamedTuple):
@@ -46,8 +46,26 @@ class RegistryResponse(NamedTuple):
     @property
     def error_code(self) -> int:
         """The registry's own code, such as 40403, or the HTTP status."""
+        return self.status if self._own_code is None else self._own_code
+
+    @property
+    def _own_code(self) -> int | None:
         code = self.document.get("error_code") if isinstance(self.document, dict) else None
-        return code if isinstance(code, int) else self.status
+        return code if isinstance(code, int) else None
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether the registry says that it has no such subject, version or schema: 404 and an error code 404xx.
+
+        A proxy or a wrong base path also answers 404, and a registry's own server answers a path that it does not have
+        with `error_code` 404. Neither says anything about schemas.
+        """
+        return self.status == _NOT_FOUND and self.error_code // 100 == _NOT_FOUND
+
+    def is_refusal(self, status: int) -> bool:
+        """Whether the registry itself refuses with this status: a proxy does not send the error code (409, 42201)."""
+        code = self._own_code
+        return self.status == status and code is not None and status in (code, code // 100)
 
     @property
     def message(self) -> str:

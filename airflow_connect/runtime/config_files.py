@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.java.properties_file import decode, parse_properties
+from airflow_connect.java.properties_file import decode, property_lines
 
 
 def read_connector_file(path: str | Path) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def read_connector_file(path: str | Path) -> dict[str, Any]:
 
 def connector_of(content: str, where: str) -> dict[str, Any]:
     """A connector's configuration from the text of a file; see `read_connector_file`."""
-    if not content.lstrip().startswith(("{", "[")):
-        return dict(parse_properties(content, where))
+    if not _is_json(content, where):
+        return _parse_properties(content, where)
     return unwrap_connector(_parse_json(content, where), where)
 
 
@@ -41,9 +41,7 @@ def read_worker_file(path: str | Path) -> dict[str, Any]:
 
 def worker_of(content: str, where: str) -> dict[str, Any]:
     """A worker's configuration from the text of a file; see `read_worker_file`."""
-    if content.lstrip().startswith(("{", "[")):
-        return _parse_json(content, where)
-    return dict(parse_properties(content, where))
+    return _parse_json(content, where) if _is_json(content, where) else _parse_properties(content, where)
 
 
 def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -80,9 +78,48 @@ def _read(path: Path) -> str:
     return decode(raw)
 
 
+def _is_json(content: str, where: str) -> bool:
+    """Whether it should be JSON: a file with that name that begins with a comment is not properties."""
+    begin = content.lstrip()[:2]
+    return begin.startswith(("{", "[")) or begin in ("//", "/*") or (bool(begin) and where.lower().endswith(".json"))
+
+
+def _parse_properties(content: str, where: str) -> dict[str, Any]:
+    found: dict[str, tuple[str, int]] = {}
+    for key, value, line in property_lines(content, where):
+        if key in found and found[key][0] != value:
+            raise _two_values(where, key, f" (lines {found[key][1]} and {line})")
+        found[key] = value, line
+    return {key: value for key, (value, _) in found.items()}
+
+
+def _two_values(where: str, key: str, lines: str = "") -> ConfigError:
+    """The error for a key with two different values, which are not shown: they may be secrets."""
+    return ConfigError(
+        f"{where} has the key {key!r} twice{lines}, with different values.",
+        code="config.file_invalid",
+        config_path=key,
+        suggestion="Remove one of them. Kafka Connect uses the last one.",
+    )
+
+
 def _parse_json(content: str, where: str) -> dict[str, Any]:
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        for key, value in pairs:
+            if found[key] != value:
+                raise _two_values(where, key)
+        return found
+
+    if content.lstrip()[:2] in ("//", "/*"):
+        line = content[: len(content) - len(content.lstrip())].count("\n") + 1
+        raise ConfigError(
+            f"{where} is not JSON: line {line} is a comment, and JSON has no comments.",
+            code="config.file_invalid",
+            suggestion="Remove the comments, or write the configuration as a .properties file, with # before comments.",
+        )
     try:
-        document = json.loads(content)
+        document = json.loads(content, object_pairs_hook=members)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{where} is not JSON: {error}.",

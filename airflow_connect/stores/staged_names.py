@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from airflow_connect.api.staging import LeftOver
 from airflow_connect.errors import DataError
-from airflow_connect.stores.store import PROBE_NAME, FileIdentity
+from airflow_connect.stores.store import PROBE_NAME, FileIdentity, has_odd_directories
 
 TEMPORARY = "+tmp"
 """The directory, below `FileIdentity.root`, for all staged files. No topic has this name: Kafka forbids `+`."""
@@ -76,7 +76,7 @@ def refuse_odd_directories(key: str) -> None:
     Raises:
         DataError: a part between slashes is empty, `.` or `..`, or the key holds a NUL.
     """
-    if {"", ".", ".."} & set(key.split("/")) or "\0" in key:
+    if has_odd_directories(key) or "\0" in key:
         raise DataError(
             f"The file name {key!r} has a part that is empty, '.' or '..', which file systems would interpret as"
             f" another path.",

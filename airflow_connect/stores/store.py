@@ -23,6 +23,11 @@ POSSIBLE_DUPLICATE = "has_twin"
 """Member of a staged file's token: there may be another unpublished upload of it that only a listing finds."""
 
 
+def has_odd_directories(key: str) -> bool:
+    """Whether a part of the key between slashes is empty, `.` or `..`: only Amazon S3 certainly keeps such a name."""
+    return bool({"", ".", ".."} & set(key.split("/")))
+
+
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
     """The identity of a staged file, known when it is opened or closed.
@@ -146,4 +151,5 @@ __all__ = [
     "Stager",
     "StagingFile",
     "Store",
+    "has_odd_directories",
 ]

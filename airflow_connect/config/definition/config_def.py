@@ -333,6 +333,8 @@ class ConfigDef:
             return outcome
         if key.name not in raw and key.is_required:
             outcome.errors.append(f'Missing required configuration "{key.name}" which has no default value.')
+            misspelt = [unknown.name for unknown in self.unknown_keys(raw) if unknown.nearest == key.name]
+            outcome.suggestions += [f"There is no key {name}. Did you mean {key.name}?" for name in misspelt]
         given: str | None = None
         try:
             given = config_values.coerce_json(key.name, raw[key.name]) if key.name in raw else None

@@ -218,7 +218,8 @@ class BulkSender:
             if len(documents) > 1:
                 self._limit_bytes(len(body) // 2)
             return self._refused(bulk, f"a request of {len(body)} bytes is too large for the server ({answer.status})")
-        if answer.status == HTTPStatus.BAD_REQUEST:
+        # A proxy's own 400 says nothing about documents.
+        if answer.status == HTTPStatus.BAD_REQUEST and answer.kind:
             return self._refused(bulk, answer.reason)
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise UnavailableError(

@@ -143,7 +143,7 @@ class Targets:
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"
         answer = self._call("GET", path)
-        if not answer.is_success:
+        if not answer.is_success or not isinstance(answer.body, dict):
             raise self._client.refused(f"read the mapping of {name}", answer)
         if any(index.get("mappings") for index in answer.body.values()):
             return

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.converters.json.reader import payload_reader
+from airflow_connect.converters.json.reader import ReadOptions, payload_reader
 from airflow_connect.converters.json.schema import schema_from_json, schema_to_json
 from airflow_connect.converters.json.text import parse_exact
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
@@ -27,7 +27,7 @@ def schema_of_text(text: str) -> Schema | None:
     Raises:
         DataError: it is not a schema.
     """
-    return schema_from_json(parse_exact(text.encode()), lambda s, default: payload_reader(s, True)(default))
+    return schema_from_json(parse_exact(text.encode()), lambda s, default: payload_reader(s, ReadOptions())(default))
 
 
 def with_schema(staged: Future[StagedFile], text: str) -> Future[StagedFile]:

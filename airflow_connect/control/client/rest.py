@@ -255,7 +255,7 @@ class ConnectRest:
             method: HTTP method.
             path: below the address of a worker, encoded.
             body: JSON document, or None.
-            missing_ok: return None for status 404.
+            missing_ok: return None if Kafka Connect answers that there is no such thing.
             secrets: hidden in messages, which may quote the body.
 
         Returns:
@@ -277,7 +277,7 @@ class ConnectRest:
                 failure = f"{self._urls[0]} gave no answer ({type(error).__name__}: {error})"
                 self._urls.append(self._urls.pop(0))
             else:
-                if missing_ok and response.status_code == httpx.codes.NOT_FOUND:
+                if missing_ok and _is_missing(response):
                     return None
                 if not _is_passing(response):
                     return self._answer(response, f"{method} {path}", Redactor(secrets))
@@ -290,9 +290,16 @@ class ConnectRest:
                 )
 
     def _answer(self, response: httpx.Response, request: str, hide: Redactor) -> Any:
-        if response.is_success:
-            return response.json() if response.content else {}
         status = response.status_code
+        if response.is_success:
+            try:
+                return response.json() if response.content else {}
+            except ValueError:
+                raise ConfigError(
+                    f"The answer to {request} (status {status}) is not JSON, so it does not come from Kafka Connect.",
+                    code="kafka_connect.answer",
+                    suggestion="Set the host of the connection to the address of the workers themselves.",
+                ) from None
         message = self._redact(hide(_message(response)))
         if status in (401, 403):
             raise AccessError(
@@ -336,6 +343,17 @@ def _is_passing(response: httpx.Response) -> bool:
     if response.status_code in _BUSY:
         return True
     return response.status_code == 500 and any(word in _message(response).lower() for word in _PASSING)
+
+
+def _is_missing(response: httpx.Response) -> bool:
+    """Whether Kafka Connect says so. The 404 of a proxy, or of a wrong path, must not look like a deleted connector."""
+    if response.status_code != 404:
+        return False
+    try:
+        found = response.json()
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("error_code") == 404
 
 
 def _message(response: httpx.Response) -> str:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.api.schema import Schema
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.json.plain import plain_json
-from airflow_connect.converters.json.reader import Reader, needs_exact_numbers, payload_reader, schemaless_payload
+from airflow_connect.converters.json.reader import (
+    Reader,
+    ReadOptions,
+    needs_exact_numbers,
+    payload_reader,
+    schemaless_payload,
+)
 from airflow_connect.converters.json.schema import schema_from_json, schema_to_json
+from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.json.text import (
     EXACT_DECODER,
     MAX_DEPTH,
@@ -49,6 +57,20 @@ _NOT_AN_ENVELOPE = (
 )
 
 
+_KEYS = (
+    ConfigKey(
+        SCHEMAS_ENABLE, Type.BOOLEAN, True, "Whether messages have a schema, in each message or in schema.content."
+    ),
+    ConfigKey(SCHEMAS_CACHE_SIZE, Type.INT, 1000, "Number of schemas kept, in each direction."),
+    ConfigKey(DECIMAL_FORMAT, Type.STRING, "BASE64", "How decimals are written, BASE64 or NUMERIC; both are read."),
+    ConfigKey(REPLACE_NULL_WITH_DEFAULT, Type.BOOLEAN, True, "Whether null becomes the schema's default."),
+    ConfigKey(SCHEMA_CONTENT, Type.STRING, "", "The schema of messages that are plain JSON."),
+    ConfigKey(
+        STRICT_TYPES, Type.BOOLEAN, False, "Refuse values that do not have the type in the schema or do not fit."
+    ),
+)
+
+
 class JsonConverter:
     """org.apache.kafka.connect.json.JsonConverter, for records and for headers.
 
@@ -59,10 +81,13 @@ class JsonConverter:
         replace.null.with.default (true): null becomes the schema's default (KIP-581).
         schema.content (none): a JSON schema; with `schemas.enable` messages are then read as plain payloads with
             that schema (KIP-1054, Kafka 4.2). It is not used for writing.
+        strict.types (false; not in Connect): refuse values that do not have the type in the schema or do not fit.
 
     The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
     in the order of the message; Connect puts them into a HashMap.
     """
+
+    config_def: ClassVar[ConfigDef] = ConfigDef().define(*_KEYS)
 
     def __init__(self) -> None:
         self.configure({})
@@ -76,6 +101,7 @@ class JsonConverter:
         self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
         self._cache_size = _cache_size(config)
         self._options = WriterOptions(_is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True))
+        self._reading = ReadOptions(self._options.replace_null, boolean_setting(config, STRICT_TYPES, False))
         self._schemas: dict[str, Schema | None] = {}
         self._readers: dict[Schema, Reader] = {}
         self._writers: dict[Schema, tuple[str, Writer]] = {}
@@ -111,7 +137,7 @@ class JsonConverter:
         if data is None:
             return NULL
         if not self._envelope:
-            return SchemaAndValue(None, plain_json(data))
+            return SchemaAndValue(None, plain_json(data, is_strict=self._reading.is_strict))
         if self._fixed is not None:
             return SchemaAndValue(self._fixed, self._read_fixed(self._fixed, data))
         prefix = self._known_prefix(data)
@@ -154,7 +180,7 @@ class JsonConverter:
             raise DataError(_NOT_AN_ENVELOPE)
         schema = self._schema(node["schema"])
         if schema is None:
-            return SchemaAndValue(None, schemaless_payload(node["payload"]))
+            return SchemaAndValue(None, schemaless_payload(node["payload"], is_strict=self._reading.is_strict))
         self._learn_prefix(data, schema)
         return SchemaAndValue(schema, self._reader(schema)(node["payload"]))
 
@@ -164,14 +190,14 @@ class JsonConverter:
         key = repr(node)
         schema = self._schemas.get(key)
         if schema is None:
-            schema = schema_from_json(node, lambda s, default: payload_reader(s, True)(default))
+            schema = schema_from_json(node, lambda s, default: payload_reader(s, ReadOptions())(default))
             self._keep(self._schemas, key, schema)
         return schema
 
     def _reader(self, schema: Schema) -> Reader:
         reader = self._readers.get(schema)
         if reader is None:
-            reader = payload_reader(schema, self._options.replace_null)
+            reader = payload_reader(schema, self._reading)
             self._keep(self._readers, schema, reader)
         return reader
 
@@ -216,7 +242,7 @@ class JsonConverter:
         if not self._envelope:
             from airflow_connect.converters.json.documents import document_lines
 
-            lines = document_lines(data)
+            lines = document_lines(data, is_strict=self._reading.is_strict)
             return None if lines is None else [ValueColumns(None, lines)]
         columns = self._fixed_columns()
         values = None if columns is None else columns.read(data)

@@ -119,14 +119,15 @@ def _key_json(key: Any) -> str:
     return _text_json(java_string(None, key))
 
 
-def to_json_lines(values: Sequence[bytes]) -> bytes:
+def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False) -> bytes:
     """Messages of plain JSON as JSON lines: JsonConverter without schemas, then JsonFormat, in one step.
 
     The output is equal to that of both, byte by byte. Many messages are parsed at a time. A message that already has
     the form in which it would be written, as most have, is copied.
 
     Raises:
-        DataError: a message is not JSON; the separate steps identify it.
+        DataError: a message is not JSON, or `is_strict` and a number would become another one; the separate steps
+            identify it.
     """
     chunks = []
     start = 0
@@ -134,12 +135,12 @@ def to_json_lines(values: Sequence[bytes]) -> bytes:
         chunk = values[start : start + _CHUNK_RECORDS]
         if len(chunk) > 1 and sum(map(len, chunk)) > _CHUNK_BYTES:
             chunk = chunk[: max(1, len(chunk) * _CHUNK_BYTES // sum(map(len, chunk)))]
-        chunks.append(_chunk_lines(chunk))
+        chunks.append(_chunk_lines(chunk, is_strict=is_strict))
         start += len(chunk)
     return b"".join(chunks)
 
 
-def _chunk_lines(chunk: Sequence[bytes]) -> bytes:
+def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool) -> bytes:
     separator = b',"%b",' % _SEPARATOR.encode()
     joined = b"[" + separator.join(chunk) + b"]"
     try:
@@ -159,19 +160,20 @@ def _chunk_lines(chunk: Sequence[bytes]) -> bytes:
             return text
     except (ValueError, TypeError):
         pass
-    return schemaless_lines([plain_json(message) for message in chunk])
+    return schemaless_lines([plain_json(message, is_strict=is_strict) for message in chunk])
 
 
-def document_lines(messages: Any) -> Any | None:
+def document_lines(messages: Any, *, is_strict: bool = False) -> Any | None:
     """Messages of plain JSON (binary[n] without nulls) as binary[n], one line each; None if one is not vectorizable.
 
-    Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable.
+    Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable; with `is_strict`, nor are
+    those with numbers that would become others.
     """
     import numpy as np
     import pyarrow as pa
 
     try:
-        text = to_json_lines(messages.to_pylist())
+        text = to_json_lines(messages.to_pylist(), is_strict=is_strict)
     except DataError:
         return None
     # JSON escapes line feeds inside text, so each one ends a record.

@@ -22,14 +22,14 @@ from airflow_connect.converters.json.text import (
 _MUCH_SHORTER = MAX_NUMBER_DIGITS - 25
 
 
-def plain_json(data: bytes) -> Any:
+def plain_json(data: bytes, *, is_strict: bool = False) -> Any:
     """A message of plain JSON (`schemas.enable=false`) as a schemaless value.
 
     An empty message is None. Integers beyond 64 bits wrap and numbers beyond a double are infinite, as in
-    Connect.
+    Connect; `is_strict` refuses both.
 
     Raises:
-        DataError: not JSON, or beyond a limit of `json_text`.
+        DataError: not JSON, beyond a limit of `json_text`, or such a number.
     """
     try:
         value = orjson.loads(data)
@@ -45,11 +45,11 @@ def plain_json(data: bytes) -> Any:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     if may_overflow(data):
-        return schemaless_payload(parse_exact(data))
+        return schemaless_payload(parse_exact(data), is_strict=is_strict)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return schemaless_payload(parse_exact(data))
+        return schemaless_payload(parse_exact(data), is_strict=is_strict)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value

@@ -14,10 +14,12 @@ import binascii
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.field_errors import in_field
 from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.json.strict import refuse_changed_numbers, strict_reader
 from airflow_connect.converters.json.text import (
     MAX_DEPTH,
     MISSING,
@@ -45,15 +47,24 @@ def needs_exact_numbers(schema: Schema | None) -> bool:
     return any(needs_exact_numbers(s) for s in inner)
 
 
-def payload_reader(schema: Schema, replace_null: bool) -> Reader:
-    """A function from parsed JSON to values of `schema`.
+class ReadOptions(NamedTuple):
+    """How payloads are read.
 
-    Args:
-        schema: what the values must be.
+    Attributes:
         replace_null: whether null becomes the schema's default (`replace.null.with.default`).
+        is_strict: whether JSON of another type is refused (`strict.types`).
     """
-    read = _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, replace_null)
-    if replace_null and schema.default is not None:
+
+    replace_null: bool = True
+    is_strict: bool = False
+
+
+def payload_reader(schema: Schema, options: ReadOptions) -> Reader:
+    """A function from parsed JSON to values of `schema`."""
+    read = _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, options)
+    if options.is_strict:
+        read = strict_reader(schema, read)
+    if options.replace_null and schema.default is not None:
         default = schema.default
         return lambda node: default if node is None or node is MISSING else read(node)
     if schema.optional:
@@ -70,7 +81,7 @@ def payload_reader(schema: Schema, replace_null: bool) -> Reader:
 
 def scalar_reader(schema: Schema) -> Reader:
     """As `payload_reader` for a schema without parts and a node that is not null."""
-    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, False)
+    return _LOGICAL.get(schema.name or "", _PLAIN[schema.type])(schema, ReadOptions())
 
 
 def schemaless(node: Any) -> Any:
@@ -87,18 +98,20 @@ def schemaless(node: Any) -> Any:
     return None if node is MISSING else node
 
 
-def schemaless_payload(node: Any) -> Any:
+def schemaless_payload(node: Any, *, is_strict: bool = False) -> Any:
     """As `schemaless`, for a whole message.
 
     Raises:
-        DataError: nested too deeply.
+        DataError: nested too deeply, or `is_strict` and a number would become another one.
     """
     if is_deeper(node, MAX_DEPTH):
         raise too_deep()
+    if is_strict:
+        refuse_changed_numbers(node)
     return schemaless(node)
 
 
-def _integer(bits: int) -> Callable[[Schema, bool], Reader]:
+def _integer(bits: int) -> Callable[[Schema, ReadOptions], Reader]:
     low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def read(node: Any) -> int:
@@ -113,7 +126,7 @@ def _integer(bits: int) -> Callable[[Schema, bool], Reader]:
             return wrapped(int(node), bits)
         return narrowed(node, bits) if kind is Decimal else 0
 
-    return lambda schema, replace_null: read
+    return lambda schema, options: read
 
 
 def _double(node: Any) -> float:
@@ -125,19 +138,19 @@ def _double(node: Any) -> float:
         return math.inf if node > 0 else -math.inf
 
 
-def _float64(schema: Schema, replace_null: bool) -> Reader:
+def _float64(schema: Schema, options: ReadOptions) -> Reader:
     return _double
 
 
-def _float32(schema: Schema, replace_null: bool) -> Reader:
+def _float32(schema: Schema, options: ReadOptions) -> Reader:
     return lambda node: to_float32(node if type(node) is Decimal else _double(node))
 
 
-def _boolean(schema: Schema, replace_null: bool) -> Reader:
+def _boolean(schema: Schema, options: ReadOptions) -> Reader:
     return lambda node: node is True
 
 
-def _string(schema: Schema, replace_null: bool) -> Reader:
+def _string(schema: Schema, options: ReadOptions) -> Reader:
     return lambda node: node if type(node) is str else None
 
 
@@ -156,13 +169,13 @@ def _decode_base64(text: str, what: str) -> bytes:
         ) from error
 
 
-def _bytes(schema: Schema, replace_null: bool) -> Reader:
+def _bytes(schema: Schema, options: ReadOptions) -> Reader:
     return lambda node: _decode_base64(node, "field") if type(node) is str else None
 
 
-def _array(schema: Schema, replace_null: bool) -> Reader:
+def _array(schema: Schema, options: ReadOptions) -> Reader:
     assert schema.value_schema is not None
-    element = payload_reader(schema.value_schema, replace_null)
+    element = payload_reader(schema.value_schema, options)
 
     def read(node: Any) -> list[Any]:
         if type(node) is list:
@@ -173,10 +186,10 @@ def _array(schema: Schema, replace_null: bool) -> Reader:
     return read
 
 
-def _map(schema: Schema, replace_null: bool) -> Reader:
+def _map(schema: Schema, options: ReadOptions) -> Reader:
     assert schema.key_schema is not None
     assert schema.value_schema is not None
-    value = payload_reader(schema.value_schema, replace_null)
+    value = payload_reader(schema.value_schema, options)
     if schema.key_schema.type is Type.STRING:
 
         def read_object(node: Any) -> dict[str, Any]:
@@ -185,7 +198,7 @@ def _map(schema: Schema, replace_null: bool) -> Reader:
             return {k: value(v) for k, v in node.items()}
 
         return read_object
-    key = payload_reader(schema.key_schema, replace_null)
+    key = payload_reader(schema.key_schema, options)
 
     def read_pairs(node: Any) -> dict[Any, Any]:
         if type(node) is not list:
@@ -209,14 +222,17 @@ def _pair(entry: Any) -> list[Any]:
     return entry
 
 
-def _struct(schema: Schema, replace_null: bool) -> Reader:
-    members = [(f.name, identity_type(f.schema), _member(f.name, f.schema, replace_null)) for f in schema.fields]
+def _struct(schema: Schema, options: ReadOptions) -> Reader:
+    members = [(f.name, identity_type(f.schema), _member(f.name, f.schema, options)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
-        get = node.get
-        return {name: v if type(v := get(name)) is kind else member(v) for name, kind, member in members}
+        get, each = node.get, iter(members)
+        try:
+            return {name: v if type(v := get(name)) is kind else member(v) for name, kind, member in each}
+        except DataError as error:
+            raise in_field(error, members, each) from error
 
     return read
 
@@ -228,8 +244,8 @@ def identity_type(schema: Schema) -> type | None:
     return {Type.STRING: str, Type.BOOLEAN: bool, Type.FLOAT64: float}.get(schema.type)
 
 
-def _member(name: str, schema: Schema, replace_null: bool) -> Reader:
-    read = payload_reader(schema, replace_null)
+def _member(name: str, schema: Schema, options: ReadOptions) -> Reader:
+    read = payload_reader(schema, options)
     if schema.optional or schema.type not in (Type.STRING, Type.BYTES) or schema.name == DECIMAL:
         return read
 
@@ -245,7 +261,7 @@ def _member(name: str, schema: Schema, replace_null: bool) -> Reader:
     return checked
 
 
-def _decimal(schema: Schema, replace_null: bool) -> Reader:
+def _decimal(schema: Schema, options: ReadOptions) -> Reader:
     scale = _scale(schema)
 
     def read(node: Any) -> Decimal:
@@ -280,7 +296,7 @@ def _scale(schema: Schema) -> int | DataError:
         )
 
 
-def _int32_days(schema: Schema, replace_null: bool) -> Reader:
+def _int32_days(schema: Schema, options: ReadOptions) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
             raise _mismatch("Invalid type for Date, underlying representation should be integer but was", node)
@@ -289,7 +305,7 @@ def _int32_days(schema: Schema, replace_null: bool) -> Reader:
     return read
 
 
-def _int32_time(schema: Schema, replace_null: bool) -> Reader:
+def _int32_time(schema: Schema, options: ReadOptions) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
             raise _mismatch("Invalid type for Time, underlying representation should be integer but was", node)
@@ -303,7 +319,7 @@ def _int32_time(schema: Schema, replace_null: bool) -> Reader:
     return read
 
 
-def _int64_timestamp(schema: Schema, replace_null: bool) -> Reader:
+def _int64_timestamp(schema: Schema, options: ReadOptions) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int:
             if type(node) is float and abs(node) >= 2.0**63:
@@ -334,7 +350,7 @@ def _mismatch(message: str, node: Any) -> DataError:
     )
 
 
-_PLAIN: dict[Type, Callable[[Schema, bool], Reader]] = {
+_PLAIN: dict[Type, Callable[[Schema, ReadOptions], Reader]] = {
     Type.INT8: _integer(8),
     Type.INT16: _integer(16),
     Type.INT32: _integer(32),
@@ -348,7 +364,7 @@ _PLAIN: dict[Type, Callable[[Schema, bool], Reader]] = {
     Type.MAP: _map,
     Type.STRUCT: _struct,
 }
-_LOGICAL: dict[str, Callable[[Schema, bool], Reader]] = {
+_LOGICAL: dict[str, Callable[[Schema, ReadOptions], Reader]] = {
     DECIMAL: _decimal,
     DATE: _int32_days,
     TIME: _int32_time,

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
+from airflow_connect.converters.field_errors import in_field
 from airflow_connect.converters.java_text import MS_PER_DAY, decimal_text, double_text, float_text
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.errors import DataError
@@ -43,7 +44,9 @@ def value_writer(schema: Schema | None, options: WriterOptions) -> Writer:
             if value is None:
                 raise DataError(
                     "Conversion error: null value for field that is required and has no default value.",
-                    suggestion="Make the field optional in the schema, or give it a default.",
+                    suggestion="Make the field optional in the schema, or give it a default. With"
+                    " JsonSchemaConverter, value.converter.use.optional.for.nonrequired=true makes it optional unless"
+                    " the schema lists it as required.",
                 )
             return write(value)
 
@@ -221,8 +224,11 @@ def _struct(schema: Schema, options: WriterOptions) -> Writer:
     def write(value: Any) -> str:
         if type(value) is not dict:
             raise _invalid(schema, value)
-        get = value.get
-        text = "{" + ",".join([label + member(get(name)) for name, label, member in members]) + "}"
+        get, each = value.get, iter(members)
+        try:
+            text = "{" + ",".join([label + member(get(name)) for name, label, member in each]) + "}"
+        except DataError as error:
+            raise in_field(error, members, each) from error
         if len(value) > len(members) or not value.keys() <= names.keys():
             unknown = sorted(value.keys() - names.keys(), key=str)
             raise DataError(

@@ -12,7 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 from airflow_connect.api.schema import Field, Schema, Type
+from airflow_connect.converters.field_errors import in_field
 from airflow_connect.converters.json.reader import Reader, identity_type, scalar_reader
+from airflow_connect.converters.json.strict import strict_reader
 from airflow_connect.converters.json.text import MISSING, NUMBERS, string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
@@ -38,10 +40,12 @@ _FITS: dict[Type, Callable[[Any], bool]] = {
 # Reading
 
 
-def value_reader(schema: Schema) -> Reader:
-    """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`."""
+def value_reader(schema: Schema, *, is_strict: bool = False) -> Reader:
+    """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`; `is_strict`: `strict.types`."""
     build = _READERS.get(schema.type)
-    read = scalar_reader(schema) if build is None else build(schema)
+    read = scalar_reader(schema) if build is None else build(schema, is_strict)
+    if is_strict:
+        read = strict_reader(schema, read)
     default, is_optional = schema.default, schema.optional
 
     def read_nullable(node: Any) -> Any:
@@ -51,15 +55,17 @@ def value_reader(schema: Schema) -> Reader:
             return default
         raise DataError(
             f"Invalid null value for required {schema.type.name} field.",
-            suggestion="Make the field optional in the schema, or give it a default.",
+            suggestion="If the schema does not list the field as required, set"
+            " value.converter.use.optional.for.nonrequired=true (key.converter. for keys). Else make it nullable in the"
+            " schema, or give it a default.",
         )
 
     return read_nullable
 
 
-def _array_reader(schema: Schema) -> Reader:
+def _array_reader(schema: Schema, is_strict: bool) -> Reader:
     assert schema.value_schema is not None
-    element = value_reader(schema.value_schema)
+    element = value_reader(schema.value_schema, is_strict=is_strict)
 
     def read(node: Any) -> list[Any]:
         if type(node) is list:
@@ -70,10 +76,11 @@ def _array_reader(schema: Schema) -> Reader:
     return read
 
 
-def _map_reader(schema: Schema) -> Reader:
+def _map_reader(schema: Schema, is_strict: bool) -> Reader:
     assert schema.key_schema is not None
     assert schema.value_schema is not None
-    key, value = value_reader(schema.key_schema), value_reader(schema.value_schema)
+    key = value_reader(schema.key_schema, is_strict=is_strict)
+    value = value_reader(schema.value_schema, is_strict=is_strict)
     if names.has_object_form(schema):
 
         def read_object(node: Any) -> dict[str, Any]:
@@ -108,22 +115,25 @@ def _checked_entry(entry: Any) -> dict[str, Any]:
     return entry
 
 
-def _struct_reader(schema: Schema) -> Reader:
+def _struct_reader(schema: Schema, is_strict: bool) -> Reader:
     if names.is_union(schema):
-        return _union_reader(schema)
-    members = [(f.name, identity_type(f.schema), value_reader(f.schema)) for f in schema.fields]
+        return _union_reader(schema, is_strict)
+    members = [(f.name, identity_type(f.schema), value_reader(f.schema, is_strict=is_strict)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
-        get = node.get
-        return {name: v if type(v := get(name, MISSING)) is kind else member(v) for name, kind, member in members}
+        get, each = node.get, iter(members)
+        try:
+            return {name: v if type(v := get(name, MISSING)) is kind else member(v) for name, kind, member in each}
+        except DataError as error:
+            raise in_field(error, members, each) from error
 
     return read
 
 
-def _union_reader(schema: Schema) -> Reader:
-    members = [(f, value_reader(f.schema)) for f in schema.fields]
+def _union_reader(schema: Schema, is_strict: bool) -> Reader:
+    members = [(f, value_reader(f.schema, is_strict=is_strict)) for f in schema.fields]
     nothing: dict[str, Any] = dict.fromkeys(f.name for f in schema.fields)
 
     def read(node: Any) -> dict[str, Any]:
@@ -149,7 +159,7 @@ def _shared_names(field: Field, node: Any) -> int:
     return len(field.schema.fields_by_name.keys() & node.keys())
 
 
-_READERS: dict[Type, Callable[[Schema], Reader]] = {
+_READERS: dict[Type, Callable[[Schema, bool], Reader]] = {
     Type.ARRAY: _array_reader,
     Type.MAP: _map_reader,
     Type.STRUCT: _struct_reader,

@@ -26,6 +26,8 @@ DEFAULT_NAME = "ConnectDefault"
 ENTRY = "Entry"
 DECIMAL_MESSAGE, DATE_MESSAGE = "confluent.type.Decimal", "google.type.Date"
 TIME_MESSAGE, TIMESTAMP_MESSAGE = "google.type.TimeOfDay", "google.protobuf.Timestamp"
+JSON_MESSAGES = ("google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue")
+"""Messages that hold JSON: they contain themselves, and are read as text."""
 WRAPPERS = {
     "google.protobuf.DoubleValue": Type.FLOAT64,
     "google.protobuf.FloatValue": Type.FLOAT32,

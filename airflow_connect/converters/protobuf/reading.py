@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import epoch_day
-from airflow_connect.converters.protobuf.names import ProtobufOptions
+from airflow_connect.converters.protobuf.names import JSON_MESSAGES, ProtobufOptions
 from airflow_connect.converters.protobuf.to_connect import (
     has_optional_keyword,
     is_map,
@@ -234,6 +234,19 @@ def _timestamp(message: Any) -> int:
     raise no_such_time("google.protobuf.Timestamp", f"{seconds} s, {nanos} ns")
 
 
+def _json(message: Any) -> str:
+    """The JSON that a Struct, Value or ListValue holds; members are sorted, because the order of a map is arbitrary."""
+    from google.protobuf import json_format
+
+    try:
+        return str(json_format.MessageToJson(message, indent=None, sort_keys=True, ensure_ascii=False))
+    except ValueError as error:
+        raise DataError(
+            f"A {message.DESCRIPTOR.full_name} cannot be written as JSON: {error}.",
+            suggestion="JSON has no NaN and no Infinity: fix the producer, or set errors.tolerance.",
+        ) from error
+
+
 def no_such_time(message: str, found: str) -> DataError:
     """The error for a date or time that does not exist."""
     return DataError(
@@ -247,4 +260,5 @@ _LOGICAL_READERS: dict[str | None, ValueReader] = {
     DATE: _date,
     TIME: _time,
     TIMESTAMP: _timestamp,
+    **dict.fromkeys(JSON_MESSAGES, _json),
 }

@@ -186,6 +186,8 @@ def _of_message(field: Any, options: ProtobufOptions, outer: _Outer) -> Schema:
     full_name = field.message_type.full_name
     if full_name == names.DECIMAL_MESSAGE:
         return _decimal(meta.params_of(field.GetOptions()))
+    if full_name in names.JSON_MESSAGES:
+        return Schema(Type.STRING, name=full_name)
     if full_name in _LOGICAL:
         return _LOGICAL[full_name]
     if options.wrapper_for_nullables and full_name in names.WRAPPERS:

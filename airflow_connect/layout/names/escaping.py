@@ -11,7 +11,8 @@ Here the following are written as `%XX` (upper-case UTF-8 bytes), and everything
 * `%` if the following text would otherwise look like one of these escapes: `%2F` becomes `%252F`, while `100%` and
   `%20` stay.
 
-`unescape` is the exact inverse, so no two values share a directory.
+`unescape` is the exact inverse, so no two texts share a directory. A null value is the text `null`, as in Confluent's
+partitioner, so these two do.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from airflow_connect.api.schema import Schema
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.config.definition.validators import CaseInsensitiveValidString
 from airflow_connect.converters.json.reader import needs_exact_numbers
+from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.json.text import MISSING, InexactNumberError, parse_bounded, parse_fast
 from airflow_connect.converters.json_schema_mapping.from_connect import schema_from_connect
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
@@ -48,6 +49,7 @@ def _own_keys() -> list[ConfigKey]:
         (GENERALIZED_SUM_TYPES, "false", "Represent enums and unions as the Avro and Protobuf converters do."),
         (IGNORE_DEFAULT, "false", "Write null, not the default, where a nullable field is null."),
         (FAIL_INVALID, "false", "Validate each message against its JSON Schema; needs the package jsonschema."),
+        (STRICT_TYPES, "false", "Refuse values that do not have the type in the schema or do not fit into it."),
     )
     ignored = (
         *("json.fail.unknown.properties", "json.oneof.for.nullables", "json.write.dates.iso8601"),
@@ -92,6 +94,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._validates = parsed[FAIL_INVALID]
         if self._validates:
             _import_jsonschema()
+        self._is_strict = parsed[STRICT_TYPES]
         self._options = JsonSchemaOptions(
             additional_properties=parsed[ADDITIONAL_PROPERTIES],
             optional_for_nonrequired=parsed[OPTIONAL_FOR_NONREQUIRED],
@@ -109,7 +112,7 @@ class JsonSchemaConverter(RegistryConverter):
         title = references.root.node.get("title") if isinstance(references.root.node, dict) else None
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
-        read = value_reader(schema)
+        read = value_reader(schema, is_strict=self._is_strict)
         is_exact = needs_exact_numbers(schema)
 
         def read_node(node: Any, text: bytes) -> SchemaAndValue:

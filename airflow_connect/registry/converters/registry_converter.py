@@ -49,6 +49,7 @@ class RegistryConverter(ABC):
         self._configure(parsed)
         self._client = SchemaRegistryClient(parsed, config)
         self._rules = settings.writing_settings(parsed, is_key)
+        self._part = "key" if is_key else "value"
         self._ids = SchemaIds(self._client, self._rules, self._find_mismatch)
         self._cache_size = max(1, parsed[CACHE_SIZE])
         self._readers: dict[tuple[str, int], MessageReader] = {}
@@ -123,8 +124,8 @@ class RegistryConverter(ABC):
             f"Error retrieving the schema version for id {schema_id}: the subject {subject} does not have it.",
             code="data.subject",
             suggestion=(
-                "Set the subject name strategy that the producer uses, in key.subject.name.strategy or "
-                "value.subject.name.strategy."
+                "Set the subject name strategy that the producer uses, in "
+                f"{self._part}.converter.{self._part}.subject.name.strategy."
             ),
         )
 

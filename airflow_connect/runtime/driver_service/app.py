@@ -12,6 +12,7 @@ from airflow_connect.errors import AccessError, ConfigError, ConnectError
 from airflow_connect.runtime.driver_service.contract import (
     LOOK_PATH,
     MOST_RUNS_OF_A_LOOK,
+    NO_SUCH_RUN,
     RUN_ID,
     RUNS_PATH,
     SERVICE_PATH,
@@ -76,7 +77,7 @@ def create_app(runs: DriverRuns, token: str) -> Starlette:
         return JSONResponse(error.to_json(), 400 if isinstance(error, ConfigError) else 503)
 
     def _missing() -> Response:
-        return JSONResponse({"message": "There is no such run."}, 404)
+        return JSONResponse({"message": NO_SUCH_RUN}, 404)
 
     a_run = f"{RUNS_PATH}/{{run_id}}"
     return Starlette(

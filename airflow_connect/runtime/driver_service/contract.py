@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 RUNS_PATH, LOOK_PATH, SERVICE_PATH = "/v1/runs", "/v1/look", "/v1/service"
+NO_SUCH_RUN = "There is no such run."
 MOST_RUNS_OF_A_LOOK = 1000
 RUN_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 DEFAULT_PORT = 8088

@@ -98,7 +98,7 @@ def _lifecycle(transport: S3Transport, did: str) -> Iterator[Result]:
     if reply.status == 501:
         yield did, "This store has no lifecycle rules. Runs sweep unfinished uploads of their predecessors.", "", True
         return
-    if refusal is not None and reply.status != 404:
+    if refusal is not None and refusal.code != "NoSuchLifecycleConfiguration":
         yield did, f"The rules could not be read (status {reply.status}).", "Permit s3:GetLifecycleConfiguration.", True
         return
     days = [int(found) for found in _DAYS.findall(reply.body)] if refusal is None else []

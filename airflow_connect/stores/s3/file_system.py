@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from airflow_connect.stores.file_system import FoundFile, GoneError
-from airflow_connect.stores.s3.http.errors import NO_SUCH_BUCKET, HttpResponse, error_for
+from airflow_connect.stores.s3.http.errors import HttpResponse, error_for
 from airflow_connect.stores.s3.http.transport import S3Request, S3Transport
 from airflow_connect.stores.s3.requests import S3Requests
 from airflow_connect.stores.s3.settings import S3Settings
@@ -86,7 +86,7 @@ class S3Bytes:
         # If the status says success, content that looks like an error document is content.
         if refusal is None or reply.status == 206:
             return reply.body
-        if refusal.status in (412, 416) or (refusal.status == 404 and refusal.code != NO_SUCH_BUCKET):
+        if refusal.status in (412, 416) or refusal.is_absence:
             raise GoneError(f"{self._file.name} was replaced or deleted")
         raise error_for(refusal, self._transport.attempted(request))
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 import uuid
 
-from airflow_connect.errors import ConnectError
-from airflow_connect.stores.s3.requests import S3Requests
-from airflow_connect.stores.store import PROBE_NAME
+from airflow_connect.errors import AccessError, ConnectError
+from airflow_connect.stores.s3.requests import S3Requests, odd_key
+from airflow_connect.stores.store import PROBE_NAME, has_odd_directories
 
 log = logging.getLogger(__name__)
 
 
 def check_bucket(requests: S3Requests, prefix: str) -> None:
-    """Start and abort an upload, request its object, list uploads: four requests, nothing visible.
+    """Start and abort an upload, request its object, list uploads: five requests, nothing visible.
 
     Order matters: only replies with a body distinguish a wrong key from a missing permission, and HEAD has none.
 
@@ -23,12 +23,15 @@ def check_bucket(requests: S3Requests, prefix: str) -> None:
 
     Raises:
         AccessError: credentials, bucket or permission are missing; the message names which.
-        ConfigError: the bucket is in another region.
+        ConfigError: the bucket is in another region, or the store does not keep the names of this prefix.
         UnavailableError: the address does not answer.
     """
     key = f"{prefix}{PROBE_NAME}-{uuid.uuid4().hex[:8]}"
-    upload_id = requests.create_upload(key, {}, {})
-    requests.abort_upload(key, upload_id)
+    upload_id = _started(requests, key)
+    try:
+        requests.check_key_is_kept(key, upload_id)
+    finally:
+        requests.abort_upload(key, upload_id)
     # Without s3:ListBucket, S3 answers 403 for a missing object, so a lost file would look like a refusal.
     requests.head_object(key)
     try:
@@ -36,3 +39,14 @@ def check_bucket(requests: S3Requests, prefix: str) -> None:
     except ConnectError as error:
         # Only sweeping needs this permission; copying and publishing do not.
         log.warning("Uploads that a killed run leaves behind cannot be swept: %s", error)
+
+
+def _started(requests: S3Requests, key: str) -> str:
+    """A new upload's id; a store that refuses the key itself does not say which setting it comes from."""
+    try:
+        return requests.create_upload(key, {}, {})
+    except AccessError as error:
+        # A proxy that folds slashes changes what was signed.
+        if error.code in ("s3.refused", "s3.credentials_wrong") and has_odd_directories(key):
+            raise odd_key(key, str(error)) from error
+        raise

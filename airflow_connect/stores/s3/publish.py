@@ -24,7 +24,6 @@ from airflow_connect.errors import ConnectError, PublishConflictError, Unavailab
 from airflow_connect.stores.publishing import publish_each, refuse_equal_keys
 from airflow_connect.stores.s3.etag import FILE_ID, OFFSETS, RUN_ID, is_same_object, parts_of
 from airflow_connect.stores.s3.http.errors import (
-    NO_SUCH_BUCKET,
     NOT_IMPLEMENTED,
     PRECONDITION_FAILED,
     Refusal,
@@ -272,4 +271,4 @@ def _is_conflict(refusal: Refusal) -> bool:
 
 def _is_upload_gone(refusal: Refusal) -> bool:
     """Whether the upload can no longer be completed; s3proxy returns NoSuchKey while another Complete removes it."""
-    return refusal.code == "InvalidPart" or (refusal.status == 404 and refusal.code != NO_SUCH_BUCKET)
+    return refusal.code == "InvalidPart" or refusal.is_absence

@@ -15,8 +15,8 @@ from datetime import datetime
 from urllib.parse import unquote_plus
 from xml.sax.saxutils import escape
 
+from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
 from airflow_connect.stores.s3.http.errors import (
-    NO_SUCH_BUCKET,
     Attempted,
     HttpResponse,
     Refusal,
@@ -26,9 +26,10 @@ from airflow_connect.stores.s3.http.errors import (
     read_refusal,
 )
 from airflow_connect.stores.s3.http.transport import Body, S3Request, S3Transport
+from airflow_connect.stores.store import has_odd_directories
 
 PUBLISH_RETRIES = 8
-"""Minimum number of retries of Complete and HEAD, about a minute with the default backoff."""
+"""Minimum number of retries of Complete, HEAD and GET, about a minute with the default backoff."""
 
 METADATA_PREFIX = "x-amz-meta-"
 _PUT = ("s3:PutObject",)
@@ -159,7 +160,7 @@ class S3Requests:
         _, refusal = self.transport.send(request)
         if refusal is None:
             return True
-        if refusal.status == 404 and refusal.code != NO_SUCH_BUCKET:
+        if refusal.is_absence:
             return False
         raise error_for(refusal, self.transport.attempted(request))
 
@@ -167,13 +168,49 @@ class S3Requests:
         """HeadObject; None if the object does not exist."""
         request = S3Request("HeadObject", "HEAD", _LOOK, key, headers=self._customer_key, incomplete=_missing_headers)
         reply, refusal = self.transport.send(request, PUBLISH_RETRIES)
-        if refusal is not None:
-            if refusal.status == 404:
+        if refusal is not None and refusal.status == 404:
+            if self._is_absent(key):
                 return None
+            reply, refusal = self.transport.send(request, PUBLISH_RETRIES)
+        if refusal is not None:
             raise error_for(refusal, self.transport.attempted(request))
         prefix = len(METADATA_PREFIX)
         metadata = {n[prefix:]: v for n, v in reply.headers.items() if n.startswith(METADATA_PREFIX)}
         return ObjectFacts(int(reply.headers["content-length"]), reply.etag, metadata)
+
+    def check_key_is_kept(self, key: str, upload_id: str) -> None:
+        """Fail unless the store keeps this key for an upload as it is; does nothing for keys that every store keeps.
+
+        Amazon S3 keeps `raw//t/x`, `/raw/x` and `raw/./x`. Stores on top of a file system fold the slashes, MinIO
+        refuses them. Where they are folded, the upload has another key, and can never be published under its own.
+
+        Raises:
+            ConfigError: the store has another key, refuses this one, or does not say.
+        """
+        if not self.settings.endpoint or not has_odd_directories(key):
+            return
+        try:
+            # The whole key as prefix: MinIO lists no others.
+            is_kept = any((found.key, found.upload_id) == (key, upload_id) for found in self.list_uploads(key))
+            self.head_object(key)
+        except ConnectError as error:
+            if isinstance(error, UnavailableError):
+                raise
+            raise odd_key(key, str(error)) from error
+        if not is_kept:
+            raise odd_key(key, "The store does not list the upload under this name.")
+
+    def _is_absent(self, key: str) -> bool:
+        """Whether S3 itself says so: a 404 to HEAD has no body, so it may be a proxy's. False: it has just appeared."""
+        headers = {**self._customer_key, "range": "bytes=0-0"}
+        request = S3Request("GetObject", "GET", _LOOK, key, headers=headers)
+        _, refusal = self.transport.send(request, PUBLISH_RETRIES)
+        if refusal is not None and refusal.is_absence:
+            return True
+        # An empty object has no first byte: 416.
+        if refusal is not None and refusal.status != 416:
+            raise error_for(refusal, self.transport.attempted(request))
+        return False
 
     def put_empty(self, key: str) -> None:
         """PutObject without content, if there is no object or an equal one; idempotent."""
@@ -268,6 +305,19 @@ class S3Requests:
             f"{prefix}key": base64.b64encode(key).decode(),
             f"{prefix}key-md5": _md5_base64(key),
         }
+
+
+def odd_key(key: str, reason: str) -> ConfigError:
+    """The error for a key with an odd directory that the store does not keep; `reason`: a sentence."""
+    return ConfigError(
+        f"The object name {key!r} has a directory that is empty, '.' or '..', and the store does not keep such a name"
+        f" as it is: {reason}",
+        code="s3.odd_name",
+        config_path="topics.dir",
+        suggestion="Write topics.dir, path.format and tombstone.encoded.partition without leading, trailing or doubled"
+        " slashes. Amazon S3 keeps such names; to check another store, the permission s3:ListBucketMultipartUploads is"
+        " needed.",
+    )
 
 
 def _without(tag: str) -> Callable[[HttpResponse], str]:

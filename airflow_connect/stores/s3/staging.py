@@ -137,6 +137,7 @@ class _Upload:
                     headers["content-encoding"] = identity.content_encoding
                 metadata = object_metadata(self._run_id, self._file_id, identity.start, self._end, self._records)
                 self._upload_id = self._requests.create_upload(identity.key, headers, metadata)
+                self._requests.check_key_is_kept(identity.key, self._upload_id)
             return self._upload_id
 
     def _staged(self) -> StagedFile:

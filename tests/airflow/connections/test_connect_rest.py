@@ -94,9 +94,25 @@ def test_answer_of_a_proxy_that_is_not_json_is_quoted() -> None:
         rest(lambda request: httpx.Response(405, text="<h1>Not here</h1>")).names()
 
 
+@pytest.mark.parametrize("page", [{"text": "default backend - 404"}, {"json": {"message": "no Route matched"}}])
+@pytest.mark.parametrize("ask", [lambda r: r.config("c"), lambda r: r.status("c"), lambda r: r.delete("c")])
+def test_missing_page_of_a_proxy_is_no_missing_connector(
+    ask: Callable[[ConnectRest], object], page: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match="with status 404: ") as caught:
+        ask(rest(lambda request: httpx.Response(404, **page)))
+    assert caught.value.code == "kafka_connect.answer"
+
+
+def test_login_page_with_status_200_is_no_answer() -> None:
+    with pytest.raises(ConfigError, match="is not JSON, so it does not come from Kafka Connect"):
+        rest(lambda request: httpx.Response(200, text="<html>login</html>")).names()
+
+
 def test_secret_that_the_cluster_quotes_is_hidden() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(404 if request.method == "GET" else 400, json={"message": "bad value opensesame1"})
+        status = 404 if request.method == "GET" else 400
+        return httpx.Response(status, json={"error_code": status, "message": "bad value opensesame1"})
 
     with pytest.raises(ConfigError) as caught:
         rest(answer).apply("c", {"connection.password": "opensesame1"})
@@ -107,7 +123,8 @@ def test_missing_connector_is_told_apart_from_an_old_cluster() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         known = {"/connectors": ["orders"], "/": {"version": "3.4.0"}}
         found = known.get(request.url.path)
-        return httpx.Response(404, json={"message": "HTTP 404"}) if found is None else httpx.Response(200, json=found)
+        missing = {"error_code": 404, "message": "HTTP 404"}
+        return httpx.Response(404, json=missing) if found is None else httpx.Response(200, json=found)
 
     with pytest.raises(ConfigError, match=r"no connector called order. Did you mean orders"):
         rest(answer).pause("order")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
-from airflow_connect.errors import AccessError, PublishConflictError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, PublishConflictError, UnavailableError
+from airflow_connect.stores.s3.publish import S3Publisher
 from airflow_connect.stores.s3.settings import S3Credentials
 from airflow_connect.stores.store import LeftOver, Outcome
 from tests.integration.stores.conftest import PART_BYTES, Store
@@ -211,7 +212,7 @@ def test_list_staged_finds_prefixes_once_and_pages(store: Store) -> None:
 
 def test_preflight_on_a_good_bucket_leaves_nothing(faulty_store: Store, faults: S3FaultProxy) -> None:
     faulty_store.publisher().preflight()
-    assert len(faults.seen()) == 4
+    assert len(faults.seen()) == 5
     assert (faulty_store.objects(), faulty_store.uploads()) == ({}, [])
 
 
@@ -240,3 +241,18 @@ def test_left_over_of_a_staged_file_names_its_upload(store: Store) -> None:
     files = store.stage("t/k")
     found = list(store.publisher().list_staged(["t/"]))
     assert found == [LeftOver("t/k", {"upload_id": files[0].token["upload_id"]}, found[0].started_ms)]
+
+
+@pytest.mark.parametrize("prefix", ["raw//", "/raw/", "a//b/", "raw/./"])
+def test_preflight_prefix_that_the_store_folds_is_refused(store: Store, prefix: str) -> None:
+    with pytest.raises(ConfigError, match="does not keep such a name as it is") as caught:
+        S3Publisher(store.settings, prefix).preflight()
+    assert (caught.value.code, caught.value.config_path) == ("s3.odd_name", "topics.dir")
+    assert store.uploads() == []
+
+
+def test_stage_key_that_the_store_folds_is_refused_before_the_manifest(store: Store) -> None:
+    # Such as path.format=YYYY//MM, or a partitioner of one's own: no preflight knows the name.
+    with pytest.raises(ConfigError, match="'t/2024//05/k' has a directory that is empty") as caught:
+        store.stage("t/2024//05/k")
+    assert "path.format" in caught.value.suggestion

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_connect.api.schema import DATE, Schema, Type
 from airflow_connect.converters.java_text import MS_PER_DAY
-from airflow_connect.converters.json.reader import payload_reader
+from airflow_connect.converters.json.reader import ReadOptions, payload_reader
 from airflow_connect.converters.json.schema import schema_from_json
 
 
@@ -19,7 +19,7 @@ def schema_of(node: Any) -> Schema | None:
     if isinstance(node, dict) and node.get("type") == "array" and node.get("items", 0) is None:
         # The selector schema of an untyped list: only Values makes it, no converter reads it.
         return Schema(Type.ARRAY, optional=node["optional"])
-    return schema_from_json(node, lambda schema, default: payload_reader(schema, True)(default))
+    return schema_from_json(node, lambda schema, default: payload_reader(schema, ReadOptions())(default))
 
 
 def value_of(schema: Schema | None, tagged: Any) -> Any:

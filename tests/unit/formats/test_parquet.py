@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -311,3 +312,19 @@ def test_parquet_spill_on_a_full_disk_keeps_the_rows(monkeypatch: pytest.MonkeyP
     encoder.spill()
     encoder.finish()
     assert pq.read_table(io.BytesIO(sink.getvalue()))["id"].to_pylist() == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("1.234", "field d has more digits after the decimal point than the scale 2 allows"),
+        ("123456.78", "field d has more digits than the precision 5 allows"),
+        ("NaN", "field d is not a finite number"),
+    ],
+)
+def test_decimal_that_does_not_fit_names_field_and_limit(value: str, said: str) -> None:
+    parameters = {"scale": "2", "connect.decimal.precision": "5"}
+    schema = s.struct(("d", replace(s.decimal(2), parameters=parameters)))
+    with pytest.raises(DataError, match=said) as caught:
+        _written(schema, [{"d": Decimal("1.20")}, {"d": Decimal(value)}])
+    assert value == "NaN" or value not in caught.value.message

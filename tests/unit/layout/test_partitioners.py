@@ -50,6 +50,8 @@ def test_default_directory_is_the_kafka_partition():
         (["id"], {"id": 5, "country": "de", "paid": True}, "id=5"),
         (["country", "paid"], {"id": 5, "country": "de", "paid": False}, "country=de/paid=false"),
         (["country"], {"id": 5, "country": None, "paid": True}, "country=null"),
+        # As in Confluent's connector, the text shares the directory of null.
+        (["country"], {"id": 5, "country": "null", "paid": True}, "country=null"),
         (["country"], {"id": 5, "country": "", "paid": True}, "country="),
         (["country"], {"id": 5, "country": "a/../b", "paid": True}, "country=a%2F..%2Fb"),
     ],

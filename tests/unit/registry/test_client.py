@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 
 import pytest
 
@@ -183,11 +184,57 @@ def test_client_incompatible_schema_says_what_the_registry_says() -> None:
     assert caught.value.code == "data.schema_incompatible"
 
 
-@pytest.mark.parametrize("answer", [(200, b"<html>login</html>"), (200, []), (404, b"no registry here")])
-def test_client_answer_of_something_else_is_an_error(answer: tuple[int, object]) -> None:
-    with RegistryDouble(answer) as registry:
-        error = _failure(_client(registry.url))
-    assert isinstance(error, DataError if answer[0] == 404 else UnavailableError)
+FOREIGN = [
+    (200, b"<html>login</html>"),
+    (200, []),
+    (404, b"default backend - 404"),
+    (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
+    (404, {"error_code": "40403", "message": "text, not a number"}),
+    (404, {"message": "no Route matched with those values"}),
+    (405, b""),
+    (409, b"<html>conflict</html>"),
+    (422, {"detail": "Unprocessable"}),
+]
+
+
+@pytest.mark.parametrize("answer", FOREIGN)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.schema(7),
+        lambda client: client.version("s", 1),
+        lambda client: client.latest("s"),
+        lambda client: client.lookup("s", SchemaText(AVRO, '"int"')),
+        lambda client: client.register("s", SchemaText(AVRO, '"int"')),
+    ],
+    ids=["schema", "version", "latest", "lookup", "register"],
+)
+def test_client_answer_of_something_else_fails_the_run(
+    ask: Callable[[SchemaRegistryClient], object], answer: tuple[int, object]
+) -> None:
+    with (
+        RegistryDouble(answer) as registry,
+        pytest.raises(UnavailableError, match="every refusal has an error code") as caught,
+    ):
+        ask(_client(registry.url))
+    assert caught.value.code == "registry.answer"
+    assert "with its path" in caught.value.suggestion
+
+
+@pytest.mark.parametrize("code", [40401, 40402, 40403, 40405])
+def test_client_absence_has_a_code_of_the_registry(code: int) -> None:
+    with RegistryDouble((404, {"error_code": code, "message": "Not found."})) as registry:
+        client = _client(registry.url)
+        assert client.lookup("s", SchemaText(AVRO, '"int"')) is None
+        with pytest.raises(DataError, match=f"no version 3 .*{code}"):
+            client.version("s", 3)
+
+
+def test_client_registry_in_read_only_mode_fails_the_run() -> None:
+    answer = (422, {"error_code": 42205, "message": "Subject s is in read-only mode"})
+    with RegistryDouble(answer) as registry, pytest.raises(AccessError, match="read-only mode") as caught:
+        _client(registry.url).register("s", SchemaText(AVRO, '"int"'))
+    assert "READWRITE" in caught.value.suggestion
 
 
 def test_client_references_are_followed_in_order_of_use() -> None:

@@ -76,3 +76,33 @@ def test_missing_file_says_where_it_looked(tmp_path: Path) -> None:
 def test_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         read_worker_file(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("c.json", '{"flush.size": "100", "flush.size": "5"}', "has the key 'flush.size' twice, with different values"),
+        ("c.json", '{"name":"a","config":{"x":"1","x":"2"}}', "has the key 'x' twice, with different values"),
+        ("c.properties", "flush.size=100\n# more\nflush.size=5\n", r"'flush.size' twice \(lines 1 and 3\), with diff"),
+        ("c.json", '\n// orders\n{"name": "x"}', "line 2 is a comment, and JSON has no comments"),
+        ("c.json", '/* orders */\n{"name": "x"}', "line 1 is a comment, and JSON has no comments"),
+        ("c.properties", '// orders\n{"name": "x"}', "line 1 is a comment, and JSON has no comments"),
+        ("c.json", '# orders\n{"name": "x"}', "is not JSON: Expecting value: line 1 column 1"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_connector_file, read_worker_file])
+def test_file_that_could_be_read_in_two_ways_is_refused(
+    read: Any, name: str, content: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=message) as caught:
+        read(path)
+    assert caught.value.code == "config.file_invalid" and "100" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "content"), [("c.json", '{"a":"1","a":"1"}'), ("c.properties", "a=1\na=1\n")])
+def test_key_that_is_repeated_with_the_same_value_is_read(name: str, content: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    assert read_connector_file(path) == {"a": "1"}

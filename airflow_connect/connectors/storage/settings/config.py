@@ -10,6 +10,7 @@ from airflow_connect.config.definition.plugins import PluginKind, PluginRef, res
 from airflow_connect.connectors.storage.settings import keys
 from airflow_connect.connectors.storage.settings.complete_keys import CompleteConfig
 from airflow_connect.connectors.storage.settings.visibility import is_time_based
+from airflow_connect.errors import ConfigError
 from airflow_connect.layout.file_system_names import NameRules
 
 
@@ -81,13 +82,13 @@ class LayoutConfig:
             partitioner=resolve(PluginKind.PARTITIONER, parsed[keys.PARTITIONER_CLASS]),
             partition_fields=tuple(parsed[keys.PARTITION_FIELD_NAME]),
             partition_duration_ms=parsed[keys.PARTITION_DURATION_MS],
-            path_format=parsed[keys.PATH_FORMAT],
+            path_format=_plain_directory(parsed[keys.PATH_FORMAT]) if in_file_system else parsed[keys.PATH_FORMAT],
             locale=parsed[keys.LOCALE],
             timezone=parsed[keys.TIMEZONE],
             timestamp_extractor=resolve(PluginKind.TIMESTAMP_EXTRACTOR, parsed[keys.TIMESTAMP_EXTRACTOR]),
             timestamp_field=parsed[keys.TIMESTAMP_FIELD],
             schema_affix=parsed[keys.SCHEMA_AFFIX].upper(),
-            tombstone_directory=tombstone_directory,
+            tombstone_directory=_tombstone_directory(tombstone_directory, in_file_system=in_file_system),
             complete=CompleteConfig.from_parsed(parsed),
             in_file_system=in_file_system,
             topic_pattern=topic_pattern,
@@ -98,6 +99,23 @@ class LayoutConfig:
 def _plain_directory(path: str) -> str:
     """A directory without leading, trailing and doubled slashes, which have no meaning in a file system."""
     return "/".join(part for part in path.strip().split("/") if part)
+
+
+def _tombstone_directory(path: str, *, in_file_system: bool) -> str:
+    """The directory of null values, "" if the sink has none.
+
+    Raises:
+        ConfigError: it leads elsewhere, or is nothing but slashes in a file system.
+    """
+    plain = _plain_directory(path) if in_file_system else path
+    if {".", ".."} & set(path.split("/")) or (path and not plain):
+        raise ConfigError(
+            f"tombstone.encoded.partition={path!r} does not name a directory.",
+            code="layout.bad_tombstone_directory",
+            config_path="tombstone.encoded.partition",
+            suggestion="Write a name, such as tombstone, without '.' or '..' as a part.",
+        )
+    return plain
 
 
 @dataclass(frozen=True, slots=True)

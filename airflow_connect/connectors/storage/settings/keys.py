@@ -204,7 +204,9 @@ def _storage_keys() -> list[ConfigKey]:
             None, high, _STORAGE, PluginKind.STORAGE,
         ),
         ConfigKey(
-            TOPICS_DIR, Type.STRING, "topics", "First directory of every file name; blank leaves it out.",
+            TOPICS_DIR, Type.STRING, "topics",
+            "First directory of every file name; blank leaves it out. Without leading, trailing or doubled slashes,"
+            " unless the store keeps such names, as Amazon S3 does. File systems ignore them.",
             None, high, _STORAGE,
         ),
         ConfigKey(

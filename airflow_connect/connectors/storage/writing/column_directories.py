@@ -164,7 +164,8 @@ def _field(value: ValueColumns, path: Sequence[str]) -> tuple[Any, Schema] | Non
     for name in path:
         field = schema.field(name) if schema is not None and schema.type is Type.STRUCT else None
         if field is None:
-            return None
+            # As `struct_field`: a field of the struct itself may have this name with its dots.
+            return _field(value, [".".join(path)]) if len(path) > 1 else None
         column, schema = column.flatten()[field.index], field.schema
         if schema.default is not None and column.null_count:
             return None

@@ -63,8 +63,14 @@ def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> I
     for key, converter in converters:
         definition = getattr(plugins.load(converter.plugin), "config_def", None)
         given = [name for name in converter.settings if name != CONVERTER_TYPE]
-        for unknown in definition.unknown_keys(given) if isinstance(definition, ConfigDef) else ():
-            yield UnknownKey(f"{key}.{unknown.name}", f"{key}.{unknown.nearest}" if unknown.nearest else "")
+        if not isinstance(definition, ConfigDef):
+            continue
+        for unknown in definition.unknown_keys(given):
+            nearest = unknown.nearest
+            # `key.subject.name.strategy` is as near as `value.subject.name.strategy`, and has no effect for values.
+            if key == connector_keys.VALUE_CONVERTER and f"value.{unknown.name}" in definition.keys:
+                nearest = f"value.{unknown.name}"
+            yield UnknownKey(f"{key}.{unknown.name}", f"{key}.{nearest}" if nearest else "")
 
 
 def _of_converter(key: str, error: ConfigError) -> ConfigError:

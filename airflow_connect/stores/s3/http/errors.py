@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.stores.s3.http import redirects as s3_redirects
 
-NO_SUCH_BUCKET = "NoSuchBucket"
+NO_SUCH_BUCKET, NO_SUCH_KEY, NO_SUCH_UPLOAD = "NoSuchBucket", "NoSuchKey", "NoSuchUpload"
 PRECONDITION_FAILED = "PreconditionFailed"
 NOT_IMPLEMENTED = "NotImplemented"
 
@@ -114,6 +114,11 @@ class Refusal:
         """Whether the body was changed in transit."""
         return self.code in DAMAGE_CODES
 
+    @property
+    def is_absence(self) -> bool:
+        """Whether S3 says that it has no such object or upload; a 404 without S3's own code may be a proxy's."""
+        return self.status == 404 and self.code in (NO_SUCH_KEY, NO_SUCH_UPLOAD)
+
     def __str__(self) -> str:
         """`403 AccessDenied: text (request id x)`."""
         text = f"{self.status} {self.code}".rstrip()
@@ -202,6 +207,14 @@ def error_for(refusal: Refusal, tried: Attempted) -> ConnectError:
             if refusal.region
             else "Set s3.region to the bucket's region.",
         )
+    if refusal.status == 404 and not refusal.code:
+        return UnavailableError(
+            f"{tried.operation} of {tried.place} was answered with status 404 without an error code of S3, so "
+            "something other than the store has answered, such as a proxy in front of it.",
+            code="s3.answer",
+            config_path="store.url",
+            suggestion=f"Check that store.url is the store's own address, and that bucket {tried.bucket} exists.",
+        )
     code, suggestion, config_path = _explain(refusal, tried)
     return AccessError(head, code=code, suggestion=suggestion, config_path=config_path)
 
@@ -231,8 +244,6 @@ def _explain(refusal: Refusal, tried: Attempted) -> tuple[str, str, str]:
     if refusal.status == 403:
         needed = " and ".join(tried.permissions)
         return "s3.forbidden", f"Grant {needed} on this bucket to the credentials in use.", ""
-    if refusal.status == 404 and not refusal.code:
-        return "s3.no_bucket", f"Check that bucket {tried.bucket} exists.", "s3.bucket.name"
     if refusal.status == 501 or refusal.code == NOT_IMPLEMENTED:
         advice = "This store does not support it: unset the keys for encryption, ACL or tags that use it."
         return "s3.not_offered", advice, ""

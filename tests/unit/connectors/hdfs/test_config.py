@@ -211,3 +211,18 @@ def test_names_are_those_of_confluents_sink():
 def test_an_interval_of_the_wall_clock_passes_between_runs(changes, last_run_ms, expired):
     given = {**MINIMAL, **{key.replace("_", "."): value for key, value in changes.items()}}
     assert sink_of(HdfsSinkConnector, given).schedule_expired(last_run_ms, 10_000) is expired
+
+
+@pytest.mark.parametrize("path", ["/'y'=YYYY/'m'=MM", "'y'=YYYY//'m'=MM/", "//'y'=YYYY/'m'=MM//"])
+def test_slashes_of_a_path_format_are_those_of_a_file_system(path):
+    hourly = {"partitioner_class": "TimeBasedPartitioner", "partition_duration_ms": 3_600_000, "path_format": path}
+    sink = config(**hourly, locale="en-US", timezone="UTC", topics_dir="/raw//x/")
+    layout = open_layout(sink.storage, MINIMAL)
+    assert layout.partitioner.directory_of_timestamp(0) == "y=1970/m=01"
+    assert layout.names.prefix_of("t") == "raw/x/"
+
+
+def test_missing_key_names_the_key_that_was_probably_meant():
+    error = error_of(flush_size=None, flush_sizes="3")
+    assert error.config_path == "flush.size" and 'Missing required configuration "flush.size"' in error.message
+    assert "There is no key flush.sizes. Did you mean flush.size?" in error.suggestion

@@ -300,3 +300,37 @@ def test_nullable_value_written_and_read_is_the_same(data: st.DataObject) -> Non
 
 def test_logical_types_are_all_covered() -> None:
     assert {schema.name for schema in VALUES} == {None, DECIMAL, DATE, TIME, TIMESTAMP}
+
+
+STRUCT_HEAD = 'syntax = "proto3"; import "google/protobuf/struct.proto";'
+OF_JSON = {"b": {"x": [1.5, None, True, "ü"]}, "a": 3}
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "expected"),
+    [
+        ("int32 id = 1; google.protobuf.Struct s = 2;", {"id": 1}, {"id": 1, "s": None}),
+        ("google.protobuf.Struct s = 1;", {"s": OF_JSON}, {"s": '{"a": 3.0, "b": {"x": [1.5, null, true, "ü"]}}'}),
+        ("google.protobuf.Struct s = 1;", {"s": {}}, {"s": "{}"}),
+        ("google.protobuf.ListValue l = 1;", {"l": [1, "a"]}, {"l": '[1.0, "a"]'}),
+        ("google.protobuf.Value v = 1;", {"v": {"string_value": "a"}}, {"v": '"a"'}),
+        (
+            "repeated google.protobuf.Struct s = 1;",
+            {"s": [{}, {"a": None}]},
+            {"s": ["{}", '{"a": null}']},
+        ),
+        (
+            "map<string, google.protobuf.Struct> m = 1;",
+            {"m": {"k": {"fields": {"a": {"string_value": "b"}}}}},
+            {"m": {"k": '{"a": "b"}'}},
+        ),
+        ("oneof o { google.protobuf.Struct s = 1; int32 n = 2; }", {"n": 5}, {"o_0": {"s": None, "n": 5}}),
+    ],
+)
+def test_messages_that_hold_json_are_read_as_text(body: str, content: Any, expected: Any) -> None:
+    assert read(body, content, STRUCT_HEAD) == expected
+
+
+def test_number_of_a_value_that_json_does_not_have_is_refused() -> None:
+    with pytest.raises(DataError, match=r"google\.protobuf\.Value cannot be written as JSON"):
+        read("google.protobuf.Value v = 1;", {"v": {"number_value": float("nan")}}, STRUCT_HEAD)

@@ -79,6 +79,7 @@ def test_schema_that_cannot_be_used_is_asked_for_once(kind: type, schema: Any, d
             with pytest.raises(DataError, match="the subject t-value does not have it") as caught:
                 converter.to_connect("t", b"\0\0\0\0\x01" + data)
             assert caught.value.code == "data.subject"
+            assert "in value.converter.value.subject.name.strategy." in caught.value.suggestion
         assert len(registry.requests) == 2
 
 

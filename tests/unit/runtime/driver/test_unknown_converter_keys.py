@@ -34,3 +34,27 @@ def test_validate_known_keys_and_families_of_a_converter_have_no_findings() -> N
         "value.converter.schema.registry.ssl.truststore.password": "x",
     }
     assert validate_connector(RunSpec({**CONNECTOR, **known}, WORKER)) == []
+
+
+def test_validate_strategy_without_its_part_names_that_of_the_value() -> None:
+    (finding,) = validate_connector(
+        RunSpec({**CONNECTOR, "value.converter.subject.name.strategy": "RecordNameStrategy"}, WORKER)
+    )
+    assert finding["suggestion"] == "Did you mean value.converter.value.subject.name.strategy?"
+
+
+def test_validate_strategy_without_its_part_names_that_of_the_key() -> None:
+    of_key = {
+        "key.converter": "AvroConverter",
+        "key.converter.schema.registry.url": "http://registry:8081",
+        "key.converter.subject.name.strategy": "RecordNameStrategy",
+    }
+    (finding,) = validate_connector(RunSpec({**CONNECTOR, **of_key}, WORKER))
+    assert finding["suggestion"] == "Did you mean key.converter.key.subject.name.strategy?"
+
+
+def test_validate_misspelt_key_of_the_json_converter_is_named() -> None:
+    json_keys = {"value.converter": "JsonConverter", "value.converter.strict.type": "true"}
+    connector = {key: value for key, value in CONNECTOR.items() if not key.startswith("value.converter")}
+    (finding,) = validate_connector(RunSpec({**connector, **json_keys}, WORKER))
+    assert (finding["level"], finding["suggestion"]) == ("unknown", "Did you mean value.converter.strict.types?")

@@ -22,6 +22,8 @@ SAME_ETAG = multipart_etag([etag for _, etag in staged().token["parts"]])
 SAME_BYTES = Answer(200, headers={"etag": f'"{SAME_ETAG}"', "content-length": "10"})
 FOREIGN = Answer(200, headers={"etag": '"other"', "content-length": "10"})
 ABSENT = Answer(404)
+NO_KEY = error(404, "NoSuchKey")
+PAGE = Answer(404, b"default backend - 404")
 PRECONDITION = error(412, "PreconditionFailed")
 GONE = error(404, "NoSuchUpload")
 
@@ -32,7 +34,7 @@ def publisher(server: S3Interceptor, **changes: Any) -> S3Publisher:
 
 def outcome(*rules: Rule, **changes: Any) -> tuple[Outcome, list[str]]:
     """Outcome of publishing one file, and the methods of the requests that it took."""
-    with S3Interceptor(*rules) as server:
+    with S3Interceptor(*rules, times(99, NO_KEY, method="GET")) as server:
         found = publisher(server, **changes).publish([staged()], lambda _: None)
     return found["t/k"], [seen.method for seen in server.seen]
 
@@ -69,7 +71,7 @@ def test_publish_over_a_foreign_object_names_the_key_and_the_setting(answer: Ans
 
 def replaced(*rules: Rule, **changes: Any) -> tuple[Outcome, list[str], list[tuple[str | None, str | None]]]:
     """Outcome of publishing one file where foreign objects are replaced, what was, and each Complete's conditions."""
-    with S3Interceptor(*rules) as server:
+    with S3Interceptor(times(99, NO_KEY, method="GET"), *rules) as server:
         made = publisher(server, replace_foreign=True, **changes)
         found = made.publish([staged()], lambda _: None)
     headers = [seen.headers for seen in server.seen if seen.method == "POST"]
@@ -133,7 +135,37 @@ def test_publish_upload_gone_is_looked_for_again_before_it_is_lost() -> None:
     found, methods = outcome(
         times(9, GONE, method="POST"), times(1, ABSENT, method="HEAD"), times(1, OURS, method="HEAD")
     )
-    assert (found, methods) == (Outcome.ALREADY_PUBLISHED, ["POST", "HEAD"] * 2)
+    assert (found, methods) == (Outcome.ALREADY_PUBLISHED, ["POST", "HEAD", "GET", "POST", "HEAD"])
+
+
+@pytest.mark.parametrize("gone", [PAGE, ABSENT, error(404, "")])
+def test_publish_404_of_a_proxy_is_refused_not_lost(gone: Answer) -> None:
+    with pytest.raises(UnavailableError, match="other than the store has answered") as caught:
+        outcome(times(99, gone, method="POST"))
+    assert (caught.value.code, caught.value.config_path) == ("s3.answer", "store.url")
+
+
+def test_publish_404_of_a_proxy_to_head_is_no_missing_object() -> None:
+    # Without conditional writes, the object would be overwritten.
+    refused = times(1, error(501, "NotImplemented"), method="POST")
+    rules = [refused, times(9, ABSENT, method="HEAD"), times(9, PAGE, method="GET"), times(9, DONE)]
+    with (
+        S3Interceptor(*rules) as server,
+        pytest.raises(UnavailableError, match="GetObject of s3://bucket/t/k was answered with status 404"),
+    ):
+        publisher(server).publish([staged()], lambda _: None)
+    assert [seen.method for seen in server.seen] == ["POST", "HEAD", "GET"]
+
+
+@pytest.mark.parametrize("there", [Answer(206, b"x"), error(416, "InvalidRange")])
+def test_publish_object_that_appears_after_head_is_looked_at_again(there: Answer) -> None:
+    rules = [
+        times(1, PRECONDITION, method="POST"),
+        times(1, ABSENT, method="HEAD"),
+        times(1, there, method="GET"),
+        times(1, OURS, method="HEAD"),
+    ]
+    assert outcome(*rules) == (Outcome.ALREADY_PUBLISHED, ["POST", "HEAD", "GET", "HEAD"])
 
 
 def test_publish_bucket_gone_is_refused_not_lost() -> None:
@@ -166,11 +198,12 @@ def test_publish_conflicting_writers_that_leave_nothing_end_as_unavailable() -> 
 def test_publish_server_without_conditional_writes_looks_first() -> None:
     refused = times(1, error(501, "NotImplemented"), method="POST")
     found, methods = outcome(refused, times(1, ABSENT, method="HEAD"), times(1, DONE, method="POST"))
-    assert (found, methods) == (Outcome.PUBLISHED, ["POST", "HEAD", "POST"])
+    assert (found, methods) == (Outcome.PUBLISHED, ["POST", "HEAD", "GET", "POST"])
 
 
 def test_publish_server_without_conditional_writes_is_asked_once() -> None:
-    rules = [times(1, error(501, "NotImplemented")), times(9, ABSENT, method="HEAD"), times(9, DONE)]
+    no_key = times(9, NO_KEY, method="GET")
+    rules = [times(1, error(501, "NotImplemented")), times(9, ABSENT, method="HEAD"), no_key, times(9, DONE)]
     with S3Interceptor(*rules) as server:
         store = publisher(server, publish_threads=1)
         store.publish([staged("a"), staged("b")], lambda _: None)
@@ -248,17 +281,23 @@ def test_abort_counts_what_existed(answer: Answer, count: int) -> None:
         assert publisher(server).abort(files) == count
 
 
+def test_abort_answered_by_a_proxy_is_no_missing_upload() -> None:
+    with S3Interceptor(times(9, PAGE)) as server, pytest.raises(UnavailableError, match="AbortMultipartUpload"):
+        publisher(server).abort([staged()])
+
+
 def test_preflight_without_permission_to_list_warns(caplog: pytest.LogCaptureFixture) -> None:
     created = Answer(200, b"<R><UploadId>u</UploadId></R>")
     rules = [
         times(1, created, method="POST"),
         times(1, Answer(204), method="DELETE"),
         times(1, ABSENT, method="HEAD"),
+        times(1, NO_KEY, method="GET"),
         times(1, error(403, "AccessDenied"), method="GET"),
     ]
     with S3Interceptor(*rules) as server, caplog.at_level(logging.WARNING):
         publisher(server).preflight()
-    assert len(server.seen) == 4
+    assert len(server.seen) == 5
     assert "s3:ListBucketMultipartUploads" in caplog.text
 
 

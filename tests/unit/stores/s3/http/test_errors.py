@@ -71,7 +71,7 @@ def test_read_refusal_of_success_is_none(reply: HttpResponse) -> None:
         (Refusal(400, "ExpiredToken"), AccessError, "s3.credentials_expired", "expired"),
         (Refusal(403, "RequestTimeTooSkewed"), AccessError, "s3.clock", "clock"),
         (Refusal(404, "NoSuchBucket"), AccessError, "s3.no_bucket", "s3.bucket.name"),
-        (Refusal(404, ""), AccessError, "s3.no_bucket", "exists"),
+        (Refusal(404, ""), UnavailableError, "s3.answer", "exists"),
         (Refusal(301, "PermanentRedirect", region="eu-west-1"), ConfigError, "s3.region", "s3.region=eu-west-1"),
         (Refusal(400, "AuthorizationHeaderMalformed", region="eu-west-1"), ConfigError, "s3.region", "eu-west-1"),
         (Refusal(400, "", region="eu-west-1"), ConfigError, "s3.region", "Bucket b is in eu-west-1"),
