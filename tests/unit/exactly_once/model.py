@@ -197,14 +197,11 @@ class ModelSession:
         """There are none."""
 
     def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
-        """There are none."""
         return frozenset()
 
-    def ensure_dead_letter_queue(self) -> None:
-        """It is there."""
+    def ensure_dead_letter_queue(self) -> None: ...
 
     def queue_limits(self) -> QueueLimits:
-        """It accepts everything."""
         return QueueLimits("dead-letters")
 
     def log_state(self, limits: RunLimits) -> LogState:
