@@ -228,13 +228,12 @@ class SinkRun(RunInProgress):
         taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
         log = taken_over.in_log(log)
         positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
-        if bounds is not None:
-            bounds.check(positions)
+        of_bounds = bounds.check(positions) if bounds is not None else ()
         sizes = state.bytes_per_record if state else {}
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
-        notes = (*positions.notes, *divided.notes, *self._config.delivery_notes, *kafka.notes)
+        notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
