@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.errors import StagedFileLostError
+from airflow_connect.errors import OffsetError, StagedFileLostError
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
@@ -56,7 +56,11 @@ def publish(
 
 
 def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy) -> Manifest:
-    staged = recopy(manifest, lost)
+    try:
+        staged = recopy(manifest, lost)
+    except OffsetError as error:
+        what = f"could not be copied again: {error.message.removesuffix('.')}"
+        raise _lost(sorted(f.key for f in lost), what) from error
     by_key = {f.key: f for f in staged}
     wanted = {f.key for f in lost}
     publisher.abort([f for f in staged if f.key not in wanted])
@@ -87,11 +91,16 @@ def commit(
     dead_letters: Sequence[TopicRecord],
     summary: Mapping[str, Any],
     state: ConnectorState,
+    gone: Collection[str] = (),
 ) -> None:
-    """Store the manifest's offsets, dead letters and summary and close it, in one transaction (invariant 5)."""
+    """Store the manifest's offsets, dead letters and summary and close it, in one transaction (invariant 5).
+
+    `gone`: topics that were deleted or recreated since. Kafka takes no offset of a partition that does not exist, and
+    an offset of another topic means nothing. The state keeps them, so that the plan tells what became of the topic.
+    """
     journal.commit(
         Commit(
-            offsets=manifest.offsets,
+            offsets={tp: offset for tp, offset in manifest.offsets.items() if tp.topic not in gone},
             state=replace(state_after(manifest, state), phase=CLOSED),
             summary=summary,
             dead_letters=dead_letters,

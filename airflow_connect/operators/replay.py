@@ -101,7 +101,7 @@ class ReplayDeadLettersOperator(ConnectorTask):
         kwargs: as for `SetOffsetsOperator`.
 
     Returns (XCom):
-        `queue`, `group`, `replayed` (how many), `topics`, `reasons`, `repeated`, `others`, `passed_over`.
+        `queue`, `group`, `replayed` (how many), `topics`, `reasons`, `repeated`, `others`, `passed_over`, `notes`.
 
     Raises (when it runs):
         AirflowFailException: there is no queue, a letter does not tell where it came from, a newer replay took over.

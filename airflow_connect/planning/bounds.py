@@ -59,8 +59,8 @@ class Bounds:
         )
         return narrowed, replace(memory, committed=remembered)
 
-    def check(self, positions: Positions) -> None:
-        """Refuse to copy what nobody approved.
+    def check(self, positions: Positions) -> tuple[str, ...]:
+        """Refuse to copy what nobody approved; returns a sentence about what was approved and is not copied.
 
         Raises:
             OffsetError: offsets were set back since the ranges were chosen.
@@ -75,6 +75,17 @@ class Bounds:
                     code="offset.plan_outdated",
                     suggestion="Offsets were set back since the plan was made. Nothing was copied. Plan again.",
                 )
+        late = {
+            planned.topic_partition: (chosen[planned.topic_partition].start, planned.start)
+            for planned in positions.ranges
+            if not self.begin and chosen[planned.topic_partition].start < planned.start
+        }
+        return tuple(
+            f"The plan of this run begins at {tp}@{start}, and the run at {found}: offsets below it are committed"
+            " already, or Kafka has deleted them since."
+            for tp, (start, found) in late.items()
+            if found < chosen[tp].end
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""

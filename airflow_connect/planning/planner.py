@@ -149,7 +149,7 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
             f" and committed {tp}@{before}" if before is not None else ""
         )
         start = _resolve(tp, what, committed, log, policy)
-        return _Start(start, start == committed, f"{what}; starting at {start}.")
+        return _Start(start, start == committed, f"{what}; starting at {start}{_left_out(log.earliest[tp], start)}.")
     if committed is None and remembered is None:
         return _first_sight(tp, log, policy, is_first=is_first)
     if committed is None and current_id and not known_id:
@@ -160,7 +160,7 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
             " recreated and nothing of it was copied yet"
         )
         start = _resolve(tp, what, remembered, log, policy)
-        return _Start(start, note=f"{what}; starting at {start}.")
+        return _Start(start, note=f"{what}; starting at {start}{_left_out(log.earliest[tp], start)}.")
     note = ""
     if committed is None:
         committed = remembered
@@ -169,8 +169,15 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
     if committed is None or not low <= committed <= high:
         what = f"The committed offset {committed} of {tp} is outside the log, which holds [{low}, {high})"
         start = _resolve(tp, what, committed, log, policy)
-        return _Start(start, note=f"{what}; starting at {start}.")
+        # Beyond the end: what the log holds may be what was copied, or have replaced it.
+        unread = low if committed is None or committed > high else max(low, committed)
+        return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.")
     return _Start(committed, tp in log.committed, note)
+
+
+def _left_out(unread: int, start: int) -> str:
+    """A sentence about what may never have been copied, and is not copied by this run either; or ""."""
+    return f". The {start - unread} offsets in [{unread}, {start}) are not copied" if unread < start else ""
 
 
 def _extent(tp: TopicPartition, log: LogState) -> tuple[int, int]:

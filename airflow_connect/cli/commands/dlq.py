@@ -157,6 +157,7 @@ def _replay(configuration: RunConfiguration, arguments: Namespace) -> Answer:
         lines.append(f"{format_count(done.others)} stay: they belong to other connectors")
     if done.passed_over:
         lines.append(f"{format_count(done.passed_over)} stay: not selected; a later replay can write them")
+    lines += done.notes
     return {"dry_run": arguments.dry_run, **done.to_json()}, [line(text, indent=2, hang=2) for text in lines]
 
 

@@ -14,7 +14,7 @@ from airflow_connect.connectors.mirror.offsets import Committed, LogBounds, Star
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
-from airflow_connect.connectors.mirror.topics import RemoteTopics
+from airflow_connect.connectors.mirror.topics import TIMESTAMP_TYPE, RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin import watermarks
@@ -53,9 +53,10 @@ class MirrorSourceConnector(SourceConnector):
             self.context.note("No topic of the source cluster is selected by the configuration.")
             return []
         # Before topics are created: a run that is refused must change nothing.
-        ranges = self._ranges(source, topics)
+        committed = self._committed(topics)
+        ranges = self._ranges(source, topics, committed)
         if target is not None:
-            RemoteTopics(config, source, target).ensure(topics)
+            self._prepare(RemoteTopics(config, source, target), topics, committed)
             self._ensure_syncs_topic(source, target)
             self._copy_acls(source, target, topics)
         return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
@@ -81,6 +82,25 @@ class MirrorSourceConnector(SourceConnector):
             offsets.check_altered(dict(partition), offset)
         return True
 
+    def _prepare(
+        self, copies: RemoteTopics, topics: Mapping[str, TopicInfo], committed: Mapping[TopicPartition, Committed]
+    ) -> None:
+        """Create and configure the copies, and say what they will lack."""
+        created = set(copies.ensure(topics))
+        lost = {tp: one.position for tp, one in sorted(committed.items()) if tp.topic in created and one.position}
+        if lost:
+            again = names(sorted({self._typed.policy.remote_topic(tp.topic) for tp in lost}))
+            begins = names(f"{tp}@{position}" for tp, position in lost.items())
+            self.context.note(
+                f"The target cluster had no topic {again} any more, so it was created again. What was mirrored before"
+                f" is not in it: it begins at {begins}. To mirror the rest again, delete these offsets."
+            )
+        if late := copies.with_times_of_brokers(topics):
+            self.context.note(
+                f"{names(late)} has {TIMESTAMP_TYPE}=LogAppendTime: its copies get the time of the target's brokers,"
+                f" and their own timestamps are lost. Set {TIMESTAMP_TYPE}=CreateTime there."
+            )
+
     def _ensure_syncs_topic(self, source: Admin, target: Admin) -> None:
         config = self._typed
         if config.emits_syncs:
@@ -99,13 +119,14 @@ class MirrorSourceConnector(SourceConnector):
         if note:
             self.context.note(note)
 
-    def _ranges(self, source: Admin, topics: Mapping[str, TopicInfo]) -> list[MirroredRange]:
+    def _ranges(
+        self, source: Admin, topics: Mapping[str, TopicInfo], committed: Mapping[TopicPartition, Committed]
+    ) -> list[MirroredRange]:
         """What the run reads: everything from the committed offsets to the ends of the logs now."""
         consumer = self._typed.source_consumer()
         if ignored := consumer.ignored:
             self.context.note(f"Settings of the source consumer that have no effect here: {names(ignored)}.")
         logs = _bounds(source, topics, consumer.isolation_level)
-        committed = self._committed(topics)
         known = {tp.topic for tp in committed}
         rules = StartRules(consumer.auto_offset_reset, self._typed.out_of_range)
         found = self._vanished(committed, topics)

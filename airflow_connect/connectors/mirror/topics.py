@@ -11,10 +11,14 @@ from dataclasses import dataclass
 
 from airflow_connect.connectors.mirror import keys
 from airflow_connect.connectors.mirror.config import MirrorConfig
+from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import copied_settings, new_topics
 from airflow_connect.kafka.admin.copied_settings import TopicSetting
+from airflow_connect.kafka.admin.topic_settings import settings_of_topics
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin
+
+TIMESTAMP_TYPE = "message.timestamp.type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,14 @@ class RemoteTopics:
     source: Admin
     target: Admin
 
-    def ensure(self, originals: Mapping[str, TopicInfo]) -> None:
+    def ensure(self, originals: Mapping[str, TopicInfo]) -> list[str]:
         """Create missing topics, add missing partitions, and set what the originals set.
 
         Args:
             originals: topics of the source cluster.
+
+        Returns:
+            Those whose copy was missing.
 
         Raises:
             ConnectError: one of the clusters refused, or did not answer.
@@ -63,6 +70,16 @@ class RemoteTopics:
             new_topics.wait_until_visible(self.target, remote)
         if self.config.syncs_settings:
             self._synchronise({names[topic]: wanted[topic] for topic in originals if topic not in missing})
+        return missing
+
+    def with_times_of_brokers(self, originals: Iterable[str]) -> list[str]:
+        """Copies that replace timestamps by the clock of their brokers, as far as their settings may be read."""
+        found = settings_of_topics(self.target, sorted(self.config.policy.remote_topic(topic) for topic in originals))
+        return [
+            remote
+            for remote, settings in found.items()
+            if not isinstance(settings, ConnectError) and settings.get(TIMESTAMP_TYPE) == "LogAppendTime"
+        ]
 
     def _existing(self, names: Iterable[str]) -> list[str]:
         known = set(all_names(self.target))

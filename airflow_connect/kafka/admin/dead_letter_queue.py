@@ -48,6 +48,7 @@ class QueueLimits:
         largest_text: which setting says so.
         before_ms, after_ms: how far a timestamp may be from the broker's clock.
         is_compacted: records need keys, and only the last one of each key is kept.
+        replaces_time: brokers replace every timestamp by their clock (`message.timestamp.type=LogAppendTime`).
     """
 
     topic: str
@@ -56,9 +57,12 @@ class QueueLimits:
     before_ms: int | None = None
     after_ms: int | None = None
     is_compacted: bool = False
+    replaces_time: bool = False
 
     def accepts_time(self, timestamp_ms: int, now_ms: int) -> bool:
-        """Whether a broker accepts this timestamp, with clocks and a publish that differ by `TIME_MARGIN_MS`."""
+        """Whether a broker keeps this timestamp, with clocks and a publish that differ by `TIME_MARGIN_MS`."""
+        if self.replaces_time:
+            return False
         too_old = self.before_ms is not None and now_ms - timestamp_ms > _less_margin(self.before_ms)
         too_new = self.after_ms is not None and timestamp_ms - now_ms > _less_margin(self.after_ms)
         return not too_old and not too_new
@@ -83,7 +87,8 @@ def limits_of(admin: Admin, topic: str, largest_request: int, *, is_compressed: 
     of_topic = int(found["max.message.bytes"])
     if not is_compressed and of_topic < largest:
         largest, text = of_topic, f"{of_topic} bytes (max.message.bytes)"
-    if found.get("message.timestamp.type") == "LogAppendTime":
+    replaces_time = found.get("message.timestamp.type") == "LogAppendTime"
+    if replaces_time:
         before_ms = after_ms = None
     else:
         # Brokers before 3.6 have one limit for both.
@@ -91,7 +96,7 @@ def limits_of(admin: Admin, topic: str, largest_request: int, *, is_compressed: 
         before_ms = int(found.get("message.timestamp.before.max.ms", both))
         after_ms = int(found.get("message.timestamp.after.max.ms", both))
     is_compacted = "compact" in found.get("cleanup.policy", "")
-    return QueueLimits(topic, largest, text, before_ms, after_ms, is_compacted)
+    return QueueLimits(topic, largest, text, before_ms, after_ms, is_compacted, replaces_time)
 
 
 def _less_margin(limit_ms: int) -> int:

@@ -196,6 +196,10 @@ class ModelSession:
     def refuse_recreated_topics(self, plan: Any) -> None:
         """There are none."""
 
+    def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
+        """There are none."""
+        return {}
+
     def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset()
 

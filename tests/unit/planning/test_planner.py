@@ -70,6 +70,22 @@ def test_offset_outside_the_log_goes_where_the_policy_says(out_of_range, committ
     assert f"starting at {start}" in found.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("known", "policy", "left_out"),
+    [
+        ({"committed": 5}, "latest", "The 90 offsets in [10, 100) are not copied"),
+        ({"committed": 101}, "nearest", "The 90 offsets in [10, 100) are not copied"),
+        ({"topic_id": "new", "committed": 30}, "nearest", "The 20 offsets in [10, 30) are not copied"),
+        ({"committed": 5}, "earliest", ""),
+    ],
+)
+def test_policy_that_leaves_records_out_counts_them(known, policy, left_out):
+    (note,) = plan(log(low=10, **known), Memory({TP: 30}, {"t": "id"}), Policy(out_of_range=policy)).notes
+
+    assert left_out in note
+    assert ("are not copied" in note) == bool(left_out)
+
+
 @pytest.mark.parametrize("edge", [10, 100])
 def test_offsets_at_the_edges_of_the_log_are_inside(edge):
     assert plan(log(low=10, committed=edge)).ranges[0].start == edge

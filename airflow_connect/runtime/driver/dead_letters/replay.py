@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group, topics
 from airflow_connect.kafka.clients import settings as client_config
@@ -57,6 +57,8 @@ class Replayed:
         repeated: letters about a record that already has a letter in the same replay; they are not written.
         others: letters of other connectors in the same queue; they stay.
         passed_over: letters that the filters do not accept; they stay.
+        moved: by target topic, letters whose partition it does not have; they get one by their key.
+        deleted: by partition of the queue, offsets that Kafka has deleted before they were replayed.
     """
 
     queue: str
@@ -66,6 +68,22 @@ class Replayed:
     repeated: int = 0
     others: int = 0
     passed_over: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
+    deleted: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about letters that are not where they were, or are gone."""
+        moved = [
+            f"{count} letters were written to other partitions of {topic}, because it no longer has theirs: they are"
+            " no longer in order with the records before and after them."
+            for topic, count in self.moved.items()
+        ]
+        deleted = [
+            f"{tp} has lost {count} offsets that were not replayed: Kafka has deleted them."
+            for tp, count in self.deleted.items()
+        ]
+        return moved + deleted
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -78,6 +96,7 @@ class Replayed:
             "repeated": self.repeated,
             "others": self.others,
             "passed_over": self.passed_over,
+            "notes": self.notes,
         }
 
 
@@ -174,12 +193,34 @@ class _Replay:
             else ReplayPosition(r.start)
             for r in ranges
         }
+        self._compare(ranges, positions)
         due = [_from(r, positions[r.topic_partition].first) for r in ranges]
         progress = {tp: ReplayProgress(position) for tp, position in positions.items()}
         letters = dead_letters.read_letters(queue_reader_settings(self._configuration), due)
         for step in _steps(self._chosen(letters, positions, progress)):
             self._write(step, progress)
         return self._done
+
+    def _compare(self, ranges: Iterable[OffsetRange], positions: Mapping[TopicPartition, ReplayPosition]) -> None:
+        """Count what the queue has lost since the last replay.
+
+        Raises:
+            OffsetError: it has lost its end, or was recreated.
+        """
+        for r in ranges:
+            tp, position = r.topic_partition, positions[r.topic_partition]
+            if position.offset > r.end:
+                raise OffsetError(
+                    f"{tp} was replayed up to {position.offset}, and ends at {r.end}: either it has lost its end, or it"
+                    " was recreated and its letters were not replayed.",
+                    code="replay.queue_shorter",
+                    suggestion=f"Nothing was replayed. To replay every letter that is there now, delete the group"
+                    f" {self._done.group}.",
+                )
+            gone = [min(end, r.start) - start for start, end in position.passed_over if start < r.start]
+            lost = sum(gone) + max(r.start - position.offset, 0)
+            if lost:
+                self._done.deleted[tp] = lost
 
     def _chosen(
         self,
@@ -231,6 +272,8 @@ class _Replay:
             self._origins.add(origin)
             if not self._request.to and origin[1] < self._partitions_of(origin[0]):
                 record = replace(record, partition=origin[1])
+            elif not self._request.to:
+                self._done.moved[record.topic] += 1
         context = letter.context
         self._done.topics[record.topic] += 1
         self._done.reasons[context.get("stage", ""), context.get("exception.class.name", "")] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.offsets import TopicPartition, is_other_topic
 from airflow_connect.errors import OffsetError
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
@@ -16,7 +16,7 @@ from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow_connect.documents.run import Plan
     from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
@@ -90,6 +90,20 @@ class KafkaSession(ClusterSession):
                     "that is there now.",
                     config_path="offsets.out.of.range",
                 )
+
+    def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
+        """Those of these topics that Kafka has no more under these ids, each with a sentence about it.
+
+        Raises:
+            ConnectError: Kafka did not answer.
+        """
+        deleted = self.deleted_topics(sorted(topic_ids))
+        there = topics.resolve_topics(self.admin, sorted(topic_ids.keys() - deleted), None)
+        gone = {name: f"Kafka no longer has topic {name}." for name in sorted(deleted)}
+        for name, info in there.items():
+            if is_other_topic(topic_ids[name], info.topic_id):
+                gone[name] = f"Topic {name} was recreated: its id was {topic_ids[name]} and is {info.topic_id} now."
+        return gone
 
     def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these topics that Kafka no longer has."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
+from airflow_connect.errors import OffsetError
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -186,19 +188,21 @@ class SinkRun(RunInProgress):
         # A fenced run that fails now must not discard what this one may have to copy again.
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)
-        notes = self._publish(kafka.journal, manifest)
+        notes = self._publish(kafka, manifest, kafka.journal)
         refuse_when_stopping()
         kafka.ensure_group_empty()
         if manifest.dead_letters:
             kafka.ensure_dead_letter_queue()  # It may be another one now.
         letters = self._letters(kafka, manifest, is_published=True)
-        for note in letters.notes:
+        gone = kafka.gone_topics(manifest.topic_ids)
+        found = (*letters.notes, *(f"{what} Run {manifest.run_id} had copied it before." for what in gone.values()))
+        for note in found:
             self._warn(note)
-        notes = (*notes, *letters.notes)
+        notes = (*notes, *found)
         report = self._report(DONE, replace(state, complete=manifest.complete), manifest, notes=notes)
         report = replace(report, run_id=manifest.run_id)
         state = self._announcing(state, manifest)
-        commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector)
+        commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
         return replace(state, connector=after, recovered_run_id=manifest.run_id)
 
@@ -224,13 +228,12 @@ class SinkRun(RunInProgress):
         taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
         log = taken_over.in_log(log)
         positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
-        if bounds is not None:
-            bounds.check(positions)
+        of_bounds = bounds.check(positions) if bounds is not None else ()
         sizes = state.bytes_per_record if state else {}
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
-        notes = (*positions.notes, *divided.notes, *self._config.delivery_notes, *kafka.notes)
+        notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
 
@@ -276,7 +279,7 @@ class SinkRun(RunInProgress):
             with self._phase("manifest"):
                 kafka.journal.write_manifest(manifest)
                 reached(crash_points.MANIFEST_WRITTEN)
-        notes = self._publish(kafka.journal, manifest)
+        notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, (), notes)
 
     # --- copy ----------------------------------------------------------------------------------------------------
@@ -304,7 +307,7 @@ class SinkRun(RunInProgress):
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
         return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
 
-    def _recopy(self, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
+    def _recopy(self, kafka: KafkaSession, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
         """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
         self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
         # As they were copied: a range begins a new file.
@@ -315,7 +318,10 @@ class SinkRun(RunInProgress):
         settings = self._staged.configuration_of(manifest).task_settings(manifest.created_ms, schedule_expired=True)
         settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
         self._staged.may_be_named()
+        copied_topics = {r.topic: manifest.topic_ids[r.topic] for r in ranges}
+        _refuse_gone(kafka, copied_topics)
         reports = self._staged.by(lambda: self._get_engine().run(settings, tasks))
+        _refuse_gone(kafka, copied_topics)  # Again: it may have been recreated while it was read.
         return [f for r in reports for f in r.files]
 
     # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
@@ -341,18 +347,18 @@ class SinkRun(RunInProgress):
             # What a crash keeps from being published is given up: the next run sweeps it.
             unpublished = replace(state, resweep=state.connector.leftovers)
             report = self._commit(kafka, unpublished, plan, manifest, reports, ())
-            notes = (*report.notes, *self._publish(None, manifest))
+            notes = (*report.notes, *self._publish(kafka, manifest, None))
             return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
-        notes = self._publish(kafka.journal, manifest)
+        notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, reports, notes)
 
-    def _publish(self, journal: Journal | None, manifest: Manifest) -> tuple[str, ...]:
+    def _publish(self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None) -> tuple[str, ...]:
         """Make the files of a manifest visible; returns what the store has to say about it."""
         total = len(manifest.files)
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
             there, publisher = self._staged.store_of(manifest)
-            files = commits.publish(manifest, publisher, journal, self._recopy, show)
+            files = commits.publish(manifest, publisher, journal, partial(self._recopy, kafka), show)
             seen = PublishedRun(manifest.run_id, manifest.created_ms, files, manifest.complete)
             notes = tuple(there.published(seen, publisher))
             for note in notes:
@@ -440,3 +446,13 @@ class SinkRun(RunInProgress):
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
             lag=lag_after(state.lag, manifest),
         )
+
+
+def _refuse_gone(kafka: KafkaSession, topic_ids: Mapping[str, str]) -> None:
+    """Refuse to read records of another topic of the same name.
+
+    Raises:
+        OffsetError: names the first topic that Kafka has no more.
+    """
+    for what in kafka.gone_topics(topic_ids).values():
+        raise OffsetError(what)

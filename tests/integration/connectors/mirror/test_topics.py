@@ -196,3 +196,33 @@ def test_plan_changes_nothing(mirror: Mirror) -> None:
     assert len(plan.tasks) == 1
     topics = AdminClient({"bootstrap.servers": mirror.target}).list_topics(timeout=10).topics
     assert mirror.remote not in topics
+
+
+def test_copy_that_was_deleted_is_created_again_and_the_report_says_what_it_lacks(mirror: Mirror) -> None:
+    mirror.write(mirror.topic, [(0, b"k", str(n), 1) for n in range(5)])
+    first = mirror.run()
+    delete_topic(mirror.target, mirror.remote)
+    mirror.write(mirror.topic, [(0, b"k", "5", 1)])
+
+    report = mirror.run()
+
+    assert not any("created again" in note for note in first.notes)
+    (note,) = [note for note in report.notes if "created again" in note]
+    assert f"no topic {mirror.remote} any more" in note
+    assert f"it begins at {mirror.topic}-0@5." in note
+    assert [one.value for one in mirror.copies()[0]] == [b"5"]
+    assert not any("created again" in note for note in mirror.run().notes)
+
+
+def test_copy_that_replaces_timestamps_is_told(mirror: Mirror) -> None:
+    create_topic(mirror.target, mirror.remote, 3, {"message.timestamp.type": "LogAppendTime"})
+    mirror.write(mirror.topic, [(0, b"k", b"v", 1)])
+
+    told = mirror.run()
+    alter(mirror.target, mirror.remote, message_timestamp_type="CreateTime")
+    mirror.write(mirror.topic, [(0, b"k", b"v", 2)])
+    kept = mirror.run()
+
+    assert any(f"{mirror.remote} has message.timestamp.type=LogAppendTime" in note for note in told.notes)
+    assert not any("LogAppendTime" in note for note in kept.notes)
+    assert [one.timestamp == 2 for one in mirror.copies()[0]] == [False, True]

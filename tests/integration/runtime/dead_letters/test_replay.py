@@ -9,6 +9,8 @@ from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Place
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.cli.main import build_parser
@@ -16,6 +18,7 @@ from airflow_connect.cli.terminal import Terminal
 from airflow_connect.kafka.admin.consumer_group import read_committed_offsets
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.runtime.sink.failures.test_errors import TOLERANT, is_settled, read_all
+from tests.support.kafka_data import create_topic, delete_records, delete_topic
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -306,3 +309,40 @@ def test_letters_passed_over_before_survive_a_replay_that_dies_between_its_steps
 
     assert program.result("replay")["replayed"] == 2
     assert len(replayed_records(program.sink)) == 4
+
+
+def test_letters_whose_partition_is_gone_are_counted_as_moved(program):
+    delete_topic(program.sink.kafka.bootstrap, program.sink.topic)
+    create_topic(program.sink.kafka.bootstrap, program.sink.topic, 1)
+
+    done = program.result("replay")
+
+    assert done["replayed"] == 4
+    (note,) = done["notes"]
+    assert note.startswith(f"2 letters were written to other partitions of {program.sink.topic}, because")
+
+
+def test_letters_that_the_queue_has_lost_are_counted(program, make_topic):
+    queue, target = program.sink.config["errors.deadletterqueue.topic.name"], make_topic()
+    first = program.result("replay", "--to", target, "--since", str(BASE_MS + 9))
+    delete_records(program.sink.kafka.bootstrap, queue, 0, 2)
+
+    done = program.result("replay", "--to", target)
+
+    assert (first["replayed"], first["passed_over"], first["notes"]) == (1, 3, [])
+    assert done["replayed"] == 1
+    assert done["notes"] == [f"{queue}-0 has lost 2 offsets that were not replayed: Kafka has deleted them."]
+
+
+def test_position_beyond_the_end_of_the_queue_fails_with_both_readings(program, make_topic):
+    queue, group = program.sink.config["errors.deadletterqueue.topic.name"], f"connect-{program.sink.name}-dlq-replay"
+    consumer = Consumer({"bootstrap.servers": program.sink.kafka.bootstrap, "group.id": group})
+    consumer.commit(offsets=[Place(queue, 0, 99)], asynchronous=False)
+    consumer.close()
+
+    outcome = program.run("replay")
+
+    assert outcome.errors[0]["code"] == "replay.queue_shorter"
+    assert f"{queue}-0 was replayed up to 99, and ends at 5" in outcome.errors[0]["message"]
+    assert group in outcome.errors[0]["suggestion"]
+    assert replayed_records(program.sink) == []

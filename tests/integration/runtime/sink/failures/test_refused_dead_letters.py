@@ -16,6 +16,7 @@ from airflow_connect.kafka.admin.copied_settings import alter_settings
 from airflow_connect.kafka.admin.topic_settings import settings_of
 from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.reading.dead_letters import DeadLetter
 from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 from airflow_connect.runtime import crash_points
 from tests.support.copies.jdbc_sink import jdbc_sink
@@ -87,6 +88,18 @@ def test_timestamp_that_the_queue_refuses_becomes_a_header(sink: LocalSink, prod
     assert f"1 dead letters in {queue_name(sink)} have the time of this run" in " ".join(report.notes)
     assert f"{sink.topic}-0@1" in " ".join(report.notes)
     assert sink.run().status == "empty"
+
+
+def test_timestamp_that_the_queue_replaces_becomes_a_header(sink: LocalSink, kafka: Any, produce: Any) -> None:
+    create_topic(kafka.bootstrap, queue_name(sink), 1, {"message.timestamp.type": "LogAppendTime"})
+    produce(sink.topic, broken(b"x", timestamp=IN_2100))
+
+    report = sink.run()
+
+    (letter,) = letters(sink)
+    assert dict(letter.headers)["__connect.errors.timestamp"] == str(IN_2100).encode()
+    assert DeadLetter(letter).timestamp == IN_2100
+    assert f"1 dead letters in {queue_name(sink)} have the time of this run" in " ".join(report.notes)
 
 
 def test_letter_that_is_too_large_with_its_context_is_written_without_it(sink: LocalSink, produce: Any) -> None:

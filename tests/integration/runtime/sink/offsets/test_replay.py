@@ -11,6 +11,7 @@ from airflow_connect.runtime.driver.entry import plan_connector, run_connector
 from airflow_connect.runtime.driver.offsets.altering import set_offsets
 from airflow_connect.runtime.driver.offsets.replaying import Replay, replay_spec
 from tests.support.copies.s3 import numbered
+from tests.support.kafka_data import delete_records
 from tests.support.steps import Crashed
 
 
@@ -169,3 +170,15 @@ def test_approved_plan_bounds_a_run(copied, produce):
     report = run_connector(spec, copied.events.append, copied.engine)
     assert report.error["code"] == "offset.plan_outdated"
     assert copied.offsets() == {0: 3, 1: 12}
+
+
+def test_approved_plan_that_begins_before_the_run_is_told(kafka, make_topic, produce, make_sink):
+    sink = make_sink(make_topic())
+    produce(sink.topic, numbered(0, 10)[0])
+    bounds = approved(plan_connector(sink.spec()).to_json()).to_json()
+    delete_records(kafka.bootstrap, sink.topic, 0, 4)
+
+    report = run_connector(replace(sink.spec(), bounds=bounds), sink.events.append, sink.engine)
+
+    assert report.records == 6
+    assert any(f"begins at {sink.topic}-0@0, and the run at 4" in note for note in report.notes)
