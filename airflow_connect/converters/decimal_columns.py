@@ -86,14 +86,11 @@ def _numbers(values: Any) -> NDArray[np.int64]:
 def has_longer(values: Any, digits: int) -> bool:
     """Whether a value of a binary array is a number of more than `digits` decimal digits; nulls do not count."""
     limit: int = 10**digits
-    lengths = pc.binary_length(values)
+    lengths: Any = pc.binary_length(values)
     # The fewest bytes that can hold such a number.
-    least = limit.bit_length() // 8 + 1
-    longest: Any = pc.max(lengths)
-    if (longest.as_py() or 0) < least:
-        return False
-    long_ones = values.filter(pc.greater_equal(lengths, least))
-    return any(abs(int.from_bytes(data, "big", signed=True)) >= limit for data in long_ones.to_pylist())
+    least: Any = pa.scalar(limit.bit_length() // 8 + 1, pa.int32())
+    is_long: Any = pc.greater_equal(lengths, least)
+    return any(abs(int.from_bytes(data, "big", signed=True)) >= limit for data in values.filter(is_long).to_pylist())
 
 
 def is_shortest(values: Any) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.properties_file import decode, property_lines
 
-
 _BESIDE_CONFIG = {"name", "config", "initial_state", "tasks", "type"}
 """What Kafka Connect's REST API takes next to a configuration, or answers (`GET /connectors/<name>`)."""
 

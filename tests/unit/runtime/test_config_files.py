@@ -128,6 +128,6 @@ def test_constant_that_is_no_json_is_not_taken_for_a_repeated_key(tmp_path: Path
 def test_keys_next_to_the_configuration_are_refused() -> None:
     answered = {"name": "a", "config": {"x": "1"}, "tasks": [], "type": "sink"}  # by GET /connectors/a
     assert unwrap_connector(answered, "here") == {"name": "a", "x": "1"}
-    with pytest.raises(ConfigError, match="here has keys next to `config`, .*: flush.size, topics") as caught:
+    with pytest.raises(ConfigError, match=r"here has keys next to `config`, .*: flush\.size, topics") as caught:
         unwrap_connector({"name": "a", "config": {"x": "1"}, "topics": "t", "flush.size": "1"}, "here")
     assert caught.value.config_path == "flush.size"
