@@ -26,7 +26,7 @@ from airflow_connect.stores.s3.http.errors import (
     read_refusal,
 )
 from airflow_connect.stores.s3.http.transport import Body, S3Request, S3Transport
-from airflow_connect.stores.store import NAME_NOT_KEPT, has_odd_directories
+from airflow_connect.stores.store import has_odd_directories
 
 PUBLISH_RETRIES = 8
 """Minimum number of retries of Complete, HEAD and GET, about a minute with the default backoff."""
@@ -312,7 +312,7 @@ def odd_key(key: str, reason: str) -> ConfigError:
     return ConfigError(
         f"The object name {key!r} has a directory that is empty, '.' or '..', and the store does not keep such a name"
         f" as it is: {reason}",
-        code=NAME_NOT_KEPT,
+        code="s3.odd_name",  # NAME_NOT_KEPT
         config_path="topics.dir",
         suggestion="Write topics.dir, path.format and tombstone.encoded.partition without leading, trailing or doubled"
         " slashes. Amazon S3 keeps such names; to check another store, the permission s3:ListBucketMultipartUploads is"
