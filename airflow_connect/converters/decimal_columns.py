@@ -83,6 +83,16 @@ def _numbers(values: Any) -> NDArray[np.int64]:
     return found
 
 
+def has_longer(values: Any, digits: int) -> bool:
+    """Whether a value of a binary array is a number of more than `digits` decimal digits; nulls do not count."""
+    limit: int = 10**digits
+    lengths: Any = pc.binary_length(values)
+    # The fewest bytes that can hold such a number.
+    least: Any = pa.scalar(limit.bit_length() // 8 + 1, pa.int32())
+    is_long: Any = pc.greater_equal(lengths, least)
+    return any(abs(int.from_bytes(data, "big", signed=True)) >= limit for data in values.filter(is_long).to_pylist())
+
+
 def is_shortest(values: Any) -> bool:
     """Whether each value of a binary array is a number in the fewest bytes; nulls do not count."""
     bounds, data = binary_parts(values)

@@ -48,6 +48,9 @@ The bucket's lifecycle rule may abort the uploads of an open manifest. The missi
 manifest's own ranges, under the same keys. This works because the layout is a pure function of the log, the
 configuration and the run's frozen clock, and the manifest names or holds all three.
 
+A manifest whose names the store does not keep (older versions wrote such manifests) can never be published. If none of
+its files is visible, it is closed without its offsets, and its records are planned again.
+
 Tables and markers of complete directories are written after every file of a manifest is visible and before its commit.
 A run that recovers the manifest writes them again. Which directories are complete is decided before the manifest is
 written, and the manifest records it. So a directory with a marker never has files that are still staged. A run that has

@@ -7,15 +7,22 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.errors import OffsetError, StagedFileLostError
+from airflow_connect.errors import ConnectError, OffsetError, StagedFileLostError
 from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.journal import Commit, Journal, TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
-from airflow_connect.stores.store import Outcome, Publisher
+from airflow_connect.stores.store import NAME_NOT_KEPT, Outcome, Publisher
 
 Recopy = Callable[[Manifest, Sequence[StagedFile]], Sequence[StagedFile]]
 """Stage the given lost files of a manifest again: `(manifest, lost files) -> every file staged while doing so`."""
+
+
+class NeverVisibleError(Exception):
+    """The store does not keep the names of a manifest, and none of its files is visible; holds one of the names.
+
+    Versions before the check of `S3Requests.check_key_is_kept` wrote such manifests.
+    """
 
 
 def publish(
@@ -37,13 +44,19 @@ def publish(
     Raises:
         PublishConflictError: a foreign object has one of the keys; the manifest stays open.
         StagedFileLostError: a lost file cannot be staged again.
+        NeverVisibleError: none of the files is visible, and none can ever be.
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
     outcomes = publisher.publish(manifest.files, progress)
     files = manifest.files
     lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
     if lost:
-        replaced = _stage_again(manifest, lost, publisher, recopy)
+        try:
+            replaced = _stage_again(manifest, lost, publisher, recopy)
+        except ConnectError as error:
+            if error.code == NAME_NOT_KEPT and len(lost) == len(manifest.files):
+                raise NeverVisibleError(lost[0].key) from error
+            raise
         if journal is not None:
             journal.write_manifest(replaced)
         again = publisher.publish([f for f in replaced.files if outcomes[f.key] is Outcome.LOST], progress)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_connect.errors import ConfigError, DataError, SchemaError
+from airflow_connect.formats.columnar.arrow_columns import unreadable_time
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
 from airflow_connect.formats.columnar.arrow_spill import ArrowSpill
 from airflow_connect.formats.columnar.dictionary_choice import DICTIONARY_BYTES, choose_dictionary_columns
@@ -173,6 +174,14 @@ class ValueColumns:
         except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
             wrong = next((v for v in values if find_mismatch(self._schema, v)), values[0])
             raise cannot_write(self._format_name, self._schema, wrong, error) from error
+        if field := unreadable_time(array):
+            raise DataError(
+                f"{self._format_name} cannot write the field {field}: it is a time before 1970 with a fraction of a"
+                " second. Spark and Hive refuse an ORC file with such a time.",
+                code="data.orc_time",
+                suggestion="Write such times in another format, such as Parquet, or as text or a number"
+                " (TimestampConverter).",
+            )
         if array.null_count or any(_has_wrong_null(array.field(n), f) for n, f in enumerate(self.columns)):
             wrong = next((v for v in values if v is None or find_mismatch(self._schema, v)), values)
             if wrong is not values:

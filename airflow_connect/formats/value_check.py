@@ -26,6 +26,8 @@ _PYTHON_TYPES: dict[Type, type | tuple[type, ...]] = {
     Type.STRUCT: dict,
 }
 _PRECISION = "connect.decimal.precision"
+_PRECISIONS = {"AvroFormat": 64, "ParquetFormat": 38, "OrcFormat": 38}
+"""Digits of a Decimal whose schema does not name its precision."""
 _BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
 
@@ -45,7 +47,8 @@ def no_schema(format_name: str) -> SchemaError:
 
 def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseException) -> DataError:
     """The error for a value that an encoder has refused with `error`."""
-    found = find_mismatch(schema, value) or f"an encoder refused it ({type(error).__name__})"
+    found = find_mismatch(schema, value, precision=_PRECISIONS.get(format_name, 0))
+    found = found or f"an encoder refused it ({type(error).__name__})"
     return DataError(
         f"{format_name} cannot write a value: {found}.",
         code="data.mismatch",
@@ -54,30 +57,34 @@ def cannot_write(format_name: str, schema: Schema, value: Any, error: BaseExcept
     )
 
 
-def find_mismatch(schema: Schema, value: Any, path: str = "the value") -> str:
-    """A clause like `field a.b should be INT32, but is null`, or "" if the value fits."""
+def find_mismatch(schema: Schema, value: Any, path: str = "the value", precision: int = 0) -> str:
+    """A clause like `field a.b should be INT32, but is null`, or "" if the value fits.
+
+    `precision`: of a Decimal whose schema does not name one; 0: it is unknown.
+    """
     if value is None:
         fits = schema.optional or schema.default is not None
         return "" if fits else f"{path} should be {_named(schema)}, but is null"
     wanted = Decimal if schema.name == DECIMAL else _PYTHON_TYPES[schema.type]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         return f"{path} should be {_named(schema)}, but is of the Python type {type(value).__name__}"
-    if isinstance(value, Decimal) and (problem := _decimal_problem(schema, value)):
+    if isinstance(value, Decimal) and (problem := _decimal_problem(schema, value, precision)):
         return f"{path} {problem}"
     bits = _BITS.get(schema.type, 0)
     if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
     if isinstance(value, str) and _has_unpaired_surrogate(value):
         return f"{path} contains half of a surrogate pair, which UTF-8 cannot represent"
-    return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "))
+    return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "), precision)
 
 
-def _decimal_problem(schema: Schema, value: Decimal) -> str:
+def _decimal_problem(schema: Schema, value: Decimal, default_precision: int) -> str:
     """Why the value does not fit the scale and the precision of its schema, without its digits; "" if it does."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         return "is not a finite number"
     scale, precision = (schema.parameters.get(name, "") for name in (DECIMAL_SCALE, _PRECISION))
+    precision = precision or (str(default_precision) if default_precision else "")
     zeros = len(digits) - len("".join(map(str, digits)).rstrip("0"))
     if scale.isdecimal() and value and -(exponent + zeros) > int(scale):
         return f"has more digits after the decimal point than the scale {scale} allows"
@@ -86,7 +93,7 @@ def _decimal_problem(schema: Schema, value: Decimal) -> str:
     return ""
 
 
-def _find_inside(schema: Schema, value: Any, path: str) -> str:
+def _find_inside(schema: Schema, value: Any, path: str, precision: int) -> str:
     if schema.type is Type.STRUCT:
         parts = [(f.schema, value.get(f.name), f"{path}.{f.name}".lstrip(".")) for f in schema.fields]
     elif schema.type is Type.ARRAY and schema.value_schema:
@@ -96,7 +103,7 @@ def _find_inside(schema: Schema, value: Any, path: str) -> str:
         parts += [(schema.value_schema, item, f"{path} (a map value)") for item in value.values()]
     else:
         return ""
-    return next((found for s, v, p in parts if (found := find_mismatch(s, v, f"field {p}"))), "")
+    return next((found for s, v, p in parts if (found := find_mismatch(s, v, f"field {p}", precision))), "")
 
 
 def _has_unpaired_surrogate(text: str) -> bool:

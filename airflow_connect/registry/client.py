@@ -260,10 +260,13 @@ def _unusable(what: str, answer: RegistryResponse) -> UnavailableError:
 
 
 def _schema_text(found: Any) -> SchemaText:
+    text, kind = found["schema"], found.get("schemaType") or AVRO
+    if not (isinstance(text, str) and text.strip() and isinstance(kind, str)):
+        raise TypeError("schema and schemaType are text")
     references = tuple(
         SchemaReference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in found.get("references") or ()
     )
-    return SchemaText(found.get("schemaType") or AVRO, str(found["schema"]), references)
+    return SchemaText(kind, text, references)
 
 
 def _subject_version(found: Any, subject: str) -> SubjectVersion:

@@ -10,6 +10,9 @@ from typing import Any
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.properties_file import decode, property_lines
 
+_BESIDE_CONFIG = {"name", "config", "initial_state", "tasks", "type"}
+"""What Kafka Connect's REST API takes next to a configuration, or answers (`GET /connectors/<name>`)."""
+
 
 def read_connector_file(path: str | Path) -> dict[str, Any]:
     """A connector's configuration from a `.properties` or JSON file.
@@ -53,6 +56,13 @@ def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     if "connector.class" in document or "config" not in document:
         return dict(document)
     config, name = document["config"], document.get("name")
+    if beside := sorted(document.keys() - _BESIDE_CONFIG):
+        raise ConfigError(
+            f"{where} has keys next to `config`, where no configuration is read: {', '.join(beside)}.",
+            code="config.file_invalid",
+            config_path=beside[0],
+            suggestion="Move them into `config`, or remove them.",
+        )
     if not isinstance(config, Mapping):
         raise ConfigError(f"The member `config` of {where} is not an object.", config_path="config")
     if name is not None and config.get("name", name) != name:
@@ -75,6 +85,12 @@ def _read(path: Path) -> str:
         ) from error
     except OSError as error:
         raise ConfigError(f"The file {path} cannot be read: {error.strerror}.", code="config.file_missing") from error
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in raw:
+        raise ConfigError(
+            f"The file {path} is not UTF-8 text: it has the marks or the zero bytes of UTF-16 or of a binary file.",
+            code="config.file_invalid",
+            suggestion="Save it as UTF-8. In Windows PowerShell, `>` and Out-File write UTF-16 unless told otherwise.",
+        )
     return decode(raw)
 
 
@@ -103,6 +119,10 @@ def _two_values(where: str, key: str, lines: str = "") -> ConfigError:
     )
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _parse_json(content: str, where: str) -> dict[str, Any]:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -119,7 +139,7 @@ def _parse_json(content: str, where: str) -> dict[str, Any]:
             suggestion="Remove the comments, or write the configuration as a .properties file, with # before comments.",
         )
     try:
-        document = json.loads(content, object_pairs_hook=members)
+        document = json.loads(content, object_pairs_hook=members, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{where} is not JSON: {error}.",

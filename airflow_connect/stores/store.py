@@ -19,6 +19,8 @@ from airflow_connect.api.staging import LeftOver, Outcome, StagedFile
 
 PROBE_NAME = ".airflow-connect-preflight"
 """Prefix of the names of trial uploads, with which a preflight checks permissions."""
+NAME_NOT_KEPT = "s3.odd_name"
+"""Code of the error for a file whose name the store changes or refuses."""
 POSSIBLE_DUPLICATE = "has_twin"
 """Member of a staged file's token: there may be another unpublished upload of it that only a listing finds."""
 
@@ -141,6 +143,7 @@ class Store(Protocol):
 
 
 __all__ = [
+    "NAME_NOT_KEPT",
     "POSSIBLE_DUPLICATE",
     "PROBE_NAME",
     "FileIdentity",

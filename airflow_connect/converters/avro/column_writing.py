@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.avro.varints import NotPlainError
-from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, is_shortest
+from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, has_longer, is_shortest
 
 ColumnWriter = Callable[[Any], Any]
 """Arrow array of a schema to binary array of Avro values after the prefix; None if a value is not vectorizable."""
@@ -166,7 +167,7 @@ class _Writers:
         # Decimals of a fixed size, and possibly bytes with other names, need `AvroMapping.transform`.
         if kind is None or (schema.type is Type.BYTES and schema.name is not None and not is_decimal):
             raise NotPlainError
-        write = _decimals if is_decimal else _SCALARS[node.kind]
+        write = _decimals(decimal_digits(schema)) if is_decimal else _SCALARS[node.kind]
 
         def write_scalar(values: Any, pieces: _Pieces, present: _Present) -> None:
             if values.type != kind:
@@ -257,12 +258,18 @@ def _texts(values: Any, pieces: _Pieces, present: _Present) -> None:
     pieces.texts(data, present)
 
 
-def _decimals(values: Any, pieces: _Pieces, present: _Present) -> None:
-    """The bytes of an Avro decimal are those of Connect's."""
-    longest: Any = pc.max(pc.binary_length(values))
-    if (longest.as_py() or 0) > LONGEST_DECIMAL_BYTES or not is_shortest(values):
-        raise NotPlainError
-    _texts(values, pieces, present)
+def _decimals(digits: int | None) -> _Writer:
+    """The bytes of an Avro decimal are those of Connect's. `digits`: their maximum, if there is one."""
+
+    def write(values: Any, pieces: _Pieces, present: _Present) -> None:
+        longest: Any = pc.max(pc.binary_length(values))
+        if (longest.as_py() or 0) > LONGEST_DECIMAL_BYTES or not is_shortest(values):
+            raise NotPlainError
+        if digits is not None and has_longer(values, digits):
+            raise NotPlainError
+        _texts(values, pieces, present)
+
+    return write
 
 
 _SCALARS: dict[str, _Writer] = {

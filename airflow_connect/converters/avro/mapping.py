@@ -138,6 +138,21 @@ def _scale(schema: Schema) -> int:
     return java_numbers.integer_parameter(schema.parameters.get(DECIMAL_SCALE, "0"))
 
 
+def _precision(schema: Schema) -> int:
+    given = schema.parameters.get(PRECISION_PARAMETER)
+    return java_numbers.integer_parameter(given, PRECISION_PARAMETER) if given else DEFAULT_PRECISION
+
+
+def decimal_digits(schema: Schema) -> int | None:
+    """Maximum number of digits of a Decimal in Avro: its precision. None: it has no logical type, and no maximum.
+
+    Avro forbids scales outside [0, precision], and some readers refuse the file. Confluent writes the logical type even
+    then; Connect's own properties give its converters the same information.
+    """
+    precision = _precision(schema)
+    return precision if 0 <= _scale(schema) <= precision else None
+
+
 @dataclass(slots=True)
 class _SchemaBuilder:
     """Builds one Avro schema; tracks named types, because Avro defines each once and then refers to it."""
@@ -286,13 +301,8 @@ class _SchemaBuilder:
 
     def _with_properties(self, schema: Schema, built: dict[str, Any]) -> dict[str, Any]:
         if schema.name == DECIMAL:
-            given = schema.parameters.get(PRECISION_PARAMETER)
-            precision = java_numbers.integer_parameter(given, PRECISION_PARAMETER) if given else DEFAULT_PRECISION
-            scale = _scale(schema)
-            built |= {"scale": scale, "precision": precision}
-            # Avro forbids scales outside [0, precision], and some readers refuse the file. Confluent writes the
-            # logical type even then; Connect's own properties give its converters the same information.
-            if 0 <= scale <= precision:
+            built |= {"scale": _scale(schema), "precision": _precision(schema)}
+            if decimal_digits(schema) is not None:
                 built["logicalType"] = "decimal"
         elif schema.name in _LOGICAL:
             built["logicalType"] = _LOGICAL[schema.name]
@@ -339,7 +349,8 @@ def _check_name(name: str, where: str) -> None:
 
 
 def _decimal_transform(schema: Schema) -> Transform:
-    scale = _scale(schema)
+    scale, digits = _scale(schema), decimal_digits(schema)
+    precision = MAX_DECIMAL_DIGITS if digits is None else digits
     size = java_numbers.integer_parameter(schema.parameters.get(FIXED_SIZE_PARAMETER, "0"), FIXED_SIZE_PARAMETER)
     if not 0 <= size <= MAX_DECIMAL_BYTES:
         raise SchemaError(
@@ -351,6 +362,9 @@ def _decimal_transform(schema: Schema) -> Transform:
 
     def to_bytes(value: decimal.Decimal) -> bytes:
         data = unscaled_bytes(value, scale)
+        # Readers round such a value to the precision, or refuse the file. `adjusted`: exponent of its first digit.
+        if value and value.adjusted() + scale >= precision:
+            raise ValueError(f"more digits than the precision {precision} allows")
         return data.rjust(size, b"\xff" if data[0] > 0x7F else b"\0")
 
     return to_bytes

@@ -8,6 +8,7 @@ reference: `read` returns None, and the caller processes the records one by one.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,8 @@ _READ_AS: dict[Type, pa.DataType] = {
 _LOGICAL = (DATE, TIME, TIMESTAMP)
 _LAST_TIME_MS = 86_399_999
 _OPEN, _CLOSE = b"{}"
+# Where a value may begin; the text in a string may look like it.
+_CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
 
 
 class JsonColumns:
@@ -50,7 +53,7 @@ class JsonColumns:
         lines = pc.binary_join_element_wise(messages, b"", b"\n")
         starts, data = _content(lines)
         text = data.to_pybytes()
-        if not _are_objects(text, starts) or has_long_number(text) or _is_deep(text, starts):
+        if not _are_objects(text, starts) or has_long_number(text) or _is_refused(text, starts):
             return None
         reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
         source: Any = pa.BufferReader(data)
@@ -126,17 +129,26 @@ def _are_objects(text: bytes, starts: NDArray[np.int32]) -> bool:
     return bool((letters[ends] == _CLOSE).all())
 
 
-def _is_deep(text: bytes, starts: NDArray[np.int32]) -> bool:
-    """Whether a message is nested too deeply in members that the schema does not have, which Arrow skips."""
+def _is_refused(text: bytes, starts: NDArray[np.int32]) -> bool:
+    """Whether a message has what Jackson refuses and Arrow reads, even in members that the schema does not have.
+
+    That is nesting beyond the limit, and the constants NaN, Inf and Infinity.
+    """
     ends = np.append(starts[1:], len(text))
-    # Two characters for each level: only long messages can be.
-    for row in np.flatnonzero(ends - starts > 2 * MAX_DEPTH).tolist():
-        start, end = int(starts[row]), int(ends[row])
-        if text.count(b"[", start, end) + text.count(b"{", start, end) > MAX_DEPTH:
-            try:
-                parse_fast(text[start:end])
-            except ValueError:
-                return True
+    # Two characters for each level: only long messages can be too deep.
+    suspects = [
+        row
+        for row in np.flatnonzero(ends - starts > 2 * MAX_DEPTH).tolist()
+        if text.count(b"[", starts[row], ends[row]) + text.count(b"{", starts[row], ends[row]) > MAX_DEPTH
+    ]
+    if b"NaN" in text or b"Inf" in text:
+        places = [found.start() for found in _CONSTANT.finditer(text)]
+        suspects += np.unique(np.searchsorted(starts, places, side="right") - 1).tolist()
+    for row in suspects:
+        try:
+            parse_fast(text[int(starts[row]) : int(ends[row])])
+        except ValueError:
+            return True
     return False
 
 
@@ -155,8 +167,8 @@ def _is_vectorizable(column: Any, schema: Schema) -> bool:
         return not bool(np.any((times < 0) | (times > _LAST_TIME_MS)))
     if schema.type is Type.FLOAT64:
         values = column.drop_null().to_numpy()
-        # `-0` is an integer for Jackson, and as a double 0.0.
-        return not bool(np.any((values == 0) & np.signbit(values)))
+        # `-0` is an integer for Jackson, and as a double 0.0. A number that rounds to infinity is for `strict.types`.
+        return not bool(np.any((values == 0) & np.signbit(values)) or np.any(np.isinf(values)))
     return True
 
 

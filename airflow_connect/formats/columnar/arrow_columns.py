@@ -59,7 +59,31 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
         return decimals(column, schema, wanted)
     if pa.types.is_timestamp(wanted) and pa.types.is_int32(column.type):
         column = column.cast(pa.int64())  # Time in ORC; Arrow has timestamps of 64 bits only.
-    return column if column.type.equals(wanted) else column.cast(wanted)
+    made = column if column.type.equals(wanted) else column.cast(wanted)
+    if unreadable_time(made):
+        raise pa.ArrowInvalid("a time that ORC cannot hold")
+    return made
+
+
+def unreadable_time(array: Any, path: str = "") -> str:
+    """The field with a wall clock before 1970 with a fraction of a second, or "" if there is none.
+
+    pyarrow's ORC writer (26.0.1) stores its nanoseconds as a negative number, at which Spark and Hive refuse the whole
+    file. ORC itself cannot hold the last second before 1970 (ORC-763). Only ORC has timestamps without a time zone.
+    """
+    kind = array.type
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        times = array.drop_null().cast(pa.int64()).to_numpy()
+        return path or "the value" if bool(np.any((times < 0) & (times % 1000 != 0))) else ""
+    if pa.types.is_struct(kind):
+        inner = [(part, f"{path}.{field.name}".lstrip(".")) for part, field in zip(array.flatten(), kind, strict=True)]
+    elif pa.types.is_map(kind):
+        inner = [(part, path) for part in (array.keys, array.items)]
+    elif pa.types.is_list(kind):
+        inner = [(array.flatten(), path)]
+    else:
+        return ""
+    return next((found for part, where in inner if (found := unreadable_time(part, where))), "")
 
 
 def _struct(column: Any, schema: Schema, wanted: Any) -> Any:

@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.converters.avro.mapping import decimal_digits
+from airflow_connect.converters.decimal_columns import has_longer, is_shortest
 from airflow_connect.formats.avro import AvroFormat
 
 FieldWriter = Callable[[Any], "list[Any]"]
@@ -92,7 +94,7 @@ def _writer(avro_type: Any, schema: Schema) -> FieldWriter | None:
     if schema.type in _FIXED_WIDTH and _FIXED_WIDTH[schema.type][0] == kind:
         return _fixed_width(_FIXED_WIDTH[schema.type][1])
     if schema.name == DECIMAL and kind == "bytes":
-        return _decimals
+        return _decimals(decimal_digits(schema))
     is_text = (schema.type, kind) in ((Type.STRING, "string"), (Type.BYTES, "bytes"))
     return _with_length if is_text else None
 
@@ -150,19 +152,21 @@ def _with_length(column: Any) -> list[Any]:
     return [varints(pc.binary_length(data).to_numpy().astype(np.int64)), data]
 
 
-def _decimals(column: Any) -> list[Any]:
-    """Connect's bytes, unchanged. The reference path writes the shortest form, so it handles longer ones."""
-    data = _filled(column, b"\0")
-    sizes = pc.binary_length(data).to_numpy()
-    bounds = np.frombuffer(data.buffers()[1], dtype=np.int32)[data.offset : data.offset + len(data) + 1]
-    content = np.frombuffer(data.buffers()[2], dtype=np.uint8) if len(data) else np.empty(0, dtype=np.uint8)
-    if len(data) and int(sizes.min()) < 1:
-        raise pa.ArrowInvalid("a Decimal without bytes")
-    longer = bounds[:-1][sizes > 1]
-    first, second = content[longer], content[longer + 1]
-    if np.any(((first == 0) & (second < 0x80)) | ((first == 0xFF) & (second >= 0x80))):
-        raise pa.ArrowInvalid("a Decimal with more bytes than it needs")
-    return _with_length(data)
+def _decimals(digits: int | None) -> FieldWriter:
+    """Connect's bytes, unchanged. The reference path writes the shortest form, so it handles longer ones.
+
+    `digits`: their maximum, if there is one; the reference path refuses more.
+    """
+
+    def write(column: Any) -> list[Any]:
+        data = _filled(column, b"\0")
+        if not is_shortest(data):
+            raise pa.ArrowInvalid("a Decimal without bytes, or with more than it needs")
+        if digits is not None and has_longer(data, digits):
+            raise pa.ArrowInvalid("a Decimal with more digits than its precision")
+        return _with_length(data)
+
+    return write
 
 
 def _filled(column: Any, value: Any) -> Any:

@@ -4,7 +4,7 @@ Kafka Connect's sinks put field values into object keys unchanged, so a value `a
 Here the following are written as `%XX` (upper-case UTF-8 bytes), and everything else stays unchanged:
 
 * `/` and the backslash, which some stores and operating systems treat as a separator;
-* control characters (C0, DEL, C1) and lone surrogates, which S3 and XML cannot carry;
+* control characters (C0, DEL, C1), lone surrogates, U+FFFE and U+FFFF, which S3 and XML cannot carry;
 * the first character of every directory delimiter, so that directories of several fields stay distinct;
 * the whole values `.` and `..`;
 * other characters that the file system forbids: `:` in HDFS, as `%3A`;
@@ -22,11 +22,12 @@ from functools import lru_cache
 
 from airflow_connect.errors import ConfigError
 
-_HARMFUL = r"\x00-\x1f\x7f-\x9f/\\\ud800-\udfff"
+_HARMFUL = r"\x00-\x1f\x7f-\x9f/\\\ud800-\udfff\ufffe\uffff"
 _ESCAPE_TAILS = (
     r"2F|5C|25|2E|7F|[01][0-9A-F]"  # slash, backslash, percent, dot, DEL, C0
     r"|C2%[89][0-9A-F]"  # C1
     r"|ED%[AB][0-9A-F]%[89AB][0-9A-F]"  # lone surrogates, in the bytes of "surrogatepass"
+    r"|EF%BF%B[EF]"  # U+FFFE, U+FFFF
 )
 
 

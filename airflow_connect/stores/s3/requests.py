@@ -312,7 +312,7 @@ def odd_key(key: str, reason: str) -> ConfigError:
     return ConfigError(
         f"The object name {key!r} has a directory that is empty, '.' or '..', and the store does not keep such a name"
         f" as it is: {reason}",
-        code="s3.odd_name",
+        code="s3.odd_name",  # NAME_NOT_KEPT
         config_path="topics.dir",
         suggestion="Write topics.dir, path.format and tombstone.encoded.partition without leading, trailing or doubled"
         " slashes. Amazon S3 keeps such names; to check another store, the permission s3:ListBucketMultipartUploads is"

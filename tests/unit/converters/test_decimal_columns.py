@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_connect.converters.decimal_columns import is_shortest, unscaled_column
+from airflow_connect.converters.decimal_columns import has_longer, is_shortest, unscaled_column
 from airflow_connect.java.numbers import unscaled_bytes
 from tests.support.session.searching import examples
 
@@ -43,3 +43,10 @@ def test_longer_bytes_are_noticed(values: list[bytes | None], first: int) -> Non
         v is None or (v != b"" and unscaled_bytes(int.from_bytes(v, "big", signed=True)) == v) for v in values[first:]
     )
     assert is_shortest(pa.array(values, pa.binary()).slice(first)) is shortest
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(NUMBERS | st.none(), max_size=6), st.integers(0, 38), st.integers(0, 2))
+def test_more_digits_are_noticed(numbers: list[int | None], digits: int, first: int) -> None:
+    column = pa.array([None if n is None else unscaled_bytes(n) for n in numbers], pa.binary()).slice(first)
+    assert has_longer(column, digits) is any(n is not None and abs(n) >= 10**digits for n in numbers[first:])

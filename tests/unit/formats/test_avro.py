@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -228,6 +229,26 @@ def test_avro_decimal_of_impossible_scale_is_bytes_without_logical_type() -> Non
     made = _file_schema(_written(s.decimal(70), [Decimal(1).scaleb(-70)]))
     assert "logicalType" not in made
     assert made["scale"] == 70
+
+
+def _price(precision: str) -> Schema:
+    price = s.decimal(2)
+    return s.struct(("price", replace(price, parameters={**price.parameters, "connect.decimal.precision": precision})))
+
+
+@pytest.mark.parametrize("number", ["1000.00", "-1000.00", "1E+3", "99999.99"])
+def test_avro_decimal_with_more_digits_than_its_precision_is_refused(number: str) -> None:
+    encoder = AvroFormat().open(Sink(), _price("5"))
+    encoder.append([{"price": Decimal("-999.99")}])
+    with pytest.raises(DataError, match="field price has more digits than the precision 5 allows"):
+        encoder.append([{"price": Decimal(number)}])
+
+
+def test_avro_decimal_without_precision_has_at_most_64_digits() -> None:
+    encoder = AvroFormat().open(Sink(), s.struct(("price", s.decimal(2))))
+    encoder.append([{"price": Decimal("9" * 62 + ".99")}])
+    with pytest.raises(DataError, match="field price has more digits than the precision 64 allows"):
+        encoder.append([{"price": Decimal("1" + "0" * 62 + ".00")}])
 
 
 def test_avro_fixed_parameter_makes_fixed_bytes() -> None:

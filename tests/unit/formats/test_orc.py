@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Schema
 from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.formats.columnar.arrow_columns import file_columns
 from airflow_connect.formats.format import Format, check_value
 from airflow_connect.formats.orc import OrcFormat
 from tests.support.session.searching import examples
@@ -74,8 +75,44 @@ def test_every_type_is_read_back_as_hive_would_see_it():
 @given(schema_and_values(struct_schemas))
 def test_any_values_make_as_many_rows(case):
     schema, values = case
+    try:
+        data = written(schema, values)
+    except DataError:
+        with pytest.raises(DataError, match="time before 1970 with a fraction"):
+            written(schema, values)
+        return
     # Not read as a whole: pyarrow's reader knows no instants after 2262.
-    assert orc.ORCFile(pa.BufferReader(written(schema, values))).nrows == len(values)
+    assert orc.ORCFile(pa.BufferReader(data)).nrows == len(values)
+
+
+INSTANTS = s.struct(("at", s.timestamp(optional=True)))
+
+
+@pytest.mark.parametrize("time_ms", [-1, -999, -1001, -2_208_988_800_001])
+@pytest.mark.parametrize("nest", ["alone", "struct", "array", "map"])
+def test_time_before_1970_with_a_fraction_is_refused_because_spark_and_hive_refuse_the_file(nest, time_ms):
+    schema, value = {
+        "alone": (INSTANTS, {"at": time_ms}),
+        "struct": (s.struct(("in", INSTANTS)), {"in": {"at": time_ms}}),
+        "array": (s.struct(("in", s.array(INSTANTS))), {"in": [{"at": 5}, {"at": time_ms}]}),
+        "map": (s.struct(("in", s.map_of(s.STRING, INSTANTS))), {"in": {"a": {"at": time_ms}}}),
+    }[nest]
+    with pytest.raises(DataError, match=r"cannot write the field (in\.)?at: it is a time before 1970") as caught:
+        written(schema, [value])
+    assert caught.value.code == "data.orc_time"
+
+
+def test_other_times_before_1970_are_read_back():
+    times = [-1000, None, -2_208_988_800_000, 1, 0]
+    table = read(written(INSTANTS, [{"at": time_ms} for time_ms in times]))
+    assert table["at"].cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() == times
+
+
+def test_time_before_1970_with_a_fraction_takes_the_reference_path():
+    columns = OrcFormat().arrow_schema(INSTANTS)
+    whole, fraction = (pa.StructArray.from_arrays([pa.array([n], pa.int64())], ["at"]) for n in (-1000, -1001))
+    assert file_columns(whole, INSTANTS, columns) is not None
+    assert file_columns(fraction, INSTANTS, columns) is None
 
 
 def test_a_file_without_rows_has_its_columns():

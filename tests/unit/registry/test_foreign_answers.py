@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_connect.api.record import KafkaRecord
-from tests.unit.connectors.storage.staging import copy
+from tests.unit.connectors.storage.staging import Outcome, copy
 from tests.unit.registry.registry_double import RegistryDouble
 
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -19,8 +21,28 @@ PROTOBUF = "io.confluent.connect.protobuf.ProtobufConverter"
 def test_404_of_an_ingress_fails_the_run_although_errors_are_tolerated(
     role: str, converter: str, columnar: bool
 ) -> None:
+    outcome = _copied((404, b"default backend - 404"), role, converter, columnar)
+    assert outcome.error.startswith("UnavailableError") and "Registry's answer about the schema 7" in outcome.error
+    assert (outcome.files, outcome.dead_letters) == ([], [])
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"schema": None}, {"schema": {"type": "long"}}, {"schema": 5}, {"schema": ""},
+        {"schema": '"long"', "schemaType": ["AVRO"]},
+    ],
+)  # fmt: skip
+def test_json_of_another_service_fails_the_run_although_errors_are_tolerated(document: Any, columnar: bool) -> None:
+    outcome = _copied((200, document), "value", AVRO, columnar)
+    assert outcome.error.startswith("UnavailableError") and "Registry's answer about the schema 7" in outcome.error
+    assert (outcome.files, outcome.dead_letters) == ([], [])
+
+
+def _copied(answer: tuple[int, Any], role: str, converter: str, columnar: bool) -> Outcome:
     message = b"\0\0\0\0\x07\x02"
-    with RegistryDouble((404, b"default backend - 404")) as ingress:
+    with RegistryDouble(answer) as ingress:
         config = {
             "errors.tolerance": "all",
             "errors.deadletterqueue.topic.name": "dlq",
@@ -33,5 +55,4 @@ def test_404_of_an_ingress_fails_the_run_although_errors_are_tolerated(
         key, value = (message, b"{}") if role == "key" else (None, message)
         records = [KafkaRecord("t", 0, n, key, value, 0) for n in range(5)]
         outcome, _ = copy(config, [records], columnar=columnar)
-    assert outcome.error.startswith("UnavailableError") and "Registry's answer about the schema 7" in outcome.error
-    assert (outcome.files, outcome.dead_letters) == ([], [])
+    return outcome

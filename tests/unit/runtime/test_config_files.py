@@ -106,3 +106,28 @@ def test_key_that_is_repeated_with_the_same_value_is_read(name: str, content: st
     path = tmp_path / name
     path.write_text(content)
     assert read_connector_file(path) == {"a": "1"}
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.properties"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_utf_16_file_says_so(name: str, encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(('{"name": "a"}' if name == "c.json" else "name=a\n").encode(encoding))
+    with pytest.raises(ConfigError, match="is not UTF-8 text") as caught:
+        read_connector_file(path)
+    assert "Save it as UTF-8" in caught.value.suggestion
+
+
+def test_constant_that_is_no_json_is_not_taken_for_a_repeated_key(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    path.write_text('{"name": "a", "flush.size": NaN}')
+    with pytest.raises(ConfigError, match="is not JSON: NaN is no JSON"):
+        read_connector_file(path)
+
+
+def test_keys_next_to_the_configuration_are_refused() -> None:
+    answered = {"name": "a", "config": {"x": "1"}, "tasks": [], "type": "sink"}  # by GET /connectors/a
+    assert unwrap_connector(answered, "here") == {"name": "a", "x": "1"}
+    with pytest.raises(ConfigError, match=r"here has keys next to `config`, .*: flush\.size, topics") as caught:
+        unwrap_connector({"name": "a", "config": {"x": "1"}, "topics": "t", "flush.size": "1"}, "here")
+    assert caught.value.config_path == "flush.size"

@@ -73,6 +73,7 @@ class RunState:
         recovered_run_id: the run whose manifest this run has published, or "".
         lag: as the plan found it; None: there is no plan yet.
         must_sweep: this run has staged files that its manifest does not name.
+        notes: for the report, about what was recovered.
     """
 
     connector: ConnectorState
@@ -82,6 +83,7 @@ class RunState:
     recovered_run_id: str = ""
     lag: RunLag | None = None
     must_sweep: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class SinkRun(RunInProgress):
@@ -123,6 +125,7 @@ class SinkRun(RunInProgress):
             state = self._bounded(kafka, state)
             plan, positions = self.plan_from(kafka, JournalView(state=state.connector))
             state, plan = self._without_deleted_topics(kafka, state, plan)
+            plan = replace(plan, notes=(*state.notes, *plan.notes))
             state = replace(state, lag=RunLag(positions.behind, positions.behind, plan.created_ms))
             self._observer({"event": "plan", "plan": plan.to_json(), "notes": list(plan.notes)})
             reached(crash_points.PLANNED)
@@ -188,7 +191,10 @@ class SinkRun(RunInProgress):
         # A fenced run that fails now must not discard what this one may have to copy again.
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)
-        notes = self._publish(kafka, manifest, kafka.journal)
+        try:
+            notes = self._publish(kafka, manifest, kafka.journal)
+        except commits.NeverVisibleError as error:
+            return self._give_up(kafka, state, manifest, str(error))
         refuse_when_stopping()
         kafka.ensure_group_empty()
         if manifest.dead_letters:
@@ -205,6 +211,19 @@ class SinkRun(RunInProgress):
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
         return replace(state, connector=after, recovered_run_id=manifest.run_id)
+
+    def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
+        """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
+        refuse_when_stopping()
+        kafka.ensure_group_empty()
+        kafka.journal.commit(Commit(offsets={}, state=state.connector, closes_manifest=True))
+        note = (
+            f"Run {manifest.run_id} was to publish {len(manifest.files)} files under names that the store does not"
+            f" keep, such as {name!r}. None of them is visible, so they are given up. No offset was moved, and the"
+            " records are copied again."
+        )
+        self._warn(note)
+        return replace(state, notes=(*state.notes, note))
 
     # --- plan ----------------------------------------------------------------------------------------------------
 

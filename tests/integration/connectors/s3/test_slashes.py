@@ -28,6 +28,20 @@ def test_topics_dir_that_the_store_folds_is_refused_and_a_corrected_run_copies(s
     assert list(contents(sink).values()) == [[1]]
 
 
+def test_connector_that_an_older_version_has_wedged_copies_when_its_names_are_corrected(sink, monkeypatch):
+    with monkeypatch.context() as older:
+        older.setattr("airflow_connect.stores.s3.requests.has_odd_directories", lambda key: False)
+        assert sink.try_run(**{"topics.dir": "raw/"}).error["code"] == "publish.lost"
+    assert sink.view().manifest is not None
+
+    report = sink.run(**{"topics.dir": "raw"})
+
+    assert (report.records, sink.offsets(), sink.view().manifest) == (1, {0: 1}, None)
+    assert list(contents(sink).values()) == [[1]]
+    (note,) = [note for note in report.notes if "are given up" in note]
+    assert "1 files" in note and "'raw//" in note and note in sink.warnings()
+
+
 def test_path_format_that_the_store_folds_is_refused_and_a_corrected_run_copies(sink):
     hourly = {
         "partitioner.class": "TimeBasedPartitioner",

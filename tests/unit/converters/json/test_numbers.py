@@ -149,6 +149,35 @@ def test_document_beyond_a_limit_is_refused_in_every_way(inside: str, member: st
             assert read.to_columns("t", pa.array([data], pa.binary())) is None
 
 
+CONSTANTS = [f"{sign}{name}" for name in ("NaN", "Inf", "Infinity") for sign in ("", "-")]
+AMOUNT = json.dumps({"type": "struct", "fields": [{"type": "double", "field": "a", "optional": True}]})
+
+
+@pytest.mark.parametrize("constant", CONSTANTS)
+@pytest.mark.parametrize("member", ['"a":%s', '"unknown":%s', '"unknown": [1, %s]', '"unknown":{"b":\t%s}'])
+def test_constant_that_is_no_json_is_refused_alone_and_in_columns(constant: str, member: str) -> None:
+    fixed = converter(schema_content=AMOUNT)
+    message = f"{{{member % constant}}}".encode()
+    with pytest.raises(DataError, match="serialization error"):
+        fixed.to_connect("t", message)
+    assert fixed.to_columns("t", pa.array([b'{"a":1}', message, b'{"a":2}'], pa.binary())) is None
+
+
+def test_text_that_looks_like_a_constant_stays_in_columns() -> None:
+    fixed = converter(schema_content=AMOUNT)
+    messages = [b'{"a":1,"unknown":": NaN"}', b'{"a":2,"unknown":",Infinity"}']
+    (columns,) = fixed.to_columns("t", pa.array(messages, pa.binary())) or ()
+    assert columns.values.to_pylist() == [{"a": 1.0}, {"a": 2.0}]
+
+
+def test_number_that_rounds_to_infinity_is_refused_by_strict_types_in_columns_too() -> None:
+    message = b'{"a":1.7976931348623159e308}'
+    strict = converter(schema_content=AMOUNT, strict_types="true")
+    with pytest.raises(DataError, match="number out of range"):
+        strict.to_connect("t", message)
+    assert strict.to_columns("t", pa.array([message], pa.binary())) is None
+
+
 def test_values_at_the_limits_are_read_and_written() -> None:
     plain = converter(schemas_enable="false")
     deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH

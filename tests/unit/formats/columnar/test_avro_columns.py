@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -120,3 +121,13 @@ def test_decimals_are_written_as_they_are() -> None:
     assert write is not None
     found = _file_of_columns(s.decimal(2), write(pa.array(raw, pa.binary())))
     assert list(found) == list(_file(s.decimal(2), numbers))
+
+
+def test_decimal_with_more_digits_than_its_precision_is_left_to_the_reference() -> None:
+    price = s.decimal(2)
+    schema = s.struct(("price", replace(price, parameters={**price.parameters, "connect.decimal.precision": "5"})))
+    write = record_writer(FORMAT, schema)
+    assert write is not None
+    fits, longer = [b"\x01\x86\x9f", b"\xfe\x79\x61"], b"\x01\x86\xa0"  # 999.99, -999.99, 1000.00
+    assert write(pa.StructArray.from_arrays([pa.array(fits)], ["price"])) is not None
+    assert write(pa.StructArray.from_arrays([pa.array([*fits, longer])], ["price"])) is None

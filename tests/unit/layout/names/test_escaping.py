@@ -10,7 +10,7 @@ from airflow_connect.layout.names.object_names import NameSettings, object_key
 from airflow_connect.layout.partitioners import FieldPartitioner
 
 # Text in which the characters that matter are frequent.
-NASTY = st.text(st.sampled_from("ab.%/\\25FCEDx-_\n\x7f\x85é€\ud800"), max_size=12)
+NASTY = st.text(st.sampled_from("ab.%/\\25FCEDx-_\n\x7f\x85é€\ud800\uffff"), max_size=12)
 VALUES = st.one_of(NASTY, st.text(st.characters(codec=None), max_size=20))
 DELIMITERS = st.sampled_from(["/", "_", "-", "--", "|", "+/", "·", "~~~"])
 
@@ -39,6 +39,9 @@ def test_harmless_values_stay_verbatim(value):
         ("\x7f", "%7F"),
         ("\x85", "%C2%85"),
         ("\ud800", "%ED%A0%80"),
+        ("\ufffe", "%EF%BF%BE"),
+        ("\uffff", "%EF%BF%BF"),
+        ("%EF%BF%BF", "%25EF%BF%BF"),
     ],
 )
 def test_harmful_values_are_escaped(value, escaped):
