@@ -110,7 +110,8 @@ def _is_complete(file: FoundFile, files: Mapping[str, FoundFile], file_systems: 
         successor = files.get(name) or (None if file_system.identity_is_content else file_system.find(name))
         if successor is None or (file.identity and successor.identity == file.identity):
             continue
-        if successor.modified_ms >= file.modified_ms:
+        # An empty one was only created by the rotation: the program may not have opened it yet.
+        if successor.size and successor.modified_ms >= file.modified_ms:
             return True
     return False
 

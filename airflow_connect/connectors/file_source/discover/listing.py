@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,12 +28,14 @@ class Listing:
         aliases: other names of these files, which are links, with the name that is read.
         empty: entries of the configuration that name no file now, with the reason.
         missing_directories: directories of the configuration that do not exist.
+        linked_directories: links to directories that were not followed, and lead elsewhere.
     """
 
     files: dict[str, FoundFile] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     empty: dict[str, str] = field(default_factory=dict)
     missing_directories: tuple[str, ...] = ()
+    linked_directories: tuple[str, ...] = ()
 
 
 def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
@@ -50,6 +53,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     found: dict[str, FoundFile] = {}
     empty: dict[str, str] = {}
     missing: list[str] = []
+    linked: dict[str, None] = {}
     if config.file is not None:
         found = _with_rotated(config.file, file_systems)
         if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
@@ -59,13 +63,24 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     for pattern in config.files:
         matching = list(_matching(pattern, file_systems, recursive=config.recursive))
         found |= {file.name: file for file in matching if _is_wanted(file.name, config)}
+        linked |= dict.fromkeys(_leading_elsewhere(pattern, file_systems))
         if not matching:
             directory = directory_of(_literal(pattern))
             is_there = file_systems.of(pattern).has_directory(directory)
             missing += [] if is_there else [directory]
             empty[pattern] = _why_empty(pattern) if is_there else f"the directory {directory} does not exist"
     files, aliases = _without_links(found, config, file_systems, positions)
-    return Listing(files, aliases, empty, tuple(missing))
+    # A directory that another entry names is read.
+    unread = tuple(name for name in linked if f"{name}/" not in config.files)
+    return Listing(files, aliases, empty, tuple(missing), unread)
+
+
+def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
+    """The links to directories that were found for a pattern, without those into the directory of the pattern."""
+    file_system = file_systems.of(pattern)
+    names, file_system.linked_directories = file_system.linked_directories, []
+    inside = os.path.join(os.path.realpath(path_of(directory_of(_literal(pattern))) or "."), "")
+    return [name for name in names if not f"{os.path.realpath(path_of(name))}/".startswith(inside)]
 
 
 def _why_empty(pattern: str) -> str:
