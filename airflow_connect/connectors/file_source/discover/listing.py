@@ -11,7 +11,7 @@ from functools import cache
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_rotated
 from airflow_connect.errors import ConfigError
-from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems, root_of
 from airflow_connect.stores.local.file_system import path_of
 
@@ -132,7 +132,7 @@ def _is_wanted(name: str, config: FileSourceConfig) -> bool:
 
 def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     file_system = file_systems.of(name)
-    own = file_system.find(name)
+    own = _named(name, file_system)
     found = {name: own} if own else {}
     if not file_system.identity_is_content:
         path = path_of(name)
@@ -144,12 +144,29 @@ def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     return found
 
 
+def _named(name: str, file_system: FileSystem) -> FoundFile | None:
+    """The file that the configuration names; an empty pipe or directory must not pass for an empty file."""
+    file, path = file_system.find(name), path_of(name)
+    if file is None or root_of(name) or os.path.isfile(path) or not os.path.exists(path):
+        return file
+    is_directory = os.path.isdir(path)
+    kind = "a directory" if is_directory else "a pipe, a socket or a device"
+    raise ConfigError(
+        f"{name} cannot be read: it is {kind}, not a file.",
+        code="file.not_a_file",
+        config_path="file",
+        suggestion=f"Set files={name}/ to read the files in it."
+        if is_directory
+        else "To read a pipe, leave file and files out, and connect it with the standard input of airflow-connect.",
+    )
+
+
 def _matching(pattern: str, file_systems: FileSystems, *, recursive: bool) -> Iterator[FoundFile]:
     file_system, literal = file_systems.of(pattern), _literal(pattern)
     if literal == pattern:
         if pattern.endswith("/"):
             yield from file_system.walk(pattern, recursive=recursive)
-        elif (file := file_system.find(pattern)) is not None:
+        elif (file := _named(pattern, file_system)) is not None:
             yield file
         return
     directory = directory_of(literal)

@@ -29,6 +29,10 @@ class KnownContent:
         """Whether a file is compressed."""
         return codec_of(file.name, self._config.compression) != NONE
 
+    def may_be_same(self, name: str, file: FoundFile) -> bool:
+        """Whether a file can be the one that had a name: compressing writes another file, with any free inode."""
+        return (codec_of(name, self._config.compression) != NONE) == self.is_packed(file)
+
     def holds(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether the content of a file matches an offset, as far as the offset describes it."""
         is_content = self._file_systems.of(file.name).identity_is_content

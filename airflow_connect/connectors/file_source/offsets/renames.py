@@ -51,7 +51,7 @@ class Renames:
         """The file that has the inode and the content of an offset under another name; None if there is none."""
         return next(
             (file for file in self._by_identity.get(known.identity, ())
-             if file.name != name and self._content.holds(file, known)),
+             if file.name != name and self._content.may_be_same(name, file) and self._content.holds(file, known)),
             None,
         )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Renames:
 
     def nearness(self, name: str, known: FileOffset, file: FoundFile) -> Nearness:
         """What a candidate has in common with a known file, besides its content."""
-        if file.identity and file.identity == known.identity:
+        if file.identity and file.identity == known.identity and self._content.may_be_same(name, file):
             return Nearness.SAME_INODE
         is_same_name = name == unpacked_name(file.name) or file.name == unpacked_name(name)
         return Nearness.SAME_NAME if is_same_name else Nearness.ANY_NAME
@@ -74,13 +74,16 @@ class Renames:
     def is_another(self, name: str, file: FoundFile) -> bool:
         """Whether a file has the inode and the content of an offset of another name."""
         return any(
-            other != name and known.describes_content and self._content.holds(file, known)
+            other != name
+            and known.describes_content
+            and self._content.may_be_same(other, file)
+            and self._content.holds(file, known)
             for other, known in self._known_by_identity.get(file.identity, ())
         )
 
     def is_renamed(self, name: str, known: FileOffset, file: FoundFile) -> bool:
         """Whether a candidate is the known file, or a copy of it."""
-        has_inode = bool(file.identity) and file.identity == known.identity
+        has_inode = self.nearness(name, known, file) is Nearness.SAME_INODE
         is_rotation = name in earlier_names(file.name) or self._is_shift(name, file.name, has_inode=has_inode)
         if file.name == unpacked_name(name):
             return True  # somebody has decompressed it

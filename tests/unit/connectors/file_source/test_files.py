@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, assigned
-from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError
 from tests.unit.connectors.file_source.source_runs import file_source
 
 
@@ -119,10 +119,16 @@ def test_file_that_is_gone_when_the_task_comes_is_left_for_the_next_run(replaced
     task.stop()
 
 
-def test_directory_or_forbidden_file_is_an_error_with_its_name(tmp_path: Path) -> None:
-    source = file_source(tmp_path)
-    with pytest.raises(UnavailableError, match="it is not a regular file"):
-        source.run()
+@pytest.mark.parametrize("key", ["file", "files"])
+def test_directory_or_pipe_is_an_error_with_its_name_and_what_to_do(key: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="pipe cannot be read: it is a pipe, a socket or a device, not a file"):
+        file_source(**{key: str(tmp_path / "pipe")}).run()
+    with pytest.raises(ConfigError, match=r"it is a directory, not a file\. Set files=/.*/ to read the files in it"):
+        file_source(**{key: str(tmp_path)}).run()
+
+
+def test_forbidden_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"1\n")
     (tmp_path / "f").chmod(0)
     if os.geteuid():

@@ -379,3 +379,19 @@ def test_last_line_of_a_rotated_file_waits_while_the_new_file_is_empty(
     os.utime(log, (LATER_S, LATER_S))
     source.run()
     assert [value for value in source.take() if "new" not in value] == copied
+
+
+def test_compressed_file_that_got_the_inode_of_another_known_file_is_not_taken_for_it(tmp_path: Path) -> None:
+    first, second = tmp_path / "app.log.1", tmp_path / "app.log.2"
+    (tmp_path / "app.log").write_text("new\n")
+    first.write_text("banner\n")
+    second.write_text("banner\n2\n")
+    source = file_source(tmp_path / "app.log*")
+    source.run()
+    assert sorted(source.take()) == ["2", "banner", "banner", "new"]
+    # `gzip app.log.*`: the file that is written second gets the inode that the first one left.
+    (tmp_path / "app.log.1.gz").write_bytes(gzip.compress(first.read_bytes()))
+    first.rename(tmp_path / "app.log.2.gz").write_bytes(gzip.compress(second.read_bytes()))
+    second.unlink()
+    source.run()
+    assert source.take() == []
