@@ -56,6 +56,9 @@ class FileSystem(Protocol):
     identity_is_content: bool
     """Whether an equal `identity` means equal bytes (an ETag), not just the same file (an inode)."""
 
+    linked_directories: list[str]
+    """Links to directories that `walk` did not follow, so far."""
+
     def find(self, name: str) -> FoundFile | None:
         """The file with this name; None if it does not exist."""
 

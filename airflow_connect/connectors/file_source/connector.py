@@ -134,6 +134,11 @@ class FileStreamSourceConnector(SourceConnector):
             # An empty landing folder is nothing to tell once files have arrived there.
             if not (reconciled.states and why == NO_MATCH):
                 self.context.note(f"{entry} is not read: {why}.")
+        if listing.linked_directories:
+            self.context.note(
+                f"{len(listing.linked_directories)} directories are links and are not followed:"
+                f" {listed(listing.linked_directories)}. To read them, name them in files, with a slash at the end."
+            )
         if listing.aliases:
             names = listed([f"{alias} -> {name}" for alias, name in listing.aliases.items()])
             self.context.note(f"{len(listing.aliases)} name(s) are links to files that are read under another name,"

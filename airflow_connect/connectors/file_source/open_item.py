@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_connect.connectors.file_source.config import COLUMN_LINES, PATTERN_LINES, FileSourceConfig
-from airflow_connect.connectors.file_source.file_offsets import FINGERPRINT_BYTES, FileOffset, content_hash
+from airflow_connect.connectors.file_source.file_offsets import (
+    FINGERPRINT_BYTES,
+    FileOffset,
+    content_hash,
+    hashed_bytes,
+)
 from airflow_connect.connectors.file_source.read.content import (
+    AUTO,
     NONE,
     REMOTE_BLOCK_BYTES,
     Content,
@@ -17,7 +23,8 @@ from airflow_connect.connectors.file_source.read.events import EventReader
 from airflow_connect.connectors.file_source.read.line_reader import Block, LineReader
 from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.file_source.work import Item
-from airflow_connect.stores.file_system import FileSystem
+from airflow_connect.errors import DataError
+from airflow_connect.stores.file_system import FileSystem, GoneError
 from airflow_connect.stores.file_systems import FileSystems, root_of
 
 _LOCAL_BLOCK_BYTES = 2 << 20
@@ -26,6 +33,16 @@ _COLUMN_BLOCK_BYTES = 16 << 20
 that."""
 _PATTERN_BLOCK_BYTES = 8 << 20
 """The same where lines become records with fields."""
+
+
+_SIGNATURES = {
+    b"\x1f\x8b\x08": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh91AY&SY": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"PK\x03\x04": "zip",
+}
 
 
 @dataclass(slots=True)
@@ -58,11 +75,13 @@ class OpenItem:
         `block_bytes`: read at once; 0: as much as suits the configuration and the file system.
 
         Raises:
-            GoneError: the file no longer exists, or another file has its name.
-            DataError: it is compressed, and damaged before that position.
+            GoneError: the file no longer exists, another file has its name, or it was truncated since the plan.
+            DataError: it is compressed, and damaged before that position, or in a way that is not supported.
         """
         file_system = file_systems.of(item.file.name)
         start = max(item.start, offset.position if offset else 0)
+        if item.codec == NONE and start and not file_system.identity_is_content:
+            _check_unchanged(file_system, item, offset)
         content = open_content(file_system, item.file, item.codec, start, item.end)
         try:
             head = content.peek(FINGERPRINT_BYTES) if start == 0 else b""
@@ -72,8 +91,10 @@ class OpenItem:
             form, mark = config.form.at_start(head)
             if start == 0 and mark:
                 start = len(content.read(mark))
-            elif form.any_terminator and form.unit == 1 and start:
-                start += _rest_of_terminator(file_system, item, start, content)
+            elif form.any_terminator and start:
+                start += _rest_of_terminator(file_system, item, start, content, form)
+            if start == 0 and item.codec == NONE and config.compression == AUTO:
+                _check_plain(item.file.name, head)
             fingerprint = fingerprint or content_hash(head[:FINGERPRINT_BYTES])
             rules = config.rules._replace(block_bytes=block_bytes or _block_bytes(item, config))
             reader = LineReader(content, item.file_range.name or "The standard input", start, form, rules)
@@ -112,11 +133,39 @@ def _needs_head(form: LineFormat) -> bool:
     return form.encoding in ("utf-16", "utf-32")
 
 
-def _rest_of_terminator(file_system: FileSystem, item: Item, start: int, content: Content) -> int:
-    """1, having skipped a line feed, if the line was read when its carriage return was the end of the file; else 0."""
-    if content.peek(1) != b"\n" or read_range(file_system, item.file, item.codec, start - 1, 1) != b"\r":
+def _rest_of_terminator(file_system: FileSystem, item: Item, start: int, content: Content, form: LineFormat) -> int:
+    """Bytes of a line feed that is skipped: its line was read when the carriage return was the end of the file."""
+    feed, carriage_return = (sign.encode(form.encoding) for sign in "\n\r")
+    size = form.unit
+    if (
+        content.peek(size) != feed
+        or read_range(file_system, item.file, item.codec, start - size, size) != carriage_return
+    ):
         return 0
-    return len(content.read(1))
+    return len(content.read(size))
+
+
+def _check_unchanged(file_system: FileSystem, item: Item, offset: FileOffset | None) -> None:
+    """Raise GoneError if a file no longer contains what was read from it: it was truncated since the plan."""
+    expected = [(0, item.fingerprint or (offset.fingerprint if offset else ""))]
+    if offset is not None and offset.position >= item.start:
+        expected.append((offset.position - hashed_bytes(offset.tail), offset.tail))
+    for at, known in expected:
+        size = hashed_bytes(known)
+        if size and content_hash(read_range(file_system, item.file, NONE, at, size)) != known:
+            raise GoneError(f"{item.file.name} was truncated or written again since this run was planned")
+
+
+def _check_plain(name: str, head: bytes) -> None:
+    """Refuse compressed bytes that would be taken for text."""
+    found = next((form for start, form in _SIGNATURES.items() if head.startswith(start)), "")
+    if found:
+        raise DataError(
+            f"{name} is compressed ({found}), but would be read as text.",
+            code="file.compressed",
+            suggestion="Leave it out with files.exclude. Files of gzip and zstd are read if their names end with .gz or"
+            " .zst, or if compression names the format; compression=none reads the bytes as text.",
+        )
 
 
 def _block_bytes(item: Item, config: FileSourceConfig) -> int:

@@ -81,6 +81,7 @@ def plan_work(
     """Items of each task; no task is empty, so there may be fewer than `max_tasks`."""
     groups: dict[str, list[Item]] = {}
     held_together = _families_in_progress(files.values(), config, reconciled)
+    successors = _Successors(files, file_systems)
 
     def age(file: FoundFile) -> tuple[bool, int, int, str]:
         # The file that is still being written comes last, whatever the timestamps are.
@@ -88,7 +89,7 @@ def plan_work(
 
     for file in sorted((file for file in files.values() if file.name not in reconciled.copies), key=age):
         items = _items(config, file_systems, file, reconciled.states.get(file.name, FileState()))
-        if items and items[-1].end == file.size and _is_complete(file, files, file_systems):
+        if items and items[-1].end == file.size and successors.has(file):
             items[-1] = items[-1]._replace(is_complete=True)
         family = family_of(file.name)
         if config.split_bytes and len(items) > 1:
@@ -99,20 +100,32 @@ def plan_work(
     return _packed(list(groups.values()), max_tasks)
 
 
-def _is_complete(file: FoundFile, files: Mapping[str, FoundFile], file_systems: FileSystems) -> bool:
-    """Whether nothing can be added to a file: it was rotated, and its successor was written later.
+class _Successors:
+    """Whether nothing can be added to a file: it was rotated, and a line was written to its successor later.
 
-    A program may write to a rotated file until it reopens its log; until then the rotated file is the newer one.
+    A program may write to a rotated file until it opens the next one; until then the rotated file is the newer one, or
+    the next one is empty, because only the rotation has created it.
     """
-    file_system = file_systems.of(file.name)
-    for name in earlier_names(file.name):
-        # The successor need not be a file that is read. A request for each object of a bucket would take too long.
-        successor = files.get(name) or (None if file_system.identity_is_content else file_system.find(name))
-        if successor is None or (file.identity and successor.identity == file.identity):
-            continue
-        if successor.modified_ms >= file.modified_ms:
-            return True
-    return False
+
+    def __init__(self, files: Mapping[str, FoundFile], file_systems: FileSystems) -> None:
+        self._files, self._file_systems = files, file_systems
+        self._last_rotated: dict[str, tuple[int, int, str]] = {}
+        for file in files.values():
+            for name in earlier_names(file.name) if file.size else ():
+                self._last_rotated[name] = max(by_age(file), self._last_rotated.get(name, by_age(file)))
+
+    def has(self, file: FoundFile) -> bool:
+        file_system = self._file_systems.of(file.name)
+        for name in earlier_names(file.name):
+            # The successor need not be a file that is read. A request for each object of a bucket would take too long.
+            is_bucket = file_system.identity_is_content
+            successor = self._files.get(name) or (None if is_bucket else file_system.find(name))
+            if successor is None or (file.identity and successor.identity == file.identity):
+                continue
+            is_written = successor.size > 0 or self._last_rotated.get(name, by_age(file)) > by_age(file)
+            if is_written and successor.modified_ms >= file.modified_ms:
+                return True
+        return False
 
 
 def _families_in_progress(

@@ -32,6 +32,7 @@ class HdfsFileSystem:
             MissingPackageError: the client is not installed.
             ConfigError: the client does not accept the address.
         """
+        self.linked_directories: list[str] = []
         try:
             import hdfs_native  # noqa: F401
         except ImportError as error:

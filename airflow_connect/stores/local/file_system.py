@@ -30,6 +30,10 @@ class LocalFileSystem:
 
     identity_is_content = False
 
+    def __init__(self) -> None:
+        """Nothing is open."""
+        self.linked_directories: list[str] = []
+
     def find(self, name: str) -> FoundFile | None:
         """See `FileSystem`; `open` rejects anything but regular files."""
         try:
@@ -56,6 +60,8 @@ class LocalFileSystem:
                 if entry.is_dir(follow_symlinks=False):
                     if recursive:
                         yield from self.walk(name, recursive=True)
+                elif recursive and entry.is_dir():
+                    self.linked_directories.append(name)
                 elif entry.is_file():
                     yield _found(name, entry.stat())
             except FileNotFoundError:

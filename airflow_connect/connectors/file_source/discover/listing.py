@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from functools import cache
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_rotated
 from airflow_connect.errors import ConfigError
-from airflow_connect.stores.file_system import FoundFile
+from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems, root_of
 from airflow_connect.stores.local.file_system import path_of
 
@@ -27,12 +28,14 @@ class Listing:
         aliases: other names of these files, which are links, with the name that is read.
         empty: entries of the configuration that name no file now, with the reason.
         missing_directories: directories of the configuration that do not exist.
+        linked_directories: links to directories that were not followed, and lead elsewhere.
     """
 
     files: dict[str, FoundFile] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     empty: dict[str, str] = field(default_factory=dict)
     missing_directories: tuple[str, ...] = ()
+    linked_directories: tuple[str, ...] = ()
 
 
 def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
@@ -50,6 +53,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     found: dict[str, FoundFile] = {}
     empty: dict[str, str] = {}
     missing: list[str] = []
+    linked: dict[str, None] = {}
     if config.file is not None:
         found = _with_rotated(config.file, file_systems)
         if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
@@ -59,13 +63,24 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     for pattern in config.files:
         matching = list(_matching(pattern, file_systems, recursive=config.recursive))
         found |= {file.name: file for file in matching if _is_wanted(file.name, config)}
+        linked |= dict.fromkeys(_leading_elsewhere(pattern, file_systems))
         if not matching:
             directory = directory_of(_literal(pattern))
             is_there = file_systems.of(pattern).has_directory(directory)
             missing += [] if is_there else [directory]
             empty[pattern] = _why_empty(pattern) if is_there else f"the directory {directory} does not exist"
     files, aliases = _without_links(found, config, file_systems, positions)
-    return Listing(files, aliases, empty, tuple(missing))
+    # A directory that another entry names is read.
+    unread = tuple(name for name in linked if f"{name}/" not in config.files)
+    return Listing(files, aliases, empty, tuple(missing), unread)
+
+
+def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
+    """The links to directories that were found for a pattern, without those into the directory of the pattern."""
+    file_system = file_systems.of(pattern)
+    names, file_system.linked_directories = file_system.linked_directories, []
+    inside = os.path.join(os.path.realpath(path_of(directory_of(_literal(pattern))) or "."), "")
+    return [name for name in names if not f"{os.path.realpath(path_of(name))}/".startswith(inside)]
 
 
 def _why_empty(pattern: str) -> str:
@@ -117,7 +132,7 @@ def _is_wanted(name: str, config: FileSourceConfig) -> bool:
 
 def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     file_system = file_systems.of(name)
-    own = file_system.find(name)
+    own = _named(name, file_system)
     found = {name: own} if own else {}
     if not file_system.identity_is_content:
         path = path_of(name)
@@ -129,12 +144,29 @@ def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     return found
 
 
+def _named(name: str, file_system: FileSystem) -> FoundFile | None:
+    """The file that the configuration names; an empty pipe or directory must not pass for an empty file."""
+    file, path = file_system.find(name), path_of(name)
+    if file is None or root_of(name) or os.path.isfile(path) or not os.path.exists(path):
+        return file
+    is_directory = os.path.isdir(path)
+    kind = "a directory" if is_directory else "a pipe, a socket or a device"
+    raise ConfigError(
+        f"{name} cannot be read: it is {kind}, not a file.",
+        code="file.not_a_file",
+        config_path="file",
+        suggestion=f"Set files={name}/ to read the files in it."
+        if is_directory
+        else "To read a pipe, leave file and files out, and connect it with the standard input of airflow-connect.",
+    )
+
+
 def _matching(pattern: str, file_systems: FileSystems, *, recursive: bool) -> Iterator[FoundFile]:
     file_system, literal = file_systems.of(pattern), _literal(pattern)
     if literal == pattern:
         if pattern.endswith("/"):
             yield from file_system.walk(pattern, recursive=recursive)
-        elif (file := file_system.find(pattern)) is not None:
+        elif (file := _named(pattern, file_system)) is not None:
             yield file
         return
     directory = directory_of(literal)

@@ -10,7 +10,8 @@ from airflow_connect.connectors.file_source.file_offsets import (
     content_hash,
     hashed_bytes,
 )
-from airflow_connect.connectors.file_source.read.content import NONE, codec_of, read_range
+from airflow_connect.connectors.file_source.read.content import BLOCK_BYTES, NONE, codec_of, open_content, read_range
+from airflow_connect.errors import DataError
 from airflow_connect.stores.file_system import FoundFile, GoneError
 from airflow_connect.stores.file_systems import FileSystems
 
@@ -27,6 +28,10 @@ class KnownContent:
     def is_packed(self, file: FoundFile) -> bool:
         """Whether a file is compressed."""
         return codec_of(file.name, self._config.compression) != NONE
+
+    def may_be_same(self, name: str, file: FoundFile) -> bool:
+        """Whether a file can be the one that had a name: compressing writes another file, with any free inode."""
+        return (codec_of(name, self._config.compression) != NONE) == self.is_packed(file)
 
     def holds(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether the content of a file matches an offset, as far as the offset describes it."""
@@ -47,6 +52,24 @@ class KnownContent:
     def ends_at(self, file: FoundFile, position: int) -> bool:
         """Whether the content of a file has no byte at or after a position."""
         return not self._bytes(file, position, 1) if self.is_packed(file) else file.size <= position
+
+    def is_beginning(self, packed: FoundFile, plain: FoundFile) -> bool:
+        """Whether a compressed file, as far as it is written, contains the beginning of another one, or all of it."""
+        codec = codec_of(packed.name, self._config.compression)
+        try:
+            with (
+                open_content(self._file_systems.of(packed.name), packed, codec) as written,
+                open_content(self._file_systems.of(plain.name), plain, NONE) as whole,
+            ):
+                while block := written.read(BLOCK_BYTES):
+                    if whole.peek(len(block)) != block:
+                        return False
+                    whole.read(len(block))
+        except DataError as error:
+            return error.code == "file.truncated"
+        except GoneError:
+            return False
+        return True
 
     def offset_at_end(self, file: FoundFile) -> FileOffset:
         """The offset of a file of which nothing more is wanted."""

@@ -32,6 +32,7 @@ class ReconciliationNotes:
         self._forgotten_days = 0
         self._earlier: list[str] = []
         self._copies: list[str] = []
+        self._packed_copies: list[str] = []
 
     def add(self, sentence: str) -> None:
         """An event that has a sentence of its own."""
@@ -82,6 +83,10 @@ class ReconciliationNotes:
         """Rotated files that repeat the file."""
         self._copies = list(names)
 
+    def packed_copies(self, names: Sequence[str]) -> None:
+        """Compressed files that repeat a file that is still there."""
+        self._packed_copies = list(names)
+
     def sentences(self) -> list[str]:
         """Complete sentences for the report."""
         found = list(self._sentences)
@@ -95,8 +100,8 @@ class ReconciliationNotes:
         if self._rewritten:
             reading = "They are read again." if self._rereads else "Nothing is copied from them."
             found.append(
-                f"{len(self._rewritten)} file(s) were modified since they were read, but have the same content:"
-                f" {listed(self._rewritten)}. {reading} See file.replaced."
+                f"{len(self._rewritten)} file(s) were modified since they were read, but have the same size,"
+                f" beginning and end: {listed(self._rewritten)}. {reading} See file.replaced."
             )
         if self._forgotten:
             why = f"that were missing for {self._forgotten_days} days" if self._forgotten_days else "that are missing"
@@ -112,7 +117,13 @@ class ReconciliationNotes:
         if self._copies:
             found.append(
                 f"{len(self._copies)} rotated file(s) are copies of what the file itself still contains, and are not"
-                f" read: {listed(self._copies)}."
+                f" read: {listed(self._copies)}. If one of them is a log of its own that begins alike, select it with"
+                " files instead of file."
+            )
+        if self._packed_copies:
+            found.append(
+                f"{len(self._packed_copies)} compressed file(s) have the content of the file of the same name without"
+                f" the extension, which is still there, and are not read: {listed(self._packed_copies)}."
             )
         return found
 

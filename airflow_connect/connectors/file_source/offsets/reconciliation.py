@@ -13,12 +13,12 @@ from typing import Any
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import Listing
-from airflow_connect.connectors.file_source.discover.rotation import directory_of
 from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileRange, FileState, merge_ranges
 from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file
-from airflow_connect.connectors.file_source.offsets.renames import Renames
+from airflow_connect.connectors.file_source.offsets.packed_copies import packed_copies
+from airflow_connect.connectors.file_source.offsets.renames import Nearness, Renames
 from airflow_connect.connectors.file_source.offsets.takeover import take_over
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
@@ -54,7 +54,7 @@ class OffsetReconciler:
     def __init__(self, config: FileSourceConfig, file_systems: FileSystems, listing: Listing, now_ms: int) -> None:
         """`listing`: as `list_files` found it; `now_ms`: milliseconds since the epoch."""
         self._config, self._file_systems, self._now_ms = config, file_systems, now_ms
-        self._files, self._missing_directories = listing.files, frozenset(listing.missing_directories)
+        self._files, self._missing_directories = listing.files, listing.missing_directories
         self._content = KnownContent(config, file_systems)
         self._notes = ReconciliationNotes(config)
         self._moved: dict[str, str] = {}
@@ -76,8 +76,10 @@ class OffsetReconciler:
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
         copies = earlier.copies(states)
         self._notes.copies(copies)
+        packed = packed_copies(self._files, states, self._content, self._file_systems)
+        self._notes.packed_copies(packed)
         changes = _changes(before, foreign, states)
-        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset(copies))
+        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset([*copies, *packed]))
 
     def _take_over(self, name: str, position: int, states: dict[str, FileState]) -> None:
         file = self._files.get(name)
@@ -113,22 +115,25 @@ class OffsetReconciler:
     ) -> dict[str, FileState]:
         """The states of renamed files by their new names, which must not be `taken`."""
         moved: dict[str, FileState] = {}
-        # The inode, and a name to which only .gz was added, before other names; then the longest content: a file that
-        # begins like many must not be taken by another one.
-        in_order = sorted(lost, key=lambda name: (-states[name].position, name))
-        for is_close, name in [*((True, name) for name in in_order), *((False, name) for name in in_order)]:
+        # The inode before all names. Then the longest content, because a file that begins like many must not be taken
+        # by another one; of equally long ones, those with a name to which only .gz was added.
+        steps = sorted(
+            (nearness is not Nearness.SAME_INODE, -states[name].position, nearness, name)
+            for name in lost
+            for nearness in Nearness
+        )
+        for _, _, nearness, name in steps:
             known = states[name].known
             if name in self._moved or known is None or not known.describes_content:
                 continue
             if self._file_systems.of(name).identity_is_content:
                 continue
             free = [f for f in renames.candidates(name, known) if f.name not in moved and f.name not in taken]
-            likely = [file for file in free if not is_close or renames.is_close(name, known, file)]
+            likely = [file for file in free if renames.nearness(name, known, file) <= nearness]
             now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
             if now is not None:
                 moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
-            elif not is_close and known.missing_ms is None and name not in self._alike:
-                # A file that was missing before would have been found under its new name then.
+            elif nearness is Nearness.ANY_NAME and name not in self._alike:
                 self._notes.doubtful(name, known.position, [file.name for file in free])
         return moved
 
@@ -163,6 +168,8 @@ class OffsetReconciler:
         elif not known.is_unmodified(file):
             self._alike.add(name)
             return False
+        elif renames.is_another(name, file):
+            return False  # a known file was renamed to this name; their times are equal by chance
         states[name] = states[name].described_by(file)
         return True
 
@@ -182,7 +189,7 @@ class OffsetReconciler:
     def _miss(self, name: str, states: dict[str, FileState]) -> None:
         """Keep or delete the offset of a file that does not exist."""
         known = states[name].known
-        if known is None or directory_of(name) in self._missing_directories:
+        if known is None or name.startswith(self._missing_directories):
             return  # a file system that is not mounted says nothing about its files
         since = known.missing_ms
         if self._config.forgets_missing:

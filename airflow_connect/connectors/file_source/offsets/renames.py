@@ -9,20 +9,31 @@ repeated, and the report says so, but none are lost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
 
 from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names, is_rotated, unpacked_name
-from airflow_connect.connectors.file_source.file_offsets import FileOffset
+from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileState
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.stores.file_system import FoundFile
+
+
+class Nearness(IntEnum):
+    """What a file has in common with a known one: the inode, or the name but for a compression extension."""
+
+    SAME_INODE, SAME_NAME, ANY_NAME = range(3)
 
 
 class Renames:
     """An index over the files that exist: each known file is compared with the few that it may be now."""
 
-    def __init__(self, files: Mapping[str, FoundFile], known_names: Collection[str], content: KnownContent) -> None:
-        """`known_names`: files with a committed offset, whether they exist or not."""
-        self._files, self._known_names, self._content = files, known_names, content
+    def __init__(self, files: Mapping[str, FoundFile], states: Mapping[str, FileState], content: KnownContent) -> None:
+        """`states`: of files with a committed offset, whether they exist or not."""
+        self._files, self._known_names, self._content = files, states, content
+        self._known_by_identity: dict[str, list[tuple[str, FileOffset]]] = {}
+        for known_name, state in states.items():
+            if (known := state.known) is not None and known.identity:
+                self._known_by_identity.setdefault(known.identity, []).append((known_name, known))
         self._by_identity: dict[str, list[FoundFile]] = {}
         self._by_earlier_name: dict[str, list[FoundFile]] = {}
         self._by_counter: dict[str, list[tuple[int, FoundFile]]] = {}
@@ -40,7 +51,7 @@ class Renames:
         """The file that has the inode and the content of an offset under another name; None if there is none."""
         return next(
             (file for file in self._by_identity.get(known.identity, ())
-             if file.name != name and self._content.holds(file, known)),
+             if file.name != name and self._content.may_be_same(name, file) and self._content.holds(file, known)),
             None,
         )  # fmt: skip
 
@@ -53,14 +64,26 @@ class Renames:
             found.setdefault(file.name, file)
         return (file for file in found.values() if file.name != name and self._content.holds(file, known))
 
-    def is_close(self, name: str, known: FileOffset, file: FoundFile) -> bool:
-        """Whether a candidate has the inode of the known file, or its name but for a compression extension."""
-        has_inode = bool(file.identity) and file.identity == known.identity
-        return has_inode or name == unpacked_name(file.name) or file.name == unpacked_name(name)
+    def nearness(self, name: str, known: FileOffset, file: FoundFile) -> Nearness:
+        """What a candidate has in common with a known file, besides its content."""
+        if file.identity and file.identity == known.identity and self._content.may_be_same(name, file):
+            return Nearness.SAME_INODE
+        is_same_name = name == unpacked_name(file.name) or file.name == unpacked_name(name)
+        return Nearness.SAME_NAME if is_same_name else Nearness.ANY_NAME
+
+    def is_another(self, name: str, file: FoundFile) -> bool:
+        """Whether a file has the inode and the content of an offset of another name."""
+        return any(
+            other != name
+            and known.describes_content
+            and self._content.may_be_same(other, file)
+            and self._content.holds(file, known)
+            for other, known in self._known_by_identity.get(file.identity, ())
+        )
 
     def is_renamed(self, name: str, known: FileOffset, file: FoundFile) -> bool:
         """Whether a candidate is the known file, or a copy of it."""
-        has_inode = bool(file.identity) and file.identity == known.identity
+        has_inode = self.nearness(name, known, file) is Nearness.SAME_INODE
         is_rotation = name in earlier_names(file.name) or self._is_shift(name, file.name, has_inode=has_inode)
         if file.name == unpacked_name(name):
             return True  # somebody has decompressed it

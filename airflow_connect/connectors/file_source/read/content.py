@@ -43,10 +43,19 @@ class Content:
         return self._read(size)
 
     def peek(self, size: int) -> bytes:
-        """The next `size` bytes, fewer only at the end; `read` returns them again."""
-        # Request as much as reading does: the peeked bytes are the next block.
-        while len(self._ahead) < size and (more := self._read(self._piece)):
-            self._ahead += more
+        """The next `size` bytes, fewer only at the end; `read` returns them again.
+
+        Raises:
+            DataError: a compressed stream ends too early, or is damaged, and no byte comes before that.
+        """
+        try:
+            # Request as much as reading does: the peeked bytes are the next block.
+            while len(self._ahead) < size and (more := self._read(self._piece)):
+                self._ahead += more
+        except DataError:
+            if not self._ahead:
+                raise
+            # It is raised again once these bytes are read.
         return self._ahead[:size]
 
     def close(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
 import resource
 import sys
@@ -14,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, assigned
-from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError
 from tests.unit.connectors.file_source.source_runs import file_source
 
 
@@ -117,10 +119,16 @@ def test_file_that_is_gone_when_the_task_comes_is_left_for_the_next_run(replaced
     task.stop()
 
 
-def test_directory_or_forbidden_file_is_an_error_with_its_name(tmp_path: Path) -> None:
-    source = file_source(tmp_path)
-    with pytest.raises(UnavailableError, match="it is not a regular file"):
-        source.run()
+@pytest.mark.parametrize("key", ["file", "files"])
+def test_directory_or_pipe_is_an_error_with_its_name_and_what_to_do(key: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="pipe cannot be read: it is a pipe, a socket or a device, not a file"):
+        file_source(**{key: str(tmp_path / "pipe")}).run()
+    with pytest.raises(ConfigError, match=r"it is a directory, not a file\. Set files=/.*/ to read the files in it"):
+        file_source(**{key: str(tmp_path)}).run()
+
+
+def test_forbidden_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"1\n")
     (tmp_path / "f").chmod(0)
     if os.geteuid():
@@ -303,3 +311,64 @@ def test_no_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConfigError, match="there is no standard input to read"):
         file_source().task_configs()
+
+
+@pytest.mark.parametrize("text", ["", "new\n", "a new line\n" * 9])
+@pytest.mark.parametrize("columnar", ["true", "false"])
+def test_file_that_is_copied_and_truncated_between_plan_and_read_is_left_for_the_next_run(
+    columnar: str, text: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "app.log"
+    log.write_text("1\n2\n")
+    source = file_source(tmp_path / "app.log*", columnar=columnar)
+    source.run()
+    with log.open("a") as out:
+        out.write("3\n4\n")
+    (config,) = source.task_configs()
+    (tmp_path / "app.log.1").write_bytes(log.read_bytes())
+    log.write_text(text)
+    task = source.open_task(config)
+    assert not task.poll() and task.has_ended()
+    task.stop()
+    assert "was truncated or written again since this run was planned" in source.notes[-1]
+    assert source.take() == ["1", "2"]
+    source.run()
+    assert source.take() == ["3", "4", *text.splitlines()]
+
+
+@pytest.mark.parametrize("rest", [gzip.compress(b"2\n3\n")[:12], b"no gzip"], ids=["cut-off", "damaged"])
+def test_short_compressed_file_gives_the_lines_before_its_damage(rest: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(b"1\n") + rest)
+    source = file_source(file)
+    for lines in (["1"], []):
+        with pytest.raises(DataError):
+            source.run()
+        assert source.take() == lines
+    file.write_bytes(gzip.compress(b"1\n") + gzip.compress(b"2\n3\n"))
+    source.run()
+    assert source.take() == ["2", "3"]
+
+
+@pytest.mark.parametrize(("name", "pack"), [("a.bz2", bz2.compress), ("a.xz", lzma.compress), ("a.Z", gzip.compress)])
+def test_compressed_bytes_that_would_be_read_as_text_are_refused(name: str, pack, tmp_path: Path) -> None:
+    data = pack(b"1\n" * 99 + b"2\n")
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(DataError, match=rf"{name} is compressed \(\w+\), but would be read as text") as error:
+        file_source(tmp_path / "*").run()
+    assert error.value.code == "file.compressed"
+    source = file_source(tmp_path / "*", compression="none", last_line="read")
+    source.run()
+    assert source.take()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32-be"])
+def test_line_feed_that_comes_after_its_carriage_return_was_read_is_no_line(encoding: str, tmp_path: Path) -> None:
+    file, text = tmp_path / "f", "1\r\n2\r\n".encode(encoding)
+    source = file_source(file, file_encoding=encoding, last_line="read")
+    file.write_bytes(text[: len("1\r".encode(encoding))])
+    source.run()
+    assert source.take() == ["1"]
+    file.write_bytes(text)
+    source.run()
+    assert source.take() == ["2"]

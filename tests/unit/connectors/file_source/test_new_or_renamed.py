@@ -196,7 +196,7 @@ def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, 
     written(file, "ok\n", LATER_S)
     source.run()
     assert source.take() == (["ok"] if setting == "read" else [])
-    assert told(source, "1 file(s) were modified since they were read, but have the same content")
+    assert told(source, "1 file(s) were modified since they were read, but have the same size, beginning and end")
     source.run()
     assert source.take() == []
 
@@ -343,3 +343,31 @@ def test_archived_and_new_files_with_one_header_are_not_compared_with_each_other
     assert len(compared) <= 60  # 60 times 60 before
     source.run()
     assert len(source.take()) == 120
+
+
+def test_offsets_below_a_directory_that_is_not_there_are_kept(tmp_path: Path) -> None:
+    written(tmp_path / "mount" / "a.txt", "top\n", BEFORE_S)
+    written(tmp_path / "mount" / "sub" / "a.txt", "one\n", BEFORE_S)
+    source = file_source(tmp_path / "mount" / "**" / "*.txt", offsets_of_missing_files="delete")
+    source.run()
+    assert sorted(source.take()) == ["one", "top"]
+    (tmp_path / "mount").rename(tmp_path / "away")
+    source.run()
+    (tmp_path / "away").rename(tmp_path / "mount")
+    source.run()
+    assert source.take() == []
+
+
+def test_missing_file_that_is_back_under_another_name_and_was_written_to_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "in" / "a.txt"
+    source = source_that_has_read(file, "one\n")
+    file.rename(tmp_path / "a.txt")
+    source.run()
+    (tmp_path / "a.txt").rename(file.with_name("b.txt"))
+    written(file.with_name("b.txt"), "one\ntwo\n", LATER_S)
+    source.run()
+    assert source.take() == ["one", "two"]
+    assert told(source, "If it was renamed, these bytes are copied twice")
+    source.notes.clear()
+    source.run()
+    assert source.notes == []

@@ -165,3 +165,20 @@ def test_files_of_equal_content_are_two_files(tmp_path: Path) -> None:
     source = file_source(f"{tmp_path}/*.log")
     source.run()
     assert source.take() == ["x", "x"]
+
+
+def test_link_to_a_directory_is_not_followed_and_named(tmp_path: Path) -> None:
+    for name in ("logs/a", "logs/release-1", "elsewhere"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "app.log").write_text(f"{name}\n")
+    (tmp_path / "logs" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "logs" / "current").symlink_to("release-1")  # what it leads to is read
+    for pattern in (f"{tmp_path}/logs/*/app.log", f"{tmp_path}/logs/**", f"{tmp_path}/logs/"):
+        source = file_source(files=pattern)
+        source.run()
+        assert sorted(source.take()) == ["logs/a", "logs/release-1"]
+        assert told(source, f"1 directories are links and are not followed: {tmp_path}/logs/link.")
+    source = file_source(files=f"{tmp_path}/logs/**,{tmp_path}/logs/link/")
+    source.run()
+    assert sorted(source.take()) == ["elsewhere", "logs/a", "logs/release-1"]
+    assert source.notes == []

@@ -273,3 +273,125 @@ def test_rotated_file_that_somebody_decompresses_is_not_copied_again(pattern: st
     log.with_name("app.log.1.gz").unlink()
     source.run()
     assert source.take() == []
+
+
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_compressed_files_that_begin_alike_and_are_counted_on_keep_their_offsets(pattern: str, tmp_path: Path) -> None:
+    log = tmp_path / "app.log"
+    log.write_text("")
+    source = file_source(tmp_path / pattern)
+    source.run()
+    for text in ("banner\n", "banner\n2\n3\n"):
+        append(log, text)
+        rotate(log)
+        log.write_text("")
+    source.run()
+    assert sorted(source.take()) == ["2", "3", "banner", "banner"]
+    rotate(log)
+    for number in (2, 3):
+        rotated = log.with_name(f"app.log.{number}")
+        log.with_name(f"app.log.{number}.gz").write_bytes(gzip.compress(rotated.read_bytes()))
+        rotated.unlink()
+    append(log, "4\n")
+    source.run()
+    assert source.take() == ["4"]
+
+
+def test_rotated_file_with_the_time_of_another_one_is_told_apart_by_its_inode(tmp_path: Path) -> None:
+    log, rotated = tmp_path / "app.log", tmp_path / "app.log.1"
+    rotated.write_text("banner\n")
+    log.write_text("banner\n2\n")
+    for file in (log, rotated):
+        os.utime(file, (LATER_S, LATER_S))
+    source = file_source(f"{log}*")
+    source.run()
+    assert sorted(source.take()) == ["2", "banner", "banner"]
+    packed = tmp_path / "app.log.2.gz"
+    packed.write_bytes(gzip.compress(rotated.read_bytes()))
+    log.rename(rotated)
+    append(log, "3\n")
+    for file in (log, rotated, packed):
+        os.utime(file, (LATER_S, LATER_S))
+    source.run()
+    assert source.take() == ["3"]
+
+
+@pytest.mark.parametrize("written", [1.0, 0.5, 0.0], ids=["whole", "half", "beginning"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "new"])
+@pytest.mark.parametrize("pattern", ["app.log", "app.log*"])
+def test_compressed_file_beside_the_one_that_it_is_made_of_is_not_read_and_takes_the_offset_then(
+    pattern: str, is_known: bool, written: float, tmp_path: Path
+) -> None:
+    log, packed = tmp_path / "app.log", tmp_path / "app.log.1.gz"
+    log.write_text("")
+    source = file_source(tmp_path / pattern)
+    source.run()
+    lines = [f"line {number * 7919 % 10007}" for number in range(3000)]
+    append(log, "".join(f"{line}\n" for line in lines))
+    rotate(log)
+    append(log, "next\n")
+    if is_known:
+        source.run()
+    # As gzip does it: it writes the new file, gives it the time of the old one, and deletes that.
+    data = gzip.compress(log.with_name("app.log.1").read_bytes())
+    packed.write_bytes(data[: max(20, int(len(data) * written))])
+    source.run()
+    assert sorted(source.take()) == sorted([*lines, "next"])
+    assert told(source, f"is still there, and are not read: {packed}.")
+    packed.write_bytes(data)
+    log.with_name("app.log.1").unlink()
+    source.run()
+    assert source.take() == []
+
+
+def test_compressed_file_that_is_older_than_the_one_that_begins_like_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "app.log").write_text("banner\n2\n")
+    packed = tmp_path / "app.log.gz"
+    packed.write_bytes(gzip.compress(b"banner\n"))
+    os.utime(packed, (1_700_000_000, 1_700_000_000))
+    source = file_source(tmp_path / "app.log*")
+    source.run()
+    assert sorted(source.take()) == ["2", "banner", "banner"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "copied", "config"),
+    [
+        ("one\ntw", "o\n", ["one", "two"], {}),
+        ("E one\n  at x\n", "  at y\nE two\n", ["E one\n  at x\n  at y", "E two"], {"multiline_pattern": r"^\s"}),
+    ],
+    ids=["line", "event"],
+)
+def test_last_line_of_a_rotated_file_waits_while_the_new_file_is_empty(
+    text: str, rest: str, copied: list[str], config: dict[str, str], tmp_path: Path
+) -> None:
+    log = tmp_path / "app.log"
+    log.write_text(text)
+    source = file_source(log, **config)
+    source.run()
+    rotate(log)
+    log.touch()  # logrotate's `create`: the program has not opened it yet
+    os.utime(log, (LATER_S, LATER_S))
+    source.run()
+    append(log.with_name("app.log.1"), rest)
+    source.run()
+    append(log, "E new\n" if config else "new\n")
+    os.utime(log, (LATER_S, LATER_S))
+    source.run()
+    assert [value for value in source.take() if "new" not in value] == copied
+
+
+def test_compressed_file_that_got_the_inode_of_another_known_file_is_not_taken_for_it(tmp_path: Path) -> None:
+    first, second = tmp_path / "app.log.1", tmp_path / "app.log.2"
+    (tmp_path / "app.log").write_text("new\n")
+    first.write_text("banner\n")
+    second.write_text("banner\n2\n")
+    source = file_source(tmp_path / "app.log*")
+    source.run()
+    assert sorted(source.take()) == ["2", "banner", "banner", "new"]
+    # `gzip app.log.*`: the file that is written second gets the inode that the first one left.
+    (tmp_path / "app.log.1.gz").write_bytes(gzip.compress(first.read_bytes()))
+    first.rename(tmp_path / "app.log.2.gz").write_bytes(gzip.compress(second.read_bytes()))
+    second.unlink()
+    source.run()
+    assert source.take() == []
