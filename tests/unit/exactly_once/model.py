@@ -190,14 +190,11 @@ class ModelSession:
         """Sensors are no part of the protocol."""
         return ""
 
-    def ensure_group_empty(self) -> None:
-        """There are none."""
+    def ensure_group_empty(self) -> None: ...
 
-    def refuse_recreated_topics(self, plan: Any) -> None:
-        """There are none."""
+    def refuse_recreated_topics(self, plan: Any) -> None: ...
 
     def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
-        """There are none."""
         return {}
 
     def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
