@@ -191,7 +191,6 @@ class ModelSession:
         return ""
 
     def ensure_group_empty(self) -> None: ...
-
     def refuse_recreated_topics(self, plan: Any) -> None: ...
 
     def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
