@@ -60,7 +60,7 @@ class Bounds:
         return narrowed, replace(memory, committed=remembered)
 
     def check(self, positions: Positions) -> tuple[str, ...]:
-        """Refuse to copy what nobody approved; returns a sentence about what was approved and is not copied.
+        """Refuse to copy what was not approved; returns sentences about what was approved and is not copied.
 
         Raises:
             OffsetError: offsets were set back since the ranges were chosen.

@@ -32,7 +32,7 @@ def forget_outdated(store: OffsetSyncStore, policy: ReplicationPolicy, source: A
     """
     copies = {tp: TopicPartition(policy.remote_topic(tp.topic), tp.partition) for tp in store.partitions}
     originals = _existing(source, {tp.topic for tp in copies})
-    # Kafka drops the offsets of groups with their topic, so nobody asks for these any more.
+    # Kafka drops the offsets of groups with their topic, so these are not read any more.
     store.keep(lambda topic: topic in originals)
     copies = {tp: copy for tp, copy in copies.items() if tp.topic in originals}
     there = _existing(target, {copy.topic for copy in copies.values()})

@@ -129,7 +129,7 @@ def test_offset_of_an_earlier_version_decides_which_rotated_files_are_later(rota
         rotate(log, keep=1 if rotations == 3 else 9)
         append(log, f"l{number}\n")
     source.run()
-    # If the file that was read is gone, nobody knows: all are read.
+    # If the file that was read is gone, this is unknown: all are read.
     everything = ["long ago"] if rotations == 3 else []
     kept = range(3, 5) if rotations == 3 else range(2, 2 + rotations)
     assert source.take() == [*everything, *(f"l{number}" for number in kept)]

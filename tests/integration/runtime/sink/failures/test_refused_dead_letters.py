@@ -170,7 +170,7 @@ def unreadable_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[]
         yield patched.undo
 
 
-def test_refusal_that_nobody_could_foresee_names_the_record_and_the_next_run_finishes(
+def test_refusal_at_the_commit_names_the_record_and_the_next_run_finishes(
     sink: LocalSink, kafka: Any, produce: Any, unreadable_settings: Callable[[], None]
 ) -> None:
     create_topic(kafka.bootstrap, queue_name(sink), 1, {"cleanup.policy": "compact"})

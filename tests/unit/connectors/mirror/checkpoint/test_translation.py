@@ -50,7 +50,7 @@ def test_offset_of_a_copy_is_translated_to_its_original() -> None:
         ([600], None, True),
         ([700], None, False),  # the offset came from the original
         ([700, 0], None, False),  # the group was set back in the original since
-        ([], None, False),  # nobody knows where the offset came from
+        ([], None, False),  # it is unknown where the offset came from
         ([600], 650, True),
         ([600], 700, False),  # it was translated back before
     ],
