@@ -54,8 +54,8 @@ class Moves:
         number = int(value)
         if number != value:
             raise DataError(
-                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number: a position"
-                " cannot hold it, and every run would copy its row again.",
+                f"The incrementing column {self._id_name} has the value {value}, which is not a whole number: an"
+                " offset cannot hold it, and every run would copy its row again.",
                 code="database.column",
                 suggestion="Use another column, or declare this one with scale 0.",
                 config_path="incrementing.column.name",

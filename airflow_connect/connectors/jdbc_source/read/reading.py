@@ -381,7 +381,7 @@ class TableReader:
         return rows
 
     def _read_last_group_again(self) -> None:
-        """Read the last group without `query.suffix`, whose LIMIT may have cut it: its position comes after all of it."""
+        """Read the last group without `query.suffix`, whose LIMIT may have cut it: the offset comes after all of it."""
         assert self._criteria is not None
         self._may_be_cut = False
         statement = last_group(self._reading, self._criteria, self._chosen(), self._moves.moment(self._held[-1]))

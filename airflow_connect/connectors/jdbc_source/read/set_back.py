@@ -1,8 +1,8 @@
 """Whether a table was set back: the numbers of its next rows are at or below the offset, so no run would find them.
 
-That follows a restored backup, a failover to a replica that was behind, `TRUNCATE ... RESTART IDENTITY`, and a table of
-SQLite without AUTOINCREMENT whose last rows were deleted. Rows that are deleted after they were copied, as in an outbox,
-are no reason for concern: the database goes on with the next number.
+That follows a restored backup, a failover to a replica that was behind, `TRUNCATE ... RESTART IDENTITY`, and a table
+of SQLite without AUTOINCREMENT whose last rows were deleted. Rows that are deleted after they were copied, as in an
+outbox, are no reason for concern: the database goes on with the next number.
 """
 
 from __future__ import annotations
