@@ -55,14 +55,14 @@ class PostgreSqlStatements(Statements):
 class MySqlStatements(Statements):
     """MySQL and MariaDB.
 
-    Unlike Confluent's, a string in a primary key is VARCHAR(256), because MySQL refuses TEXT there; the form with
-    VALUES() is the one that both MySQL and MariaDB understand.
+    Unlike Confluent's, a string in a primary key is VARCHAR(256), because MySQL refuses TEXT there; other strings and
+    bytes have no limit of 64 KiB or 1 KiB; the form with VALUES() is the one that both MySQL and MariaDB understand.
     """
 
     types = integer_types("TINYINT", "SMALLINT", "INT", "BIGINT") | other_types(
-        "FLOAT", "DOUBLE", "TINYINT", "TEXT", "VARBINARY(1024)"
+        "FLOAT", "DOUBLE", "TINYINT", "LONGTEXT", "LONGBLOB"
     )
-    key_types: ClassVar[dict[Type, str]] = {Type.STRING: "VARCHAR(256)"}
+    key_types: ClassVar[dict[Type, str]] = {Type.STRING: "VARCHAR(256)", Type.BYTES: "VARBINARY(1024)"}
     logical = logical_types("DECIMAL(65,{scale})", "DATE", "TIME(3)", "DATETIME(3)")
 
     def upsert(self, names: Names) -> str:
@@ -79,13 +79,16 @@ class MySqlStatements(Statements):
         return f"on duplicate key update {changes}"
 
     def default(self, field: SinkField, value: Any) -> str:
-        """TEXT takes only expressions as defaults."""
+        """LONGTEXT takes only expressions as defaults."""
         text = literal(value)
-        return f"({text})" if self.type_of(field) == "TEXT" else text
+        return f"({text})" if self.type_of(field) == "LONGTEXT" else text
 
 
 class SqliteStatements(Statements):
-    """SQLite."""
+    """SQLite 3.24 and later.
+
+    Unlike Confluent's INSERT OR REPLACE, an upsert keeps the columns that the record does not have.
+    """
 
     types = integer_types("INTEGER", "INTEGER", "INTEGER", "INTEGER") | other_types(
         "REAL", "REAL", "INTEGER", "TEXT", "BLOB"
@@ -93,9 +96,10 @@ class SqliteStatements(Statements):
     logical = logical_types("NUMERIC", "NUMERIC", "NUMERIC", "NUMERIC")
 
     def upsert(self, names: Names) -> str:
-        """INSERT OR REPLACE."""
-        markers = ",".join(self._markers(len(names.all)))
-        return f"INSERT OR REPLACE INTO {names.table}({','.join(names.all)}) VALUES({markers})"
+        """INSERT ... ON CONFLICT."""
+        changes = ",".join(f"{name}=excluded.{name}" for name in names.others)
+        action = f"DO UPDATE SET {changes}" if changes else "DO NOTHING"
+        return f"{self.insert(names)} ON CONFLICT({','.join(names.keys)}) {action}"
 
     def alter(
         self, table: str, columns: Sequence[str], fields: Sequence[SinkField], defaults: Sequence[Any]

@@ -94,8 +94,12 @@ class Statements:
     def _spec(self, column: str, field: SinkField, default: Any) -> str:
         text = f"{column} {self.type_of(field)}"
         if default is not None:
-            return f"{text} DEFAULT {self.default(field, default)}"
+            return f"{text} DEFAULT {self._unformatted(self.default(field, default))}"
         return f"{text} NULL" if field.is_optional else f"{text} NOT NULL"
+
+    def _unformatted(self, text: str) -> str:
+        """A text for `exec_driver_sql`: drivers whose parameters are %s take a percent sign for the beginning of one."""
+        return text.replace("%", "%%") if self._marker(1) == "%s" else text
 
     def default(self, field: SinkField, value: Any) -> str:
         """The literal of a default."""

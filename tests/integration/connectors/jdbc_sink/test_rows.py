@@ -289,3 +289,30 @@ def test_object_without_schema_gets_columns_by_its_values(database):
 def test_nested_value_is_refused_by_name(sqlite_database):
     with pytest.raises(DataError, match="The field tags of the value is an array"):
         SinkRun(sqlite_database, auto_create="true").write(records({"id": 1, "tags": [1]}))
+
+
+def test_percent_sign_in_a_default_is_a_percent_sign(database):
+    schema = s.struct(("id", s.INT64), ("rate", replace(s.OPTIONAL_STRING, default="50%s %d 100%")))
+    SinkRun(database, auto_create="true").write(
+        records({"id": 1, "rate": "5%"}, {"id": 2, "rate": None}, schema=schema)
+    )
+    database.execute("INSERT INTO orders (id) VALUES (3)")
+    assert database.rows("SELECT rate FROM orders ORDER BY id") == [("5%",), ("50%s %d 100%",), ("50%s %d 100%",)]
+    wider = s.struct(("id", s.INT64), ("more", replace(s.OPTIONAL_STRING, default="%%")))
+    SinkRun(database, "later", auto_evolve="true").write(records({"id": 4, "more": None}, schema=wider))
+    assert database.rows("SELECT more FROM orders WHERE id IN (3, 4)") == [("%%",), ("%%",)]
+
+
+def test_upsert_keeps_the_columns_that_the_record_does_not_have(database):
+    database.execute("CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), note VARCHAR(9))")
+    database.execute("INSERT INTO orders VALUES (1, 'old', 'kept')")
+    run = SinkRun(database, insert_mode="upsert", pk_mode="record_value", pk_fields="id", fields_whitelist="id,name")
+    run.write(records(order(1, "new"), order(2, "b"), schema=ORDER))
+    assert database.rows("SELECT name, note FROM orders ORDER BY id") == [("new", "kept"), ("b", None)]
+
+
+def test_created_columns_hold_texts_and_bytes_of_any_length(database):
+    schema = s.struct(("id", s.INT64), ("text", s.OPTIONAL_STRING), ("raw", s.OPTIONAL_BYTES))
+    value = {"id": 1, "text": "ü" * 70_000, "raw": bytes(range(256)) * 300}
+    SinkRun(database, auto_create="true").write(records(value, schema=schema))
+    assert database.rows("SELECT text, raw FROM orders") == [(value["text"], value["raw"])]

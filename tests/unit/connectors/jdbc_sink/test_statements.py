@@ -35,7 +35,8 @@ UPSERTS = {
     'DO UPDATE SET "columnA"=EXCLUDED."columnA","columnB"=EXCLUDED."columnB"',
     "mysql": "insert into `myTable`(`id1`,`id2`,`columnA`,`columnB`) values (?,?,?,?) on duplicate key update "
     "`columnA`=values(`columnA`),`columnB`=values(`columnB`)",
-    "sqlite": 'INSERT OR REPLACE INTO "myTable"("id1","id2","columnA","columnB") VALUES(?,?,?,?)',
+    "sqlite": 'INSERT INTO "myTable"("id1","id2","columnA","columnB") VALUES(?,?,?,?) ON CONFLICT("id1","id2")'
+    ' DO UPDATE SET "columnA"=excluded."columnA","columnB"=excluded."columnB"',
     "mssql": "merge into [myTable] with (HOLDLOCK) AS target using (select ? AS [id1], ? AS [id2], ? AS [columnA], "
     "? AS [columnB]) AS incoming on (target.[id1]=incoming.[id1] and target.[id2]=incoming.[id2]) when matched then "
     "update set [columnA]=incoming.[columnA],[columnB]=incoming.[columnB] when not matched then insert ([columnA], "
@@ -91,7 +92,8 @@ FIELDS = [
 CREATED = {
     "postgresql": '"c1" INT NOT NULL,\n"c2" BIGINT NOT NULL,\n"c3" TEXT NOT NULL,\n"c4" TEXT NULL,\n'
     '"c5" DATE NOT NULL,\n"c6" TIME NOT NULL,\n"c7" TIMESTAMP NOT NULL,\n"c8" DECIMAL NOT NULL,\nPRIMARY KEY("c1"))',
-    "mysql": "`c1` INT NOT NULL,\n`c2` BIGINT NOT NULL,\n`c3` TEXT NOT NULL,\n`c4` TEXT NULL,\n`c5` DATE NOT NULL,\n"
+    "mysql": "`c1` INT NOT NULL,\n`c2` BIGINT NOT NULL,\n`c3` LONGTEXT NOT NULL,\n`c4` LONGTEXT NULL,\n"
+    "`c5` DATE NOT NULL,\n"
     "`c6` TIME(3) NOT NULL,\n`c7` DATETIME(3) NOT NULL,\n`c8` DECIMAL(65,4) NOT NULL,\nPRIMARY KEY(`c1`))",
     "sqlite": '"c1" INTEGER NOT NULL,\n"c2" INTEGER NOT NULL,\n"c3" TEXT NOT NULL,\n"c4" TEXT NULL,\n'
     '"c5" NUMERIC NOT NULL,\n"c6" NUMERIC NOT NULL,\n"c7" NUMERIC NOT NULL,\n"c8" NUMERIC NOT NULL,'
