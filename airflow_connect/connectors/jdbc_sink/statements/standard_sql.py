@@ -98,7 +98,7 @@ class Statements:
         return f"{text} NULL" if field.is_optional else f"{text} NOT NULL"
 
     def _unformatted(self, text: str) -> str:
-        """A text for `exec_driver_sql`: drivers whose parameters are %s take a percent sign for the beginning of one."""
+        """A text for `exec_driver_sql`: where parameters are %s, a percent sign begins one."""
         return text.replace("%", "%%") if self._marker(1) == "%s" else text
 
     def default(self, field: SinkField, value: Any) -> str:
