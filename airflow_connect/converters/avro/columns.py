@@ -29,7 +29,6 @@ It raises NotPlainError if one of the values is not vectorizable.
 """
 
 _INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
-_INT32 = np.iinfo(np.int32)
 
 
 def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
@@ -138,9 +137,7 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
 
 def _integers(kind: Any) -> Reader:
     def read(scan: Scan) -> Any:
-        values = scan.longs()
-        if len(values) and (np.min(values) < _INT32.min or np.max(values) > _INT32.max):
-            raise NotPlainError
+        values = scan.ints()
         # INT8 and INT16 lose their higher bits, as with Java's byteValue and shortValue.
         return pa.array(values.astype(kind))
 
@@ -158,7 +155,7 @@ def _enum(symbols: Sequence[str]) -> Reader:
     names: Any = pa.array(symbols, pa.string())
 
     def read(scan: Scan) -> Any:
-        values = scan.longs()
+        values = scan.ints()
         if len(values) and (np.min(values) < 0 or np.max(values) >= len(symbols)):
             raise NotPlainError
         return names.take(pa.array(values))
