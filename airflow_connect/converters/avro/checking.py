@@ -1,8 +1,8 @@
 """Whether bytes are a valid Avro value of a schema: what fastavro reads without an error, and should not.
 
-fastavro reads a negative index of an enum or a union from the end of the list, takes any byte but 0 for true, numbers of
-any length, and a block of -2^63 elements for an empty one. Damaged data, or data of another schema, would become wrong
-values without a word. Java's decoder refuses these numbers, and reads a boolean of 2 as false. Which of the two
+fastavro reads a negative index of an enum or a union from the end of the list, takes any byte but 0 for true, numbers
+of any length, and a block of -2^63 elements for an empty one. Damaged data, or data of another schema, would become
+wrong values without an error. Java's decoder refuses these numbers, and reads a boolean of 2 as false. Which of the two
 readings is meant is not known, so here such a boolean is an error.
 Source: org.apache.avro.io.BinaryDecoder (readInt, readLong, readBoolean, readString, doReadItemCount) and
 ResolvingDecoder.readEnum, readIndex.
@@ -179,13 +179,12 @@ def _read_int(data: bytes, at: int) -> tuple[int, int]:
 
 def _skip_number(data: bytes, at: int, most: int, last: int) -> int:
     """Where a number ends that has at most `most` bytes, the last of which is at most `last`."""
-    for place in range(at, at + most):
-        byte = data[place]
-        if byte < _MORE:
-            if place == at + most - 1 and byte > last:
-                break
-            return place + 1
-    _fail(at, f"a number is longer than the {64 if most == _LONG_BYTES else 32} bits of its type")
+    end = at + 1
+    while data[end - 1] >= _MORE and end < at + most:
+        end += 1
+    if data[end - 1] >= _MORE or (end == at + most and data[end - 1] > last):
+        _fail(at, f"a number is longer than the {64 if most == _LONG_BYTES else 32} bits of its type")
+    return end
 
 
 def _fail(at: int, what: str) -> NoReturn:

@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.avro.varints import NotPlainError, Scan
+from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.time_of_day import is_beyond
 
 Reader = Callable[[Scan], Any]
 """Reads one value at each position of a scan and moves the positions past it: Arrow array of that length.
@@ -74,6 +76,8 @@ class _Readers:
         kind = node.kind
         if kind == "record":
             return self._record(node, schema)
+        if schema.name == TIME:
+            return _times
         if kind == "int":
             return _integers(_INTEGERS[schema.type])
         if kind == "enum":
@@ -142,6 +146,13 @@ def _integers(kind: Any) -> Reader:
         return pa.array(values.astype(kind))
 
     return read
+
+
+def _times(scan: Scan) -> Any:
+    times = pa.array(scan.ints().astype(np.int32))
+    if is_beyond(times, MS_PER_DAY):
+        raise NotPlainError
+    return times
 
 
 def _booleans(scan: Scan) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Schema, Type
+from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Type
+from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.java.numbers import integer_parameter
 
 _DECIMAL_BYTES = 16
@@ -57,6 +58,8 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
         raise pa.ArrowInvalid("a map")
     if schema.name == DECIMAL:
         return decimals(column, schema, wanted)
+    if schema.name == TIME and is_beyond(column, LAST_MS):
+        raise pa.ArrowInvalid("a Time outside of the day")
     if pa.types.is_timestamp(wanted) and pa.types.is_int32(column.type):
         column = column.cast(pa.int64())  # Time in ORC; Arrow has timestamps of 64 bits only.
     made = column if column.type.equals(wanted) else column.cast(wanted)

@@ -25,7 +25,7 @@ _SIMPLE: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ({"type": "int", "connect.type": "int8"}, INTS),
     ({"type": "int", "connect.type": "int16"}, INTS),
     ({"type": "int", "logicalType": "date"}, INTS),
-    ({"type": "int", "logicalType": "time-millis"}, INTS),
+    ({"type": "int", "logicalType": "time-millis"}, st.integers(0, 86_400_000)),
     ({"type": "long", "logicalType": "timestamp-millis"}, LONGS),
     ({"type": "long", "logicalType": "timestamp-micros"}, LONGS),
     ({"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 3}, DECIMALS),

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA
 from airflow_connect.errors import DataError
 from airflow_connect.registry.converters.avro_converter import AvroConverter
 from tests.unit.converters.avro.avro_schemas import encoded
@@ -42,8 +43,12 @@ CASES: dict[str, tuple[Any, bytes, str]] = {
     ),
     "least count of a map": ({"type": "map", "values": "int"}, LEAST + b"\x02\0", "a block has -9223372036854775808"),
     "count of 11 bytes": ({"type": "array", "items": "int"}, LONG_ZERO, "longer than the 64 bits"),
-    "schemaless boolean of 2": ("Anything", b"\x02\x02" + b"\0" * 8, "a boolean is 2"),
-    "schemaless array with the least count": ("Anything", b"\0" * 7 + b"\x02" + LEAST + b"\x02\0\0", "a block has"),
+    "schemaless boolean of 2": (ANYTHING_SCHEMA, b"\x02\x02" + b"\0" * 8, "a boolean is 2"),
+    "schemaless least count": (
+        ANYTHING_SCHEMA,
+        b"\0" * 7 + b"\x02" + LEAST + b"\x02\0\0",
+        "a block has",
+    ),
 }
 WHOLE: dict[str, tuple[Any, bytes, Any]] = {
     "padded long": ("long", b"\x82\x80\x80\0", 1),
@@ -58,8 +63,6 @@ WHOLE: dict[str, tuple[Any, bytes, Any]] = {
 
 def _converted(avro_type: Any, data: bytes) -> tuple[Any, Any]:
     """The value of a message on the record path, or its error, and the columns that hold it."""
-    if avro_type == "Anything":
-        from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA as avro_type
     answer = {"subject": "t-value", "version": 1, "id": 7, "schema": json.dumps(avro_type)}
     with RegistryDouble((200, answer)) as registry:
         converter = AvroConverter()
