@@ -140,9 +140,12 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
 
 
 def _integers(kind: Any) -> Reader:
+    limits = np.iinfo(kind)
+
     def read(scan: Scan) -> Any:
         values = scan.ints()
-        # INT8 and INT16 lose their higher bits, as with Java's byteValue and shortValue.
+        if len(values) and (np.min(values) < limits.min or np.max(values) > limits.max):
+            raise NotPlainError
         return pa.array(values.astype(kind))
 
     return read

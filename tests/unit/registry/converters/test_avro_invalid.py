@@ -31,6 +31,8 @@ CASES: dict[str, tuple[Any, bytes, str]] = {
     "long of 70 bits": ("long", b"\xff" * 9 + b"\x7f", "longer than the 64 bits"),
     "int of 6 bytes": ("int", b"\x80" * 5 + b"\0", "longer than the 32 bits"),
     "int of 35 bits": ("int", b"\xff" * 4 + b"\x7f", "longer than the 32 bits"),
+    "int8 of 9 bits": ({"type": "int", "connect.type": "int8"}, b"\xd8\x04", "An Avro int is 300, beyond the 8 bits"),
+    "int16 of 17 bits": ({"type": "int", "connect.type": "int16"}, b"\x80\x80\x04", "is 32768, beyond the 16 bits"),
     "enum of 6 bytes": (ENUM, b"\x80" * 5 + b"\0", "longer than the 32 bits"),
     "length of 11 bytes": ("string", LONG_ZERO, "longer than the 64 bits"),
     "negative length": ("string", b"\x01abc", "length of a string or of bytes is -1"),
