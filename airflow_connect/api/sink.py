@@ -82,6 +82,9 @@ class SinkTaskContext(Protocol):
         With a reason it goes to the dead letter queue instead, if there is one, regardless of `errors.tolerance`.
         """
 
+    def note(self, sentence: str) -> None:
+        """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
+
     def must_flush(self, partition: TopicPartition) -> bool:
         """Whether the next `flush` must leave nothing open, because the run leaves no records to the next run.
 

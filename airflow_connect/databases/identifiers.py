@@ -6,6 +6,7 @@ Source: io.confluent.connect.jdbc.util.{TableId,ColumnId,IdentifierRules,Express
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.errors import ConfigError
@@ -46,6 +47,7 @@ class Quoting:
         self._preparer = dialect.identifier_preparer
         self._uses_catalog = dialect.name in ("mysql", "mariadb")
         self._quotes = quotes
+        self._folds = dialect.name == "postgresql"
 
     def name(self, name: str) -> str:
         """One name for a statement that is executed as text by `exec_driver_sql` or `text` without a colon.
@@ -61,6 +63,26 @@ class Quoting:
         if not _PLAIN.fullmatch(name):
             raise _unsafe(name)
         return name
+
+    def check_is_found(self, what: str, name: str, parts: Iterable[str]) -> None:
+        """Refuse a name that the database would take for another one, because names are not quoted.
+
+        Args:
+            what: `table` or `column`, for the message.
+            name: the full name, for the message.
+            parts: of the name, as they are written in statements.
+
+        Raises:
+            ConfigError: `quote.sql.identifiers=never`, and the name has capitals, which PostgreSQL folds.
+        """
+        if self._quotes or not self._folds or all(part == part.lower() for part in parts):
+            return
+        raise ConfigError(
+            f"The {what} {name} has capitals in its name. Without quotes the database takes it for {name.lower()}.",
+            code="database.name",
+            suggestion="Set quote.sql.identifiers=always.",
+            config_path="quote.sql.identifiers",
+        )
 
     def table(self, table: TableId) -> str:
         """The full name of a table for a statement. The catalog is left out where a connection has only one."""

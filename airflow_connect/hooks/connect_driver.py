@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from airflow.sdk import BaseHook
 
@@ -15,6 +16,7 @@ from airflow_connect.airflow.outcome import error_of
 from airflow_connect.errors import AccessError, ConfigError, UnavailableError
 from airflow_connect.retrying import REAL_TIME, Backoff, Retry, Timing
 from airflow_connect.runtime.driver_service.contract import (
+    ATTEMPT,
     DEFAULT_PORT,
     LOOK_PATH,
     MOST_RUNS_OF_A_LOOK,
@@ -97,9 +99,13 @@ class ConnectDriverHook(BaseHook):
             found |= {run_id: RunNews.from_json(news) for run_id, news in part["runs"].items()}
         return found
 
-    def end(self, run_id: str) -> RunView | None:
-        """End a run and have the service forget it; returns when its processes are gone. None: it is not known."""
-        found = self._request("DELETE", f"{RUNS_PATH}/{run_id}")
+    def end(self, run_id: str, attempt: str = "") -> RunView | None:
+        """End a run and have the service forget it; returns when its processes are gone. None: it is not known.
+
+        With `attempt`, the `run_id` that `start` was given, a run that a later attempt has taken over goes on.
+        """
+        path = f"{RUNS_PATH}/{run_id}"
+        found = self._request("DELETE", f"{path}?{urlencode({ATTEMPT: attempt})}" if attempt else path)
         return None if found is None else RunView.from_json(found)
 
     def test_connection(self) -> tuple[bool, str]:

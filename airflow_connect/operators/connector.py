@@ -170,12 +170,12 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             self.log.info("Run %s is %s at the driver service.", run.run_id, view.state.value)
             shown = shown_config(spec.connector, redact)
             if self.deferrable and view.state is not RunState.ENDED:
-                self._defer(view, shown)
+                self._defer(view, shown, run.attempt)
             state = run.follow(self._tell_news())
         event = {"run_id": run.run_id, "connector": shown, "state": "ended" if state is RunState.ENDED else "lost"}
         return self.execute_complete(context, event)
 
-    def _defer(self, view: RunView, shown: dict[str, Any]) -> None:
+    def _defer(self, view: RunView, shown: dict[str, Any], attempt: str) -> None:
         from airflow_connect.triggers.driver_run import AFTER_LEASE_S, DriverRunTrigger
 
         limit = self.execution_timeout
@@ -186,6 +186,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             view.lease_s,
             min(self.poll_interval, view.lease_s / 3),
             None if limit is None else time.time() + limit.total_seconds(),
+            attempt,
         )
         # The trigger ends the run in time. Airflow's own timeout is for a triggerer that is away: the run then ends by
         # its lease.

@@ -33,6 +33,7 @@ class ServiceRun:
 
     Attributes:
         run_id: of the run; an earlier attempt may have started it.
+        attempt: the run id that this attempt has asked with; it ends no run that a later one has taken over.
         is_killed: whether `kill` was called.
     """
 
@@ -48,7 +49,7 @@ class ServiceRun:
         Raises:
             ConfigError: the connection is missing or wrong.
         """
-        self.run_id = run_id
+        self.run_id = self.attempt = run_id
         self.is_killed = False
         self._warn, self._timing = warn, timing
         self._hook = ConnectDriverHook(driver_conn_id)
@@ -88,7 +89,7 @@ class ServiceRun:
         """End the run. If the service cannot be asked, it ends the run when the lease is over."""
         self.is_killed = True
         try:
-            self._ender.end(self.run_id)
+            self._ender.end(self.run_id, self.attempt)
         except ConnectError as error:
             self._warn("%s: %s The service ends the run when its lease is over.", error.code, error)
 

@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.hooks.connect_driver import ConnectDriverHook
-from airflow_connect.runtime.driver_service.contract import RunNews, RunState
+from airflow_connect.runtime.driver_service.contract import RunNews, RunState, RunView
 from airflow_connect.runtime.reporting.presentation import EventLines
 from airflow_connect.triggers.looking import Outage
 from airflow_connect.triggers.peek import MAYBE_AWAY
@@ -41,9 +41,11 @@ class DriverRunTrigger(BaseTrigger):
         lease_s: what the service said: seconds after which it ends a run that nobody asks after.
         poll_interval: seconds between two looks.
         deadline: when the run is ended, in seconds since the epoch; None: never.
+        attempt: the run id that the attempt of the task has asked with. It ends no run that a later attempt has taken
+            over. "": a task that an older release has deferred; the state of the task decides alone.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a triggerer stores of it are keywords)
         self,
         driver_conn_id: str,
         run_id: str,
@@ -51,6 +53,7 @@ class DriverRunTrigger(BaseTrigger):
         lease_s: float,
         poll_interval: float = 5.0,
         deadline: float | None = None,
+        attempt: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.driver_conn_id = driver_conn_id
@@ -59,10 +62,11 @@ class DriverRunTrigger(BaseTrigger):
         self.lease_s = lease_s
         self.poll_interval = poll_interval
         self.deadline = deadline
+        self.attempt = attempt
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Class path and arguments; they hold no secret."""
-        names = ("driver_conn_id", "run_id", "connector", "lease_s", "poll_interval", "deadline")
+        names = ("driver_conn_id", "run_id", "connector", "lease_s", "poll_interval", "deadline", "attempt")
         given = {name: getattr(self, name) for name in names}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
@@ -126,7 +130,10 @@ class DriverRunTrigger(BaseTrigger):
         if await _in_thread(self._is_deferred):
             self.log.info("Run %s goes on: its task is deferred, and another triggerer follows it.", self.run_id)
             return
-        await self._end()
+        left = await self._end()
+        if left is not None and left.state is not RunState.ENDED:
+            self.log.info("Run %s goes on: a later attempt of the task has taken it over.", self.run_id)
+            return
         self.log.info("Run %s was ended with its task. What it had not committed is left to the next run.", self.run_id)
 
     def _is_deferred(self) -> bool:
@@ -145,11 +152,11 @@ class DriverRunTrigger(BaseTrigger):
             return False
         return "deferred" in [str(state) for states in found.values() for state in states.values()]
 
-    async def _end(self) -> None:
-        def end() -> None:
-            ConnectDriverHook(self.driver_conn_id, retry_s=END_WITHIN_S).end(self.run_id)
+    async def _end(self) -> RunView | None:
+        def end() -> RunView | None:
+            return ConnectDriverHook(self.driver_conn_id, retry_s=END_WITHIN_S).end(self.run_id, self.attempt)
 
-        await _in_thread(end)
+        return await _in_thread(end)
 
 
 class _Followers:

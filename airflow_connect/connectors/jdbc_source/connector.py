@@ -153,6 +153,8 @@ class JdbcSourceConnector(SourceConnector):
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), tables, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
+        for table in chosen:
+            reading.database.quoting.check_is_found("table", table.full_name, (table.schema, table.table))
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
     def _reconciled(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> Reconciled:

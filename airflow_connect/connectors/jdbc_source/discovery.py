@@ -28,7 +28,8 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname LIKE %(schema)s
 """
 _MYSQL_TABLES = """
-SELECT table_schema, '', table_name, CASE table_type WHEN 'BASE TABLE' THEN 'TABLE' ELSE table_type END
+SELECT table_schema, '', table_name,
+       CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
 FROM information_schema.tables
 WHERE table_schema = coalesce(%(catalog)s, database(), table_schema)
   AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from airflow_connect.connectors.search_sink.client import reason_of
+from airflow_connect.connectors.search_sink.conflicts import conflicting_version
 from airflow_connect.errors import DataError, SearchError
 
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,
@@ -20,6 +21,9 @@ _NOT_ABOUT_DOCUMENTS = {
 }
 _NO_WRITE_INDEX = ("no write index is defined", "op_type of create are allowed in data streams")
 _FULL_DISK = ("read-only / allow delete", "flood-stage")
+# VersionType.EXTERNAL.explainConflictForWrites, and what `create` says. Any other conflict is one with a write of the
+# same moment, such as of a deletion without a version: it is sent again.
+_HELD = ("is higher or equal to the one provided", "document already exists")
 BLOCKED = "cluster_block_exception"
 _RACE = "cannot be changed from type"
 TOO_MANY_FIELDS = "Limit of total fields"
@@ -32,6 +36,7 @@ class Verdict:
     Attributes:
         again: positions of documents that are sent again.
         rejected: position and error of documents that the server will never take.
+        conflicts: position of documents that the server holds already, and the version that it holds (None: unknown).
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
@@ -39,6 +44,7 @@ class Verdict:
 
     again: list[int] = field(default_factory=list)
     rejected: list[tuple[int, DataError]] = field(default_factory=list)
+    conflicts: list[tuple[int, int | None]] = field(default_factory=list)
     reason: str = ""
     suggestion: str = ""
     is_overload: bool = False
@@ -70,6 +76,7 @@ class Verdict:
         chosen |= {n for n in range(min(chosen), len(ids)) if ids[n] in names}
         self.again = sorted(chosen)
         self.rejected = [(n, error) for n, error in self.rejected if n not in chosen]
+        self.conflicts = [(n, version) for n, version in self.conflicts if n not in chosen]
 
 
 def judge(server: str, target: str, body: Any, count: int, where: Callable[[int], str]) -> Verdict:
@@ -107,8 +114,9 @@ def _judge_item(
     if error is None:  # A deletion of a document that does not exist has the status 404, but no error.
         return
     kind, reason = str(error.get("type")), reason_of(error)
-    if status == HTTPStatus.CONFLICT and operation != "update":
-        return  # The document is there, in this version or a newer one.
+    if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):
+        verdict.conflicts.append((position, conflicting_version(reason)))
+        return
     if kind == BLOCKED:
         judge_block(verdict, position, reason, target)
     elif status in _LATER or status == HTTPStatus.CONFLICT:

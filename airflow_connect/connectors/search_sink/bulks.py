@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from airflow_connect.api.record import SinkRecord
+from airflow_connect.connectors.search_sink.conflicts import Place
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +37,9 @@ class Documents(Protocol):
 
     def record(self, position: int) -> SinkRecord:
         """The record of an action."""
+
+    def place(self, position: int) -> Place:
+        """Where the record of an action was consumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,11 @@ class ListedDocuments:
     def record(self, position: int) -> SinkRecord:
         """See `Documents`."""
         return self.records[position]
+
+    def place(self, position: int) -> Place:
+        """See `Documents`."""
+        record = self.records[position]
+        return Place(record.original_topic, record.original_partition, record.offset, record.topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,11 @@ class ColumnDocuments:
             original_partition=self.batch.original_partition,
             consumed=consumed,
         )
+
+    def place(self, position: int) -> Place:
+        """See `Documents`."""
+        batch, offset = self.batch, int(self.batch.offsets[int(self.places[position])])
+        return Place(batch.original_topic, batch.original_partition, offset, batch.topic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ _KEY_TYPES = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING)
 def has_columns(config: DocumentConfig) -> bool:
     """Whether records in columns can become actions with this configuration."""
     used = {config.ids_of(""), *map(config.ids_of, config.ignores_key_of)}
+    if config.is_stream and keys.BY_KEY in used:  # Requests of columns do not tell whose order matters.
+        return False
     return not (config.upserts or config.version_header or config.timestamp_fields or keys.BY_SERVER in used)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_connect.connectors.search_sink import keys
+from airflow_connect.connectors.search_sink.conflicts import Versions
 from airflow_connect.registry.tls import tls_context
 from airflow_connect.retrying import Backoff, Jitter
 
@@ -35,7 +36,8 @@ class ConnectionConfig:
         authorization: value of the header, or "".
         proxy: URL of the proxy, or "".
         proxy_authorization: value of the header for the proxy, or "".
-        connect_timeout_s, read_timeout_s: None: no limit.
+        connect_timeout_s: None: no limit but that of the operating system.
+        read_timeout_s: how long an answer is waited for.
         tls: for https.
         in_flight: connections to each node.
     """
@@ -46,7 +48,7 @@ class ConnectionConfig:
     proxy_authorization: str = field(repr=False)
     compresses: bool
     connect_timeout_s: float | None
-    read_timeout_s: float | None
+    read_timeout_s: float
     in_flight: int
     tls: ssl.SSLContext | None
 
@@ -71,7 +73,8 @@ class ConnectionConfig:
             proxy_authorization=_proxy_authorization(parsed),
             compresses=parsed[keys.COMPRESSION],
             connect_timeout_s=parsed[keys.CONNECT_TIMEOUT_MS] / 1000 or None,
-            read_timeout_s=parsed[keys.READ_TIMEOUT_MS] / 1000 or None,
+            # Without a limit of its own a request may take as long as all of them: it must not outlive its task.
+            read_timeout_s=(parsed[keys.READ_TIMEOUT_MS] or parsed[keys.FLUSH_TIMEOUT_MS]) / 1000,
             in_flight=parsed[keys.IN_FLIGHT],
             tls=tls,
         )
@@ -108,6 +111,14 @@ class DocumentConfig:
         if self.generates_ids and not self.upserts:
             return keys.BY_SERVER
         return self.id_strategy if self.ignores_key or topic in self.ignores_key_of else keys.BY_KEY
+
+    def versions_of(self, topic: str) -> Versions:
+        """What the documents of a topic have as versions; for those that the server refuses because it has them."""
+        if self.ids_of(topic) != keys.BY_KEY:
+            return Versions.NONE
+        if self.is_stream:
+            return Versions.FIRST
+        return Versions.HEADER if self.version_header else Versions.OFFSETS
 
     def has_schema(self, topic: str) -> bool:
         """Whether mappings and documents of a topic follow the schema."""

@@ -69,7 +69,8 @@ class DocumentMaker:
             lines = b'{"update":{"_id":%s,"retry_on_conflict":%d}}\n{"doc":%s,"doc_as_upsert":true}\n'
             return Action(lines % (text, self._config.conflict_retries, document), name if kind == keys.BY_KEY else "")
         if self._config.is_stream:
-            return Action(b'{"create":{"_id":%s}}\n%s\n' % (text, document), "")
+            # The first record of a key stays, so later ones must not overtake it.
+            return Action(b'{"create":{"_id":%s}}\n%s\n' % (text, document), name if kind == keys.BY_KEY else "")
         return Action(b'{"index":{"_id":%s%s}}\n%s\n' % (text, self._version(record, kind), document), "")
 
     def _deletion(self, record: SinkRecord, kind: str) -> Action | None:

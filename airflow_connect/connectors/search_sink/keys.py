@@ -121,7 +121,7 @@ def _connection_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             READ_TIMEOUT_MS, Type.INT, 3000,
-            "Milliseconds to wait for an answer; 0: no limit. The request is then sent again, in halves.",
+            "Milliseconds to wait for an answer; 0: flush.timeout.ms. The request is then sent again, in halves.",
             Range(0, 7 * _DAY_MS), _LOW, _CONNECTOR,
         ),
         ConfigKey(

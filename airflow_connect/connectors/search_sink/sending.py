@@ -18,6 +18,7 @@ from airflow_connect.connectors.search_sink.answers import (
     rejection,
     suggestion_for,
 )
+from airflow_connect.connectors.search_sink.conflicts import Conflict
 from airflow_connect.errors import ConnectError, DataError, UnavailableError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class BulkSender:
         self._held: Counter[str] = Counter()
         self._requests = self._records = self._active = 0
         self._rejected: list[tuple[SinkRecord, DataError]] = []
+        self._conflicts: list[Conflict] = []
         self._error: BaseException | None = None
         self._pace = Pace(config.batch_size, config.in_flight)
 
@@ -122,6 +124,12 @@ class BulkSender:
         """Records whose documents the server does not take, since the last call."""
         with self._changed:
             taken, self._rejected = self._rejected, []
+        return taken
+
+    def take_conflicts(self) -> list[Conflict]:
+        """Documents that the server holds already, since the last call."""
+        with self._changed:
+            taken, self._conflicts = self._conflicts, []
         return taken
 
     def close(self) -> None:
@@ -242,6 +250,7 @@ class BulkSender:
             verdict = self._try(part)
             whole.again += [first + n for n in verdict.again]
             whole.rejected += [(first + n, error) for n, error in verdict.rejected]
+            whole.conflicts += [(first + n, version) for n, version in verdict.conflicts]
             whole.reason, whole.suggestion = whole.reason or verdict.reason, whole.suggestion or verdict.suggestion
             whole.is_overload |= verdict.is_overload
         return whole
@@ -260,8 +269,10 @@ class BulkSender:
 
     def _note(self, bulk: Bulk, verdict: Verdict) -> None:
         rejected = [(bulk.documents.record(position), error) for position, error in verdict.rejected]
+        conflicts = [Conflict(bulk.target.name, bulk.documents.place(n), version) for n, version in verdict.conflicts]
         with self._changed:
             self._rejected += rejected
+            self._conflicts += conflicts
             if verdict.is_overload:
                 self._pace.slow_down()
             elif not verdict.again:

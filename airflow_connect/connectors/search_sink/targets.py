@@ -97,9 +97,8 @@ class Targets:
 
     def _target(self, name: str, options: str) -> Target:
         """The server waits for missing shards half as long as we wait for it, so that it can still name them."""
-        read_timeout_s = self._config.connection.read_timeout_s
-        if read_timeout_s is not None:
-            options += f"&timeout={min(LONGEST_WAIT_MS, max(1, round(read_timeout_s * 500)))}ms"
+        wait_ms = min(LONGEST_WAIT_MS, max(1, round(self._config.connection.read_timeout_s * 500)))
+        options += f"&timeout={wait_ms}ms"
         return Target(name, f"/{quote(name, '')}/_bulk?{_ANSWER}{options}")
 
     def _call(self, method: str, path: str, body: Any = None) -> Answer:

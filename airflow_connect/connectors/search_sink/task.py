@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.search_sink import keys
 from airflow_connect.connectors.search_sink.bulks import Waiting, column_bulks
 from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.columns import column_actions, has_columns
 from airflow_connect.connectors.search_sink.config import SearchSinkConfig
+from airflow_connect.connectors.search_sink.conflicts import Conflicts
 from airflow_connect.connectors.search_sink.documents import DocumentMaker, no_value
 from airflow_connect.connectors.search_sink.sending import BulkSender
 from airflow_connect.connectors.search_sink.targets import Target, Targets
@@ -20,7 +22,7 @@ from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns
-    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.offsets import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._targets: Targets | None = None
         self._maker: DocumentMaker | None = None
         self._waiting: dict[Target, Waiting] = {}
+        self._conflicts = Conflicts({})
 
     @property
     def needs_keys(self) -> bool:  # type: ignore[override]
@@ -57,10 +60,14 @@ class ElasticsearchSinkTask(SinkTask):
         self._targets = Targets(settings, self._client)
         self._maker = DocumentMaker(settings.documents)
 
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        """Learn where the partitions end."""
+        self._conflicts = Conflicts({one.topic_partition: one.end for one in self.context.ranges})
+
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Add documents to requests, and send those that are full."""
         assert self._config is not None and self._sender is not None
-        self._report_rejected()
+        self._report_answers()
         for record in records:
             try:
                 self._add(record)
@@ -86,7 +93,7 @@ class ElasticsearchSinkTask(SinkTask):
         Their order among requests does not matter: ids are offsets, or the server compares versions.
         """
         assert self._config is not None and self._sender is not None and self._targets is not None
-        self._report_rejected()
+        self._report_answers()
         made: list[tuple[RecordColumns, Any]] = []
         for batch in batches:
             actions = column_actions(self._config.documents, batch)
@@ -108,7 +115,9 @@ class ElasticsearchSinkTask(SinkTask):
         for waiting in list(self._waiting.values()):
             self._send(waiting)
         self._sender.wait()
-        self._report_rejected()
+        self._report_answers()
+        for note in self._conflicts.take_notes():
+            self.context.note(note)
         return ()
 
     def abort(self) -> None:
@@ -156,9 +165,13 @@ class ElasticsearchSinkTask(SinkTask):
         del self._waiting[waiting.target]
         self._sender.send(waiting.sealed())
 
-    def _report_rejected(self) -> None:
-        """Apply `behavior.on.malformed.documents`, in the thread of the task."""
+    def _report_answers(self) -> None:
+        """Count conflicts, and apply `behavior.on.malformed.documents`, in the thread of the task."""
         assert self._sender is not None and self._config is not None
+        for conflict in self._sender.take_conflicts():
+            place = conflict.place
+            if self._conflicts.add(conflict, self._config.documents.versions_of(place.renamed)):
+                self.context.leave_out(SinkRecord(topic=place.topic, partition=place.partition, offset=place.offset))
         for record, error in self._sender.take_rejected():
             if self._config.on_malformed == keys.FAIL:
                 self.context.errant_record_reporter.report(record, error)

@@ -9,6 +9,8 @@ from airflow_connect.databases.dialects.dialect import DatabaseDialect
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from airflow_connect.databases.urls import DatabaseAddress
+
 
 class PostgreSqlDialect(DatabaseDialect):
     """PostgreSQL, through psycopg."""
@@ -16,6 +18,10 @@ class PostgreSqlDialect(DatabaseDialect):
     name = "postgresql"
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
+
+    def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
+        """Texts arrive in UTF-8. Otherwise those of a database with the encoding SQL_ASCII would arrive as bytes."""
+        return {"client_encoding": "utf8", **super().connect_arguments(address)}
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """A named cursor, inside the transaction."""

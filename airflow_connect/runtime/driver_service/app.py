@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect import __version__
 from airflow_connect.errors import AccessError, ConfigError, ConnectError
 from airflow_connect.runtime.driver_service.contract import (
+    ATTEMPT,
     LOOK_PATH,
     MOST_RUNS_OF_A_LOOK,
     NO_SUCH_RUN,
@@ -57,7 +58,8 @@ def create_app(runs: DriverRuns, token: str) -> Starlette:
         return _missing() if view is None else JSONResponse(view.to_json())
 
     async def end(request: Request) -> Response:
-        view = await run_in_threadpool(runs.end, request.path_params["run_id"])
+        attempt = request.query_params.get(ATTEMPT, "")
+        view = await run_in_threadpool(runs.end, request.path_params["run_id"], attempt)
         return _missing() if view is None else JSONResponse(view.to_json())
 
     async def look(request: Request) -> Response:

@@ -10,6 +10,8 @@ from typing import Any
 
 RUNS_PATH, LOOK_PATH, SERVICE_PATH = "/v1/runs", "/v1/look", "/v1/service"
 NO_SUCH_RUN = "There is no such run."
+ATTEMPT = "attempt"
+"""Query parameter of a request to end a run: the run id under which the attempt that asks has asked for the run."""
 MOST_RUNS_OF_A_LOOK = 1000
 RUN_ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 DEFAULT_PORT = 8088

@@ -50,6 +50,7 @@ class DrivenRun:
         run_id: of the run.
         task: the Airflow task instance that it is for, whatever the attempt; None: none is named.
         work: a digest of what the run does. Two attempts of a task with the same one do the same.
+        attempt: the run id of the request that asked for it last: of a later attempt of the task if that took it over.
         asked_at: when somebody asked after it last, by the service's clock.
         ended_at: when it ended; None: it has not.
     """
@@ -66,6 +67,7 @@ class DrivenRun:
         self.run_id = spec.run_id
         self.task = _task_of(spec)
         self.work = _digest(spec, key)
+        self.attempt = spec.run_id
         self.asked_at = now
         self.ended_at: float | None = None
         self._lease_s = lease_s

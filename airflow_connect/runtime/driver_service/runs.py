@@ -86,6 +86,7 @@ class DriverRuns:
                     return self._enter(run)
                 if earlier.work == run.work:
                     self._tell(f"Run {earlier.run_id} is taken over by another attempt of its task.")
+                    earlier.attempt = spec.run_id
                     return self._asked(earlier).view()
             self.end(earlier.run_id)  # Outside the lock: it takes seconds.
 
@@ -142,16 +143,25 @@ class DriverRuns:
             for run_id, run in found.items()
         }
 
-    def end(self, run_id: str) -> RunView | None:
+    def end(self, run_id: str, attempt: str = "") -> RunView | None:
         """End a run and forget it. Returns when all its processes are gone.
 
+        Args:
+            run_id: of the run.
+            attempt: the run id that the attempt of the task has asked with. If a later attempt has taken the run over,
+                it is left alone: a task that is cleared starts anew while its old attempt is still being ended. "":
+                whoever has it.
+
         Returns:
-            The run as it ended, which may be well; None: it is not known.
+            The run as it ended, which may be well, or as it goes on for a later attempt; None: it is not known.
         """
         with self._lock:
             run = self._runs.get(run_id)
-        if run is None:
-            return None
+            if run is None:
+                return None
+            if attempt and run.attempt != attempt:
+                self._tell(f"Run {run_id} is not ended for an attempt of its task that another one has followed.")
+                return run.view()
         self._end(run, EndedBy.REQUEST)
         with self._lock:
             self._runs.pop(run_id, None)

@@ -121,6 +121,6 @@ def _copy(settings: TaskSettings, plan: TaskPlan, attempt: int, mode: _CopyMode)
         peak_memory_bytes=peak_memory_bytes(),
         failed=policy.failed,
         failed_places=tuple(policy.places),
-        notes=reader.notes,
+        notes=(*reader.notes, *sink.notes.sentences),
         ended_ms=time.time_ns() // 1_000_000,
     )

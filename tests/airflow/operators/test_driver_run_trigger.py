@@ -112,6 +112,26 @@ def test_triggerer_whose_triggers_were_taken_over_leaves_the_run_alone(
     assert [pid for pid in pids() if is_alive(pid)] == []
 
 
+def test_run_that_a_later_attempt_has_taken_over_goes_on(hanging: Hanging) -> None:
+    """A cleared task may have started again, and not be deferred yet, when the trigger of its old attempt is told."""
+    config, pids = hanging
+    origin = {"dag_id": "d", "dag_run_id": "run", "task_id": "copy"}
+
+    def attempt() -> tuple[str, str]:
+        spec = RunSpec({"name": "meetups", **config}, {"bootstrap.servers": "broker:9092"}, origin=origin)
+        return ConnectDriverHook("our_driver").start(spec).run_id, spec.run_id
+
+    run_id, first = attempt()
+    wait_for_children(pids)
+    found, second = attempt()
+    assert (found, first) == (run_id, run_id)
+    asyncio.run(trigger(run_id, attempt=first).on_kill())
+    assert state_of(run_id) == "running"
+    asyncio.run(trigger(run_id, attempt=second).on_kill())
+    assert state_of(run_id) == "unknown"
+    assert [pid for pid in pids() if is_alive(pid)] == []
+
+
 def test_deadline_ends_the_run(hanging: Hanging, tmp_path: Path) -> None:
     config, pids = hanging
     run_id = start(**config)

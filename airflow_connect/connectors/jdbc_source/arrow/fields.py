@@ -43,14 +43,14 @@ class ArrowField:
 
     Attributes:
         field: as the row path has it.
-        cast: what the column is cast to in the SELECT, or "".
+        casts: the types to which the column is cast in the SELECT, one after the other.
         arrived: Arrow type of the result.
         decode: fast conversion; None: value by value.
         python: from a value of the result to one that psycopg returns; None: they are equal.
     """
 
     field: FieldMapping
-    cast: str
+    casts: tuple[str, ...]
     arrived: pa.DataType
     decode: Decode | None
     python: Callable[[Any], Any] | None = None
@@ -67,6 +67,12 @@ class ArrowField:
             except (ValueError, pa.ArrowInvalid):
                 pass  # Value by value, the error names the reason.
         return mapping.field_array(self.field, self.driver_values(array))
+
+    def expression(self, name: str) -> str:
+        """What is selected of the column with a quoted name."""
+        for kind in self.casts:
+            name = f"CAST({name} AS {kind})"
+        return name
 
     def check_type(self, found: pa.DataType) -> None:
         """Compare the type of a result with that of the described column.
@@ -92,21 +98,23 @@ def arrow_field(field: FieldMapping, granularity: str, times: LocalTimes) -> Arr
     if kind in _DIRECT and name != "money":
         arrived = _DIRECT[kind]
         is_alias = kind is Kind.INT64 and name != "int8"
-        return ArrowField(field, "int8" if is_alias else "", arrived, lambda array: array)
+        return ArrowField(field, ("int8",) if is_alias else (), arrived, lambda array: array)
     if kind is Kind.STRING:
-        return ArrowField(field, "" if name in _PLAIN_TEXTS else "text", pa.string(), lambda array: array)
+        return ArrowField(field, () if name in _PLAIN_TEXTS else ("text",), pa.string(), lambda array: array)
     if kind is Kind.NUMERIC:
-        return ArrowField(field, "text", pa.string(), _numeric(field), Decimal)
+        return ArrowField(field, ("text",), pa.string(), _numeric(field), Decimal)
     if kind is Kind.DATE:
-        return ArrowField(field, "", pa.date32(), _days)
+        return ArrowField(field, (), pa.date32(), _days)
     if kind is Kind.TIME:
         if name == "time":
-            return ArrowField(field, "", pa.time64("us"), _times)
-        return ArrowField(field, "text", pa.string(), None, time.fromisoformat)
+            return ArrowField(field, (), pa.time64("us"), _times)
+        return ArrowField(field, ("text",), pa.string(), None, time.fromisoformat)
     if kind in (Kind.TIMESTAMP, Kind.INSTANT):
         zone = "UTC" if kind is Kind.INSTANT else None
-        return ArrowField(field, "", pa.timestamp("us", zone), _timestamps(field.column, granularity, times))
-    return ArrowField(field, "text", pa.string(), None)  # bits and money
+        return ArrowField(field, (), pa.timestamp("us", zone), _timestamps(field.column, granularity, times))
+    if name == "money":  # Its text is as the server's locale wants it.
+        return ArrowField(field, ("numeric", "text"), pa.string(), None, Decimal)
+    return ArrowField(field, ("text",), pa.string(), None)
 
 
 _DIRECT: dict[Kind, Any] = {

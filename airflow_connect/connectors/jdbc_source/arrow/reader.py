@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, instants_us
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
-from airflow_connect.connectors.jdbc_source.read.reading import Moves, Reading, bulk_statement
+from airflow_connect.connectors.jdbc_source.read.moves import Moves
+from airflow_connect.connectors.jdbc_source.read.reading import Reading, bulk_statement, last_group
 from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.values.columns import Column
@@ -100,6 +101,8 @@ class ArrowReader:
             if batch is not None:
                 return batch
         if self._held:
+            if self._chosen.has_suffix:
+                self._read_last_group_again()
             held, self._held = self._held, []
             return self._converted(held, Position(timestamp_us=self._held_us))
         return None
@@ -116,7 +119,7 @@ class ArrowReader:
         self._columns = columns
         granularity = reading.config.granularity
         self._fields = [arrow_field(field, granularity, reading.times) for field in self._mapping.fields]
-        chosen = source.selecting(_select_list(self._fields, columns, reading))
+        chosen = self._chosen = source.selecting(_select_list(self._fields, columns, reading))
         if self._criteria is None:
             statement = bulk_statement(chosen, self._part)
         else:
@@ -130,6 +133,14 @@ class ArrowReader:
         if self._part is not None and table is not None:
             reading.enter_snapshot(lambda snapshot: enter_stream(stream, snapshot, table))
         self._batches = stream.batches(sql, BATCH_BYTES)
+
+    def _read_last_group_again(self) -> None:
+        """As `TableReader` does, because `query.suffix` may have cut the last group."""
+        assert self._criteria is not None
+        statement = last_group(self._reading, self._criteria, self._chosen, self._held_us)
+        sql = self._reading.literal(statement)
+        self._reading.connection.rollback()
+        self._held = list(self._stream.batches(sql, BATCH_BYTES))
 
     def _piece(self, count: int) -> pa.RecordBatch | None:
         """The next rows of the result, at most `count`."""
@@ -150,6 +161,9 @@ class ArrowReader:
             return self._converted([piece], self.position)
         if self._criteria.tracked.incrementing is None:
             return self._groups(piece)
+        if self._moves.has_fractions:
+            place = self._place(self._criteria.tracked.incrementing)
+            self._moves.check_whole(self._fields[place].driver_values(piece.column(place)))
         return self._converted([piece], self._moves.positions([self._last_row(piece)])[0])
 
     def _groups(self, piece: pa.RecordBatch) -> ColumnBatch | None:
@@ -223,5 +237,5 @@ def _select_list(fields: Sequence[ArrowField], columns: Sequence[Column], readin
     parts = []
     for number, field in enumerate(fields):
         name = reading.database.quoting.text(field.field.column.name)
-        parts.append(f"{f'CAST({name} AS {field.cast})' if field.cast else name} AS {prefix}{number}")
+        parts.append(f"{field.expression(name)} AS {prefix}{number}")
     return ", ".join(parts)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
-from airflow_connect.connectors.jdbc_source.read.reading import Reading, Row, RowBatch, TableReader
+from airflow_connect.connectors.jdbc_source.read.moves import Row
+from airflow_connect.connectors.jdbc_source.read.reading import Reading, RowBatch, TableReader
 from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import DataError, OffsetError

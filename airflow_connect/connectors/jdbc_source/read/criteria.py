@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_connect.connectors.jdbc_source.offsets.positions import NO_ID, Position
+from airflow_connect.connectors.jdbc_source.settings import names as keys
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, TIMES, Column, Kind, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes
@@ -23,6 +24,9 @@ from airflow_connect.errors import ConfigError
 _BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
 _LAST, _LAST_ID = "connect_last", "connect_last_id"
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
+_FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
+_NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'"}
+"""Which timestamps rows have that no position finds: the infinite ones, and MySQL's zero date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,11 @@ class Tracked:
 
     incrementing: Column | None
     timestamps: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All of them."""
+        return self.timestamps if self.incrementing is None else (*self.timestamps, self.incrementing)
 
     @property
     def nullable(self) -> str:
@@ -68,17 +77,37 @@ class Source:
         self.name = "query" if table is None else table.full_name
         self._quoting = quoting
         self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
-        self._query = escaped(config.query.strip().rstrip(";"))
-        self._from = f"({self._query}\n) AS connect_rows" if table is None else quoting.table_text(table)
-        self._base = self._query if table is None else f"SELECT * FROM {self._from}"
+        query = escaped(config.query.strip().rstrip(";"))
+        # The line break ends a comment that the query may end with.
+        self._from = f"({query}\n) AS connect_rows" if table is None else quoting.table_text(table)
+        is_plain = table is None and config.mode == keys.BULK
+        # A condition after a query would belong to the last SELECT of a UNION, or to a comment.
+        self._base = f"{query}\n" if is_plain else f"SELECT * FROM {self._from}"
 
     def selecting(self, columns: str, sample: str = "") -> Source:
         """The same with other columns than all, or a sample of a table's rows: texts for SQLAlchemy's `text`.
 
-        A query becomes a subquery, so it must not have two columns of one name.
+        A query becomes a subquery, so it must not have two columns with the same name.
         """
         chosen = copy(self)
         chosen._base = f"SELECT {columns} FROM {self._from}{sample}"
+        return chosen
+
+    @property
+    def quoted(self) -> str:
+        """A table's name as it is written in a statement of the driver."""
+        assert self.table is not None
+        return self._quoting.table(self.table)
+
+    @property
+    def has_suffix(self) -> bool:
+        """Whether statements end with `query.suffix`, which may limit the number of rows."""
+        return bool(self._suffix)
+
+    def without_suffix(self) -> Source:
+        """The same without `query.suffix`."""
+        chosen = copy(self)
+        chosen._suffix = ""
         return chosen
 
     def everything(self, order: str = "") -> Statement:
@@ -97,11 +126,16 @@ class Source:
 
     def nothing(self) -> Statement:
         """No rows: only the columns."""
-        return Statement(f"{self._base} WHERE 1 = 0{self._suffix}", {})
+        base = self._base if self.table is not None else f"SELECT * FROM {self._from}"
+        return Statement(f"{base} WHERE 1 = 0{self._suffix}", {})
 
     def where(self, condition: str, order: str, parameters: Mapping[str, Any]) -> Statement:
         """Some rows in an order."""
         return Statement(f"{self._base} WHERE {condition} ORDER BY {order}{self._suffix}", parameters)
+
+    def largest(self, column: str) -> Statement:
+        """The largest value of a table's column."""
+        return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
 
     def count(self, condition: str) -> Statement:
         """The number of a table's rows that meet a condition."""
@@ -156,12 +190,20 @@ class Criteria:
         """The number of rows that have a null where positions are compared."""
         return self._source.count(" OR ".join(f"{part} IS NULL" for part in (self._time, self._id) if part))
 
+    def timeless(self) -> Statement | None:
+        """The number of rows whose timestamp is no point in time; None: the database has no such values."""
+        condition = _NO_TIME.get(self._database)
+        return None if not self._time or condition is None else self._source.count(f"{self._time} {condition}")
+
     def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
-        begin = self._parameter(position.timestamp_us or 0) if self._time else None
         number = NO_ID if position.incrementing is None else position.incrementing
         if not self._time:
             return f"{self._id} > :{_ID}", {_ID: number}
         end = self._end(end_us)
+        if position.timestamp_us is None:  # from the first row, which may be older than 1970
+            has_id = f" AND {self._id} IS NOT NULL" if self._id else ""
+            return f"{self._time} {_FIRST[self._database]} AND {self._time} < :{_END}{has_id}", {_END: end}
+        begin = self._parameter(position.timestamp_us)
         if not self._id:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
         after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
@@ -174,7 +216,9 @@ class Criteria:
         last = {_LAST: self._parameter(upto.timestamp_us or 0)}
         if not self._id:
             return f"{self._time} <= :{_LAST}", last
-        bounds = f"{self._time} >= :{_BEGIN} AND {self._time} <= :{_LAST}"
+        bounds = f"{self._time} <= :{_LAST}"
+        if position.timestamp_us is not None:
+            bounds = f"{self._time} >= :{_BEGIN} AND {bounds}"
         inside = f"({self._time} < :{_LAST} OR {self._id} <= :{_LAST_ID})"
         return f"{bounds} AND {inside}", {**last, _LAST_ID: upto.incrementing}
 

@@ -14,20 +14,20 @@ from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.read.moves import Moves, Row
+from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.values.columns import Column, by_values, columns_of, find_column
+from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, moment_of, names_of, table_mapping
+from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, names_of, table_mapping
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, RetriableError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
-
-Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,22 @@ class Reading:
         with psycopg.ClientCursor(connection) as cursor:
             return cursor.mogrify(str(compiled).encode(), compiled.params)
 
+    def exact(self, source: Source, columns: Sequence[Column]) -> Source | None:
+        """A source whose result has values that the driver would lose otherwise; None: there are none.
+
+        MySQL writes FLOAT with six digits unless it is part of an expression, and PostgreSQL writes money as the
+        server's locale wants it.
+        """
+        inexact = _INEXACT.get(self.name, lambda column: False)
+        if not any(map(inexact, columns)):
+            return None
+        quote, form = self.database.quoting.text, _EXACT_FORM[self.name]
+        parts = [
+            f"{form.format(quote(column.name))} AS {quote(column.name)}" if inexact(column) else quote(column.name)
+            for column in columns
+        ]
+        return source.selecting(", ".join(parts))
+
     def described(self, source: Source) -> list[Column]:
         """The columns of a table or query."""
         result = self.execute(source.nothing())
@@ -161,15 +177,21 @@ class Reading:
         return mapping
 
     def count_nulls(self, criteria: Criteria, source: Source) -> None:
-        """Name the rows of a table that no run finds, because they have a null where positions are compared."""
-        hidden = criteria.tracked.nullable
-        if not hidden or source.table is None:
+        """Name the rows of a table that no run finds: those with null, or no point in time, where rows are compared."""
+        if source.table is None:
             return
-        count = self.execute(criteria.nulls()).scalar_one()
-        if count:
+        hidden, timeless = criteria.tracked.nullable, criteria.timeless()
+        if hidden and (count := self.execute(criteria.nulls()).scalar_one()):
             self.note(
-                f"{count} rows of {source.name} have null in {hidden} and are not copied, because such rows cannot be"
-                " found by position."
+                f"{_rows(count)} of {source.name} {'has' if count == 1 else 'have'} null in {hidden} and"
+                f" {'is' if count == 1 else 'are'} not copied, because such rows cannot be found by position."
+            )
+        if timeless is not None and (count := self.execute(timeless).scalar_one()):
+            where = ", ".join(column.name for column in criteria.tracked.timestamps)
+            what = "a timestamp of zero" if self.name == "mysql" else "an infinite timestamp"
+            self.note(
+                f"{_rows(count)} of {source.name} {'has' if count == 1 else 'have'} {what} in {where} and"
+                f" {'is' if count == 1 else 'are'} not copied, because such rows cannot be found by position."
             )
 
     def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:
@@ -188,16 +210,22 @@ class Reading:
             tracked = _named(self.config, columns)
         else:
             tracked = tracked_columns(self.config, columns, source.name)
+        for column in tracked.columns:
+            self.database.quoting.check_is_found("column", column.name, (column.name,))
         return Criteria(source, tracked, self.name, self.database.quoting, self.times)
 
     def first(self, table: TableId | None, position: Position) -> bool:
         """Whether there is a row after a position; always true in mode bulk."""
         if self.config.mode == names.BULK:
             return True
-        criteria = self.criteria(self.source(table))
+        source = self.source(table)
+        criteria = self.criteria(source)
         if self.config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us)
+        number = criteria.tracked.incrementing
+        if table is not None and number is not None and not criteria.tracked.timestamps:
+            return has_larger(self, source, number, position.incrementing)
         statement = criteria.exists if table is not None else criteria.select
         result = self.execute(statement(position, self.end_us))
         try:
@@ -206,8 +234,19 @@ class Reading:
             result.close()
 
 
+_INEXACT: Mapping[str, Callable[[Column], bool]] = {
+    "mysql": lambda column: column.kind is Kind.FLOAT32,
+    "postgresql": lambda column: column.type_name == "money",
+}
+_EXACT_FORM = {"mysql": "({} + 0e0)", "postgresql": "CAST({} AS numeric)"}
+
+
 def _nothing() -> None:
     """Nobody wants to know."""
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> Statement:
@@ -244,6 +283,8 @@ class TableReader:
         self._held: list[Row] = []
         self._ended = False
         self._criteria: Criteria | None = None
+        self._described: list[Column] | None = None
+        self._may_be_cut = False
         self._sent: SentRows | None = None
 
     def close(self) -> None:
@@ -278,10 +319,11 @@ class TableReader:
         table, part = self._source.table, self._part
         if part is not None and table is not None:
             reading.enter_snapshot(lambda snapshot: enter(reading.connection, snapshot, table))
+        chosen = self._chosen()
         if config.mode == names.BULK:
-            statement = bulk_statement(self._source, self._part, self._order)
+            statement = bulk_statement(chosen, self._part, self._order)
         else:
-            self._criteria = reading.criteria(self._source)
+            self._criteria = reading.criteria(self._source, self._described)
             if part is None or part.after is None:
                 reading.count_nulls(self._criteria, self._source)
             begin = self.position
@@ -289,22 +331,63 @@ class TableReader:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
                 begin = begin.changed(timestamp_us=self._sent.begin_us)
             upto = None if part is None else part.upto
-            statement = self._criteria.select(begin, reading.end_us, upto)
+            statement = self._criteria.of(chosen).select(begin, reading.end_us, upto)
+            self._may_be_cut = chosen.has_suffix and self._criteria.tracked.incrementing is None
         self._cursor = reading.stream(statement)
+
+    def _chosen(self) -> Source:
+        """What is selected: all columns, where there are inexact ones by expressions."""
+        reading = self._reading
+        if reading.name not in _INEXACT:
+            return self._source
+        described = reading.described(self._source)
+        chosen = reading.exact(self._source, described)
+        if chosen is None:
+            return self._source
+        self._described = described
+        return chosen
+
+    def _columns(self) -> Sequence[Column]:
+        """The columns of the result.
+
+        Raises:
+            RetriableError: the table was changed since they were described.
+        """
+        if self._described is None:
+            return self._reading.columns(self._cursor, self._source)
+        if [column.name for column in self._described] != [item[0] for item in self._cursor.description]:
+            raise RetriableError(
+                f"The columns of {self._source.name} were changed at the moment at which it was read.",
+                code="database.conflict",
+                suggestion="Nothing is lost; the table is read again with its new columns.",
+            )
+        return self._described
 
     def _fetched(self, count: int) -> list[Row]:
         """The next rows of the statement; fewer than `count` at its end."""
         if self._ended:
             return []
         if self._mapping is None:
-            columns = self._reading.columns(self._cursor, self._source)
+            columns = self._columns()
         rows: list[Row] = list(self._cursor.fetchmany(count))
+        if not rows and self._held and self._may_be_cut:
+            self._read_last_group_again()
+            rows = list(self._cursor.fetchmany(count))
         self._reading.progressed()
         if self._mapping is None:
             is_untyped = self._reading.name == "sqlite" and self._source.table is None
             self._map(by_values(columns, rows) if is_untyped else columns)
         self._ended = not rows
         return rows
+
+    def _read_last_group_again(self) -> None:
+        """Read the last group without `query.suffix`, whose LIMIT may have cut it: the offset comes after all of it."""
+        assert self._criteria is not None
+        self._may_be_cut = False
+        statement = last_group(self._reading, self._criteria, self._chosen(), self._moves.moment(self._held[-1]))
+        self._held = []
+        self._cursor.close()
+        self._cursor = self._reading.stream(statement)
 
     def _map(self, columns: Sequence[Column]) -> None:
         reading = self._reading
@@ -362,39 +445,10 @@ class TableReader:
         return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))
 
 
-class Moves:
-    """Positions of rows."""
-
-    def __init__(self, columns: Sequence[Column], tracked: Tracked, database: str, times: LocalTimes) -> None:
-        names_in_order = [column.name for column in columns]
-        self._id = -1 if tracked.incrementing is None else names_in_order.index(tracked.incrementing.name)
-        self._times = [
-            (names_in_order.index(column.name), moment_of(database, column.kind, times))
-            for column in tracked.timestamps
-        ]
-
-    def moment(self, row: Row) -> int:
-        """The first timestamp that is not null, microseconds since the epoch."""
-        for index, convert in self._times:
-            if row[index] is not None:
-                return convert(row[index])
-        raise ValueError("a row without a timestamp was selected")
-
-    def positions(self, rows: Sequence[Row]) -> list[Position]:
-        """The position after each row, where each row moves it."""
-        if not self._times:
-            return [Position(int(row[self._id])) for row in rows]
-        return [Position(int(row[self._id]), self.moment(row)) for row in rows]
-
-    def group_positions(self, rows: Sequence[Row], before: Position) -> list[Position]:
-        """The position after each row, where only the last row of a group moves it."""
-        moments = [self.moment(row) for row in rows]
-        positions, last = [], before
-        for index, at in enumerate(moments):
-            if index + 1 == len(moments) or moments[index + 1] != at:
-                last = Position(timestamp_us=at)
-            positions.append(last)
-        return positions
+def last_group(reading: Reading, criteria: Criteria, source: Source, moment_us: int) -> Statement:
+    """All rows with one timestamp, whatever `query.suffix` is."""
+    before, moment = Position(timestamp_us=moment_us - 1), Position(timestamp_us=moment_us)
+    return criteria.of(source.without_suffix()).select(before, reading.end_us, moment)
 
 
 def _named(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:

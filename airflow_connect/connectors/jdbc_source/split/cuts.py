@@ -12,7 +12,8 @@ from typing import Any
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.changed import range_key
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked
-from airflow_connect.connectors.jdbc_source.read.reading import Moves, Reading
+from airflow_connect.connectors.jdbc_source.read.moves import Moves
+from airflow_connect.connectors.jdbc_source.read.reading import Reading
 from airflow_connect.connectors.jdbc_source.values.columns import Column
 
 _SAMPLE_ROWS, _SAMPLE_BLOCKS, _BLOCK_ROWS = 20_000, 400, 60

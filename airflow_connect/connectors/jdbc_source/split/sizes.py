@@ -27,7 +27,7 @@ GROUP BY n.nspname, c.relname
 """
 _MYSQL_SIZES = """
 SELECT table_schema, table_name, coalesce(table_rows, 0) FROM information_schema.tables
-WHERE table_schema IN %(catalogs)s AND table_type = 'BASE TABLE'
+WHERE table_schema IN %(catalogs)s AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
 """
 
 

@@ -266,7 +266,7 @@ def _sqlite(connection: Connection, cursor: Any, table: tuple[str, str] | None) 
     if table is None:
         # The driver does not tell the types of a query's columns: any value that is not null tells its own.
         return [Column(name, Kind.UNKNOWN, "") for name in names]
-    rows = list(connection.exec_driver_sql('SELECT name, type, "notnull", pk FROM pragma_table_info(?)', (table[1],)))
+    rows = list(connection.exec_driver_sql('SELECT name, type, "notnull", pk FROM pragma_table_xinfo(?)', (table[1],)))
     key = [row for row in rows if row[3]]
     known: Mapping[str, Column] = {
         row[0]: replace(

@@ -6,7 +6,6 @@ and SQLite, and io.confluent.connect.jdbc.source.{NumericMapping,TimestampGranul
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -229,7 +228,7 @@ class _Maker:
         simple: dict[Kind, tuple[Schema, Convert | None]] = {
             Kind.BOOLEAN: (schemas.BOOLEAN, _sqlite_boolean if sqlite else None),
             Kind.FLOAT32: (schemas.FLOAT32, float),
-            Kind.FLOAT64: (schemas.FLOAT64, _money if column.type_name == "money" else float),
+            Kind.FLOAT64: (schemas.FLOAT64, float),
             Kind.STRING: (schemas.STRING, _text if sqlite else None),
             Kind.BYTES: (schemas.BYTES, _sqlite_bytes if sqlite else bytes),
             Kind.DATE: (schemas.date(), self._sqlite_date if sqlite else days_of),
@@ -346,13 +345,6 @@ def _bits(column: Column) -> tuple[Schema, Convert | None]:
     return schemas.BYTES, (lambda value: value.encode("ascii")) if is_text else bytes
 
 
-def _money(value: Any) -> float:
-    """PostgreSQL's money as the driver shows it, in a locale with a point: `-$1,234.50`."""
-    text = str(value)
-    digits = re.sub(r"[^\d.]", "", text)
-    return -float(digits) if "-" in text or "(" in text else float(digits)
-
-
 def _time_ms(value: Any) -> int:
     """Milliseconds since midnight of a `time`, or of MySQL's duration; a time with a zone counts in UTC."""
     if isinstance(value, timedelta):
@@ -406,11 +398,16 @@ def moment_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], i
     """The conversion of a timestamp column's value, not null, to microseconds since the epoch, for comparisons."""
     if database == "sqlite":
         parse = _sqlite_moment(times)
-        # strftime('%f') rounds to milliseconds, and that is what SQLite compares (criteria.py).
-        return lambda value: (parse(value) + 500) // 1000 * 1000
+        return lambda value: _as_strftime(parse(value))
     if kind is Kind.DATE:
         return lambda value: times.instant_us(datetime(value.year, value.month, value.day))  # noqa: DTZ001
     return instant_of(database, kind, times)
+
+
+def _as_strftime(instant_us: int) -> int:
+    """The milliseconds that SQLite compares: it rounds, but never to the next minute."""
+    minute, rest = divmod(instant_us, 60_000_000)
+    return minute * 60_000_000 + min((rest + 500) // 1000 * 1000, 59_999_000)
 
 
 def instant_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:

@@ -63,6 +63,10 @@ class TaskContext:
         """Deliberately drop a record of the current `put`."""
         self._runner.leave_out(record, reason)
 
+    def note(self, sentence: str) -> None:
+        """Add a sentence to the report."""
+        self._runner.notes.add(sentence)
+
     def must_flush(self, partition: TopicPartition) -> bool:
         """Whether the current `flush` must not leave anything open."""
         return self._runner.must_flush(partition)

@@ -22,6 +22,7 @@ from airflow_connect.runtime.executor.sink.ledger import PartitionLedger, Unsett
 from airflow_connect.runtime.executor.sink.task_context import TaskContext
 from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.reporting.internal_errors import is_own_defect
+from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,6 +105,7 @@ class TaskRunner:
         self._errors: ErrorHandling = context.errors
         self._context = TaskContext(self, context)
         self.ranges = tuple(ranges)
+        self.notes = Notes()
         self._leaves_nothing = context.flush_on_end or context.schedule_expired
         # Offsets are kept only if the sink may leave records that it was given.
         may_leave = not self._leaves_nothing and type(task).pre_commit is not SinkTask.pre_commit

@@ -308,10 +308,15 @@ def test_database_with_texts_of_any_encoding_is_read_row_by_row(
         with psycopg.connect(first.url.replace("+psycopg", ""), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
         try:
-            # Otherwise SQLAlchemy cannot connect.
-            url = postgresql.url_of(name) + "?client_encoding=utf8"
-            made = Database("postgresql", url, url)
-            made.execute("CREATE TABLE orders (id int)", "INSERT INTO orders VALUES (1)")
-            assert copies(made).run().ids() == [1] and readers == []
+            made = Database(
+                "postgresql", postgresql.url_of(name) + "?client_encoding=utf8", postgresql.jdbc_url_of(name)
+            )
+            made.execute("CREATE TABLE orders (id int, t text)", "INSERT INTO orders VALUES (1, 'é'), (2, 'a')")
+            for query in ({}, {"query": "SELECT * FROM orders"}):
+                assert copies(made, **query).run().values == [{"id": 1, "t": "é"}, {"id": 2, "t": "a"}]
+            assert readers == []
+            made.execute("UPDATE orders SET t = convert_from('\\xe9', 'SQL_ASCII') WHERE id = 2")
+            with pytest.raises(DataError, match="invalid byte sequence"):
+                copies(made).run()
         finally:
             postgresql.drop_database(name)

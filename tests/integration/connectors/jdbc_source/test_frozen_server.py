@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def processes(server: PostgresServer | MariaDbServer) -> list[int]:
 
 def thaw(server: PostgresServer | MariaDbServer) -> None:
     for pid in processes(server):
-        os.kill(pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # a child that has just ended
+            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.budget(25)  # A server of its own, and the limit twice.

@@ -62,11 +62,20 @@ def test_too_many_fields_have_a_code_of_their_own_in_the_words_of_both_servers()
 
 
 def test_conflicts_are_documents_that_are_there_but_for_updates():
-    conflict = failed(409, "version_conflict_engine_exception", "[1]: version conflict, current version [7] is higher")
-    for operation in ("index", "create", "delete"):
-        verdict = judged(conflict, operation=operation)
+    kind = "version_conflict_engine_exception"
+    newer = "[1]: version conflict, current version [7] is higher or equal to the one provided [3]"
+    first = "[1]: version conflict, document already exists (current version [1])"
+    for operation, reason, version in (("index", newer, 7), ("create", first, 1), ("delete", newer, 7)):
+        verdict = judged(WRITTEN, failed(409, kind, reason), operation=operation)
         assert verdict.again == verdict.rejected == []
-    assert judged(conflict, operation="update").again == [0]
+        assert verdict.conflicts == [(1, version)]
+    assert judged(failed(409, kind, newer), operation="update").again == [0]
+
+
+def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():
+    reason = "[1]: version conflict, required seqNo [4], primary term [1]. current document has seqNo [5]"
+    verdict = judged(failed(409, "version_conflict_engine_exception", reason), operation="delete")
+    assert (verdict.again, verdict.conflicts) == ([0], [])
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,24 @@ def test_next_attempt_of_a_task_finds_the_run_that_works(serve: Callable[..., Se
     assert list(service.drivers) == ["run-1"]
 
 
+def test_attempt_that_another_one_has_followed_does_not_end_its_run(serve: Callable[..., Service]) -> None:
+    """A task is cleared: its new attempt may have found the run before the old one is told to end it."""
+    service = serve()
+    first = spec(origin=ORIGIN)
+    service.runs.start(first)
+    service.driver("run-1")
+    service.runs.start(replace(first, run_id="run-2", origin={**ORIGIN, "try_number": "2"}))
+    left = service.runs.end("run-1", "run-1")
+    assert left is not None
+    assert (left.state, left.ended_by, service.drivers["run-1"].kills) == (RunState.RUNNING, EndedBy.ITSELF, 0)
+    service.runs.start(first)  # A repeated request of the old attempt does not take the run back.
+    assert service.runs.end("run-1", "run-1") == service.runs.view("run-1") == left
+    ended = service.runs.end("run-1", "run-2")
+    assert ended is not None
+    assert (ended.state, ended.ended_by) == (RunState.ENDED, EndedBy.REQUEST)
+    assert service.runs.view("run-1") is None
+
+
 def test_next_attempt_starts_anew_after_a_failure(serve: Callable[..., Service]) -> None:
     service = serve()
     service.runs.start(spec("run-1", origin=ORIGIN))

@@ -1,0 +1,100 @@
+"""Whether a table was set back: the numbers of its next rows are at or below the offset, so no run would find them.
+
+That follows a restored backup, a failover to a replica that was behind, `TRUNCATE ... RESTART IDENTITY`, and a table
+of SQLite without AUTOINCREMENT whose last rows were deleted. Rows that are deleted after they were copied, as in an
+outbox, are no reason for concern: the database goes on with the next number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect.connectors.jdbc_source.offsets.positions import NO_ID
+from airflow_connect.connectors.jdbc_source.read.criteria import Source
+from airflow_connect.connectors.jdbc_source.values.columns import Column
+from airflow_connect.errors import OffsetError
+
+if TYPE_CHECKING:
+    from airflow_connect.connectors.jdbc_source.read.reading import Reading
+
+_PG_COUNTER = """
+SELECT CASE WHEN has_sequence_privilege(seq, 'SELECT') THEN seq::regclass::text END
+FROM pg_get_serial_sequence(%(table)s, %(column)s) AS seq WHERE seq IS NOT NULL
+"""
+_MYSQL_COUNTER = """
+SELECT auto_increment FROM information_schema.tables WHERE table_schema = %(schema)s AND table_name = %(table)s
+"""
+_SQLITE_COUNTER = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?"
+
+
+def has_larger(reading: Reading, source: Source, column: Column, offset: int | None) -> bool:
+    """Whether a table has a row after the offset, in mode incrementing.
+
+    Args:
+        reading: connected.
+        source: a table.
+        column: the incrementing one.
+        offset: the largest number that was copied; None: none was.
+
+    Raises:
+        OffsetError: there is none, and the numbers that the database gives to new rows are not larger than the offset.
+    """
+    largest = reading.execute(source.largest(column.name)).scalar_one()
+    # NaN, which PostgreSQL sorts last, is equal to nothing.
+    if largest is not None and (largest != largest or largest > (NO_ID if offset is None else offset)):
+        return True
+    if offset is None or (largest is not None and largest == offset):
+        return False
+    _check_not_set_back(reading, source, column, offset, largest)
+    return False
+
+
+def _check_not_set_back(reading: Reading, source: Source, column: Column, offset: int, largest: int | None) -> None:
+    following = _next_number(reading, source, column.name) if column.numbers_itself else None
+    if following is None and reading.name == "sqlite" and column.numbers_itself:
+        following = int(largest or 0) + 1
+    if following is None:
+        if largest is not None:
+            reading.note(
+                f"The largest {column.name} of {source.name} is {largest}, but rows up to {offset} were copied. If rows"
+                " were deleted, nothing is missing. If the database was set back (a restored backup, a truncated"
+                f" table), new rows with a {column.name} up to {offset} are not found: set the offset of the table to"
+                f" {largest}, or delete it to copy the table again."
+            )
+        return
+    if following <= offset:
+        raise OffsetError(
+            f"The next {column.name} of {source.name} is {following}, but rows up to {offset} were copied: new rows"
+            " would not be found. Either the database was set back (a restored backup, a failover to a replica that was"
+            " behind, a truncated table), or its last rows were deleted and it gives their numbers again.",
+            code="database.set_back",
+            suggestion=f'Set the offset of the table to {{"incrementing": {largest or following - 1}}} to copy only'
+            " what is written from now on, delete the offset to copy the table again, or have the database go on after"
+            f" {offset}.",
+        )
+
+
+def _next_number(reading: Reading, source: Source, column: str) -> int | None:
+    """The number that the database gives to the next row; None: it does not say."""
+    table = source.table
+    assert table is not None
+    connection = reading.connection
+    if reading.name == "postgresql":
+        found = connection.exec_driver_sql(_PG_COUNTER, {"table": source.quoted, "column": column}).scalar_one_or_none()
+        if not found:
+            return None
+        last, was_given = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {found}").one()
+        return int(last) + (1 if was_given else 0)
+    if reading.name == "mysql":
+        # MySQL 8 keeps the number for a day; MariaDB does not know the variable.
+        if not getattr(connection.dialect, "is_mariadb", False):
+            connection.exec_driver_sql("SET @@session.information_schema_stats_expiry = 0")
+        return _number(connection.exec_driver_sql(_MYSQL_COUNTER, {"schema": table.catalog, "table": table.table}))
+    if connection.exec_driver_sql("SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence'").scalar() is None:
+        return None
+    return _number(connection.exec_driver_sql(_SQLITE_COUNTER, (table.table,)))
+
+
+def _number(result: Any) -> int | None:
+    value = result.scalar_one_or_none()
+    return None if value is None else int(value)

@@ -1,0 +1,128 @@
+"""Documents that the server did not write because it holds them, or a newer one, already: counted and named.
+
+A run that follows a crash writes records again, so a conflict is no failure. But a server that refuses the only record
+of a key looks the same: the topic got more partitions or was created again, or somebody else writes to the index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from airflow_connect.api.offsets import TopicPartition
+
+_CURRENT = re.compile(r"current version \[(\d+)\]")
+
+
+class Versions(Enum):
+    """What the documents of a topic have as versions."""
+
+    NONE = "none"
+    """Each id belongs to one record."""
+    OFFSETS = "offsets"
+    HEADER = "header"
+    FIRST = "first"
+    """A data stream with keys as ids: the first record of a key stays."""
+
+
+class Place(NamedTuple):
+    """Where a record was consumed, and the topic that transformations gave it."""
+
+    topic: str
+    partition: int
+    offset: int
+    renamed: str
+
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
+
+class Conflict(NamedTuple):
+    """A document that the server did not write; `version`: of the one that it holds, None if it does not say."""
+
+    target: str
+    place: Place
+    version: int | None
+
+
+class _Meaning(Enum):
+    REPEATED = (
+        "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
+        " earlier try of a request, has written them. A repeated copy changes no document, even if the configuration is"
+        " another one."
+    )
+    OLDER = (
+        "{records} not written, because a newer record of the same key was in {target} first, as happens after an"
+        " interrupted run and when several requests are sent at the same time. The first was {place}; its document has"
+        " version {version}."
+    )
+    REFUSED = (
+        "{records} NOT written to {target}, and counted as filtered: the documents with these keys have versions beyond"
+        " the offsets of this run. The first was {place}; its document has version {version}. Either the topic has more"
+        " partitions than before or was created again, or something else writes to {target}: then the documents are out"
+        " of date; delete {target}, or use another index, and copy the topic again. Or an interrupted run had read"
+        " further than this one: then the documents are newer, and nothing is missing."
+    )
+    TAKEN = (
+        "{records} NOT written to {target}, and counted as filtered, because the data stream has documents with these"
+        " keys already. The first was {place}. A data stream keeps the first record of each id; set key.ignore=true to"
+        " write every record. If an earlier run was interrupted, some of these records may be the ones that it has"
+        " written."
+    )
+
+
+def conflicting_version(reason: str) -> int | None:
+    """The version that the server holds, from the reason that it gives (`VersionConflictEngineException`)."""
+    found = _CURRENT.search(reason)
+    return None if found is None else int(found[1])
+
+
+class Conflicts:
+    """The conflicts of a task, by target and meaning."""
+
+    def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
+        """No conflicts yet.
+
+        Args:
+            ends: for each partition of the task, the offset after its last record.
+        """
+        self._ends = ends
+        self._counts: Counter[tuple[_Meaning, str]] = Counter()
+        self._first: dict[tuple[_Meaning, str], Conflict] = {}
+
+    def add(self, conflict: Conflict, versions: Versions) -> bool:
+        """Count a conflict.
+
+        Returns:
+            Whether the record may be in no document, so that it counts as left out.
+        """
+        meaning = self._meaning(conflict, versions)
+        self._counts[meaning, conflict.target] += 1
+        self._first.setdefault((meaning, conflict.target), conflict)
+        return meaning in (_Meaning.REFUSED, _Meaning.TAKEN)
+
+    def take_notes(self) -> Iterator[str]:
+        """A sentence about each meaning and target since the last call."""
+        for (meaning, target), count in self._counts.items():
+            first = self._first[meaning, target]
+            version = "that the server does not name" if first.version is None else first.version
+            records = "1 record was" if count == 1 else f"{count:,} records were"
+            yield meaning.value.format(records=records, target=target, place=first.place, version=version)
+        self._counts.clear()
+        self._first.clear()
+
+    def _meaning(self, conflict: Conflict, versions: Versions) -> _Meaning:
+        place, version = conflict.place, conflict.version
+        if versions is Versions.NONE or (versions is Versions.OFFSETS and version == place.offset):
+            return _Meaning.REPEATED
+        if versions is Versions.HEADER:
+            return _Meaning.OLDER
+        if versions is Versions.FIRST:
+            return _Meaning.TAKEN
+        end = self._ends.get(TopicPartition(place.topic, place.partition), 0)
+        # A version that this partition has not reached is the offset of another one, or of an earlier topic.
+        return _Meaning.OLDER if version is not None and place.offset < version < end else _Meaning.REFUSED

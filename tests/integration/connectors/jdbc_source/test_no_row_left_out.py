@@ -1,0 +1,240 @@
+"""Rows that a run would leave out, change or repeat without a word: each is copied, counted and named, or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.errors import ConfigError, DataError, OffsetError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    made: Database = request.getfixturevalue(f"{request.param}_database")
+    return made
+
+
+def copies(database: Database, mode: str, columnar: bool = False, **more: str) -> Copies:
+    config = {"connection.url": database.jdbc_url, "mode": mode, "connection.backoff.ms": "50"}
+    return Copies({**config, **{k.replace("_", "."): v for k, v in more.items()}}, columnar=columnar)
+
+
+def stamp_type(database: Database) -> str:
+    return {"postgresql": "timestamp", "mysql": "datetime(6)", "sqlite": "timestamp"}[database.dialect]
+
+
+@BOTH_PATHS
+def test_suffix_that_limits_the_rows_never_cuts_a_group_of_equal_timestamps(database: Database, columnar: bool) -> None:
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)")
+    rows = ", ".join(f"({n}, '2026-01-01 00:00:{n // 10:02d}')" for n in range(100))
+    database.execute(f"INSERT INTO orders VALUES {rows}")
+    runs = copies(
+        database, "timestamp", columnar, timestamp_column_name="changed", query_suffix="LIMIT 25", batch_max_rows="7"
+    )
+    found: list[int] = []
+    sizes = []
+    while ids := runs.run().ids():
+        found += ids
+        sizes.append(len(ids))
+    assert sorted(found) == list(range(100))
+    assert sizes == [30, 30, 30, 10]
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, name FROM a UNION ALL SELECT id, name FROM b",
+        "SELECT id, name FROM (SELECT * FROM a UNION ALL SELECT * FROM b) AS c -- where id > 0",
+        "SELECT id, name FROM a WHERE name = 'x' OR name = 'y' UNION ALL SELECT id, name FROM b; ",
+    ],
+    ids=["union", "comment", "where and union"],
+)
+def test_query_of_any_form_is_copied_once(database: Database, query: str, columnar: bool) -> None:
+    for name, ids in (("a", (1, 2)), ("b", (3, 4))):
+        database.execute(f"CREATE TABLE {name} (id int NOT NULL, name varchar(9) NOT NULL)")
+        database.execute(f"INSERT INTO {name} VALUES ({ids[0]}, 'x'), ({ids[1]}, 'y')")
+    runs = copies(
+        database, "incrementing", columnar, query=query, incrementing_column_name="id", validate_non_null="false"
+    )
+    assert sorted(runs.run().ids()) == [1, 2, 3, 4]
+    assert runs.run().records == []
+    database.execute("INSERT INTO a VALUES (5, 'x')")
+    assert runs.run().ids() == [5]
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_rows_older_than_1970_are_copied(database: Database, mode: str, columnar: bool) -> None:
+    database.execute(f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)")
+    moments = ("1950-01-01 00:00:00", "1969-12-31 23:59:59.5", "1970-01-01 00:00:00", "2020-01-01 00:00:00")
+    rows = ", ".join(f"({n}, '{moment}')" for n, moment in enumerate(moments))
+    database.execute(f"INSERT INTO orders VALUES {rows}")
+    more = {"incrementing_column_name": "id"} if "+" in mode else {}
+    runs = copies(database, mode, columnar, timestamp_column_name="changed", batch_max_rows="1", **more)
+    died = runs.run(batches=2).ids()
+    assert died + runs.run().ids() == [0, 1, 2, 3]
+    assert runs.run().records == []
+
+
+@BOTH_PATHS
+def test_infinite_timestamps_are_counted_and_the_other_rows_copied(
+    postgresql_database: Database, columnar: bool
+) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, changed timestamp NOT NULL)",
+        "INSERT INTO orders VALUES (1, '-infinity'), (2, '2020-01-01'), (3, 'infinity')",
+    )
+    run = copies(postgresql_database, "timestamp", columnar, timestamp_column_name="changed").run()
+    assert run.ids() == [2]
+    (note,) = run.notes
+    assert note.startswith("2 rows of ") and "have an infinite timestamp in changed and are not copied" in note
+
+
+def test_zero_timestamps_are_counted_and_the_other_rows_copied(mariadb_database: Database) -> None:
+    with mariadb_database.connected() as connection:
+        connection.exec_driver_sql("SET sql_mode = ''")
+        connection.exec_driver_sql("CREATE TABLE orders (id int PRIMARY KEY, changed datetime NOT NULL)")
+        connection.exec_driver_sql("INSERT INTO orders VALUES (1, '0000-00-00'), (2, '2020-01-01')")
+    run = copies(mariadb_database, "timestamp", timestamp_column_name="changed").run()
+    assert run.ids() == [2]
+    (note,) = run.notes
+    assert note.startswith("1 row of ") and "has a timestamp of zero in changed and is not copied" in note
+
+
+@BOTH_PATHS
+def test_fraction_in_the_incrementing_column_is_refused(postgresql_database: Database, columnar: bool) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE orders (n numeric NOT NULL)", "INSERT INTO orders VALUES (1.5), (2.0), (3)"
+    )
+    more = {"incrementing_column_name": "n", "numeric_mapping": "best_fit_eager_double"}
+    with pytest.raises(DataError, match=r"column n has the value 1\.5, which is not a whole number"):
+        copies(postgresql_database, "incrementing", columnar, **more).run()
+
+
+@BOTH_PATHS
+def test_float_of_mysql_keeps_every_digit(mariadb_database: Database, columnar: bool) -> None:
+    import struct
+
+    exact = [struct.unpack("f", struct.pack("f", value))[0] for value in (16777217.0, 1 / 3, 123456.789, 3.4e38)]
+    mariadb_database.execute("CREATE TABLE orders (id int PRIMARY KEY, `a b` float NOT NULL, c float)")
+    rows = ", ".join(f"({n}, {value!r}, NULL)" for n, value in enumerate(exact))
+    mariadb_database.execute(f"INSERT INTO orders VALUES {rows}")
+    for more in ({}, {"query": "SELECT * FROM orders"}):
+        run = copies(mariadb_database, "bulk", columnar, **more).run()
+        assert [record.value["a b"] for record in run.records] == exact
+        fields = {field.name: field.schema for field in run.records[0].value_schema.fields}
+        assert (fields["a b"].type.name, fields["a b"].optional, fields["c"].optional) == ("FLOAT32", False, True)
+
+
+@BOTH_PATHS
+def test_money_is_read_whatever_the_locale_of_the_server_is(postgresql_database: Database, columnar: bool) -> None:
+    """German money is `12,00 EUR`. Where the machine has no such locale, that of its C library is used."""
+    locales = [
+        name for (name,) in postgresql_database.rows("SELECT collname FROM pg_collation WHERE collname ~ 'de_DE.utf8'")
+    ]
+    ((database,),) = postgresql_database.rows("SELECT current_database()")
+    with postgresql_database.connected() as connection:
+        connection.exec_driver_sql("CREATE TABLE orders (id int, price money)")
+        connection.exec_driver_sql("INSERT INTO orders VALUES (1, 12), (2, -1234567.89), (3, NULL)")
+        connection.exec_driver_sql(f"ALTER DATABASE \"{database}\" SET lc_monetary = '{(locales or ['C'])[0]}'")
+    run = copies(postgresql_database, "bulk", columnar).run()
+    assert [record.value["price"] for record in run.records] == [12.0, -1234567.89, None]
+
+
+def test_table_with_system_versions_is_copied(mariadb_database: Database) -> None:
+    mariadb_database.execute("CREATE TABLE orders (id int PRIMARY KEY, v int) WITH SYSTEM VERSIONING")
+    mariadb_database.execute("INSERT INTO orders VALUES (1, 1), (2, 2)", "UPDATE orders SET v = 3 WHERE id = 1")
+    run = copies(mariadb_database, "incrementing", incrementing_column_name="id").run()
+    assert sorted(run.ids()) == [1, 2] and run.notes == []
+
+
+def test_capitals_that_are_not_quoted_are_refused(postgresql_database: Database) -> None:
+    postgresql_database.execute('CREATE TABLE "Orders" (id int PRIMARY KEY)', 'INSERT INTO "Orders" VALUES (1)')
+    runs = copies(postgresql_database, "incrementing", incrementing_column_name="id", quote_sql_identifiers="never")
+    with pytest.raises(ConfigError, match="Orders has capitals in its name") as caught:
+        runs.run()
+    assert caught.value.config_path == "quote.sql.identifiers"
+    postgresql_database.execute('ALTER TABLE "Orders" RENAME TO orders', 'ALTER TABLE orders RENAME id TO "Id"')
+    with pytest.raises(ConfigError, match="column Id has capitals in its name"):
+        runs.run()
+
+
+def numbered(database: Database) -> str:
+    return {
+        "postgresql": "serial PRIMARY KEY",
+        "mysql": "int AUTO_INCREMENT PRIMARY KEY",
+        "sqlite": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    }[database.dialect]
+
+
+def add(database: Database, count: int) -> None:
+    for _ in range(count):
+        database.execute("INSERT INTO orders (v) VALUES (1)")
+
+
+def test_database_that_is_set_back_is_refused_with_both_readings(database: Database) -> None:
+    database.execute(f"CREATE TABLE orders (id {numbered(database)}, v int)")
+    add(database, 7)
+    runs = copies(database, "incrementing", incrementing_column_name="id")
+    assert len(runs.run().ids()) == 7
+    set_back: dict[str, tuple[str, ...]] = {
+        "postgresql": ("TRUNCATE orders RESTART IDENTITY",),
+        "mysql": ("TRUNCATE orders",),
+        "sqlite": ("DELETE FROM orders", "DELETE FROM sqlite_sequence"),
+    }
+    database.execute(*set_back[database.dialect])
+    add(database, 2)
+    with pytest.raises(OffsetError, match=r"The next id of .*orders is 3, but rows up to 7 were copied") as caught:
+        runs.run()
+    assert '{"incrementing": 2}' in caught.value.suggestion
+    ((partition, _),) = runs.committed()
+    runs.commit(partition, {"incrementing": 2})
+    add(database, 1)
+    assert runs.run().ids() == [3]
+
+
+def test_rows_that_are_deleted_after_they_were_copied_are_no_reason_for_concern(database: Database) -> None:
+    """As in an outbox."""
+    database.execute(f"CREATE TABLE orders (id {numbered(database)}, v int)")
+    add(database, 3)
+    runs = copies(database, "incrementing", incrementing_column_name="id")
+    assert runs.run().ids() == [1, 2, 3]
+    database.execute("DELETE FROM orders")
+    second = runs.run()
+    assert (second.records, second.notes) == ([], [])
+    add(database, 1)
+    assert runs.run().ids() == [4]
+
+
+def test_table_whose_numbers_come_from_elsewhere_is_named_if_it_may_have_been_set_back(database: Database) -> None:
+    database.execute("CREATE TABLE orders (id int NOT NULL, v int)", "INSERT INTO orders VALUES (4, 0), (9, 0)")
+    runs = copies(database, "incrementing", incrementing_column_name="id")
+    assert runs.run().ids() == [4, 9]
+    database.execute("DELETE FROM orders WHERE id = 9")
+    (note,) = runs.run().notes
+    assert note.startswith("The largest id of ") and "is 4, but rows up to 9 were copied" in note
+
+
+def test_generated_columns_of_sqlite_have_their_types(sqlite_database: Database) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, a REAL, twice REAL AS (a * 2), half DOUBLE AS (a / 2) STORED)",
+        "INSERT INTO orders (id, a) VALUES (1, 3.0)",
+    )
+    (record,) = copies(sqlite_database, "bulk").run().records
+    assert record.value == {"id": 1, "a": 3.0, "twice": 6.0, "half": 1.5}
+
+
+def test_last_millisecond_of_a_minute_of_sqlite_is_not_the_next_one(sqlite_database: Database) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:58.9997'), (2, '2026-01-01 00:00:59.9997')",
+    )
+    runs = copies(sqlite_database, "timestamp", timestamp_column_name="changed")
+    assert runs.run().ids() == [1, 2]
+    sqlite_database.execute("INSERT INTO orders VALUES (3, '2026-01-01 00:01:00.000')")
+    assert runs.run().ids() == [3]

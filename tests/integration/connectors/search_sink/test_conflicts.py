@@ -1,0 +1,100 @@
+"""Documents that the server refuses because it has one already: the report counts them and says what they mean."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+
+import pytest
+
+from airflow_connect.api import schema as s
+from airflow_connect.errors import UnavailableError
+from tests.support.copies.jdbc_sink_tasks import record
+from tests.support.copies.search_sink import SearchTask, documents, search_sink
+from tests.support.kafka_data import add_partitions
+
+pytestmark = pytest.mark.integration
+
+
+def users(values):
+    return [(partition, f"k{n}", json.dumps({"v": value})) for partition, n, value in values]
+
+
+@pytest.mark.parametrize("other", ["k11", "ü"], ids=["in columns", "record by record"])
+def test_newer_record_in_a_partition_that_was_added_is_left_out_with_a_note(
+    kafka, opensearch, make_topic, produce, other
+):
+    """Its offset is lower than the version of the document: the server takes it for an old one."""
+    topic = make_topic(partitions=1)
+    produce(topic, users((0, n % 10, n) for n in range(100)))
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false")
+    sink.config["key.converter"] = "org.apache.kafka.connect.storage.StringConverter"
+    assert sink.run().records == 100
+    add_partitions(kafka.bootstrap, topic, 2)
+    produce(topic, [(1, "k3", '{"v": 1000}'), (1, other, '{"v": 1001}')])
+
+    report = sink.run()
+
+    assert (report.records, report.filtered) == (1, 1)
+    assert sink.documents()["k3"] == {"v": 93} and sink.documents()[other] == {"v": 1001}
+    (note,) = [note for note in report.notes if "NOT written" in note]
+    assert note.startswith(f"1 record was NOT written to {sink.bucket}")
+    assert f"{topic}-1@0" in note and "version 93" in note and "more partitions" in note
+
+
+def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name):
+    rows = [record(n, {"v": n}, key=f"k{n % 2}", topic=unique_name) for n in range(6)]
+    task = SearchTask(opensearch.url, unique_name)
+    task.write(rows)
+    runner = task.open()
+    for row in rows:
+        runner.put(row)
+    runner.complete()
+    runner.close()
+    repeated, older = sorted(runner.notes.sentences)
+    assert "2 records were not written again" in repeated and "A repeated copy changes no document" in repeated
+    assert older.startswith("4 records were not written, because a newer record") and f"{unique_name}-0@0" in older
+    assert documents(opensearch, unique_name) == {"k0": {"v": 4}, "k1": {"v": 5}}
+
+
+def test_data_stream_with_keys_as_ids_keeps_the_first_record_and_counts_the_others(opensearch, unique_name):
+    dataset = unique_name.replace("-", "")
+    template = {"index_patterns": [f"logs-{dataset}-*"], "data_stream": {}, "priority": 500}
+    assert opensearch.request("PUT", f"/_index_template/{unique_name}", template)[0] == 200
+    schema = s.struct(("n", s.INT64))
+    plain = [record(n, {"n": n}, key=f"k{n % 3}", schema=schema, topic="clicks") for n in range(30)]
+    rows = [row.changed(timestamp=1_700_000_000_000) for row in plain]
+    config = {"data_stream_type": "logs", "data_stream_dataset": dataset, "batch_size": "2"}
+    task = SearchTask(opensearch.url, "clicks", **config, max_in_flight_requests="5")
+    runner = task.open()
+    for row in rows:
+        runner.put(row)
+    runner.complete()
+    report = runner.report(runner.ranges[0].topic_partition, 30, end=30, reason="")
+    runner.close()
+    found = {name: value["n"] for name, value in documents(opensearch, f"logs-{dataset}-clicks").items()}
+    assert found == {"k0": 0, "k1": 1, "k2": 2}
+    assert (report.written, report.filtered) == (3, 27)
+    (note,) = runner.notes.sentences
+    assert note.startswith("27 records were NOT written") and "key.ignore=true" in note
+
+
+def test_task_whose_requests_are_never_answered_ends_although_answers_may_take_any_time(unique_name):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        config = {"read_timeout_ms": "0", "flush_timeout_ms": "1000", "max_retries": "0"}
+        task = SearchTask(address, unique_name, **config)
+        ended: list[BaseException] = []
+
+        def write() -> None:
+            try:
+                task.write([record(0, {"a": 1}, key="k", topic=unique_name)])
+            except UnavailableError as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+    assert "did not answer" in str(ended[0])
