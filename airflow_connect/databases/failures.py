@@ -41,6 +41,10 @@ class Failure(Enum):
     CONNECTION_LOST = "connection lost"
     """Also: the server shuts down or starts. Whether an open COMMIT took effect is unknown."""
     DISK_FULL = "disk full"
+    STATEMENT_TIMEOUT = "statement timeout"
+    """Also: somebody has cancelled the statement."""
+    OUT_OF_RESOURCES = "out of resources"
+    READ_ONLY = "read only"
     MISSING_OBJECT = "missing object"
     """A table or a column does not exist."""
     CONSTRAINT = "constraint"
@@ -143,6 +147,23 @@ _ERRORS: dict[Failure, Callable[[str], ConnectError]] = {
         code="database.disk_full",
         suggestion="Free space on the database's machine, then run again. Nothing is lost.",
     ),
+    Failure.STATEMENT_TIMEOUT: lambda message: RetriableError(
+        message,
+        code="database.statement_timeout",
+        suggestion="Look which session holds the rows, or allow the user longer statements. Nothing is lost.",
+    ),
+    Failure.OUT_OF_RESOURCES: lambda message: UnavailableError(
+        message,
+        code="database.out_of_resources",
+        suggestion="Look at the memory and the limits of the database. Nothing is lost; run again.",
+    ),
+    Failure.READ_ONLY: lambda message: UnavailableError(
+        message,
+        code="database.read_only",
+        suggestion="The address may lead to a replica: correct connection.url, or wait until a replica has become the"
+        " primary.",
+        config_path="connection.url",
+    ),
     Failure.MISSING_OBJECT: lambda message: DatabaseError(
         message,
         code="database.missing_object",
@@ -175,10 +196,23 @@ def _kinds(original: Any) -> Iterator[Failure | None]:
     module = type(original).__module__.partition(".")[0]
     if module == "pymysql" and arguments and isinstance(arguments[0], int):
         yield _of_mysql(arguments[0], str(arguments[-1]))
+    elif module in ("psycopg", "sqlite3") and type(original).__name__ in _CLIENT_SIDE and state is None:
+        yield _of_client(str(original))
     name = getattr(original, "sqlite_errorname", None)
     if isinstance(name, str):
         yield _of_sqlite(name, str(original))
     yield _of_text(str(original))
+
+
+_CLIENT_SIDE = ("DataError", "ProgrammingError", "InterfaceError", "NotSupportedError")
+_NO_VALUE = re.compile(
+    "cannot contain NUL|cannot adapt type|Error binding parameter|cannot dump|out of range|too large"
+)
+
+
+def _of_client(text: str) -> Failure | None:
+    """What a driver itself refuses, before it asks the server: a value that it cannot send."""
+    return Failure.VALUE if _NO_VALUE.search(text) else None
 
 
 _SQLSTATES = {
@@ -193,10 +227,16 @@ _SQLSTATES = {
     "40003": Failure.CONNECTION_LOST,
     "08": Failure.CONNECTION_LOST,
     "57P": Failure.CONNECTION_LOST,
+    "25006": Failure.READ_ONLY,
+    "57014": Failure.STATEMENT_TIMEOUT,
+    "53": Failure.OUT_OF_RESOURCES,
     "42P01": Failure.MISSING_OBJECT,
     "42703": Failure.MISSING_OBJECT,
     "3F": Failure.MISSING_OBJECT,
     "23": Failure.CONSTRAINT,
+    "44": Failure.CONSTRAINT,  # WITH CHECK OPTION of a view
+    "P0001": Failure.CONSTRAINT,  # RAISE of a trigger
+    "54000": Failure.VALUE,  # a value that is too large for an index
     "22": Failure.VALUE,
     "42804": Failure.VALUE,
 }
@@ -219,8 +259,12 @@ _MYSQL_CODES = {
     Failure.CONNECTION_LOST: (2006, 2013, 2014, 1053, 1927, 1152, 1158, 1159, 1160, 1161, 0),
     Failure.DISK_FULL: (1021, 1114, 1041),
     Failure.MISSING_OBJECT: (1146, 1054, 1051, 1091),
-    Failure.CONSTRAINT: (1062, 1048, 1451, 1452, 4025, 1364, 3819, 1586),
-    Failure.VALUE: (1406, 1264, 1366, 1292, 1265, 1367, 1441, 3140),
+    Failure.STATEMENT_TIMEOUT: (1317, 1969, 3024),
+    Failure.OUT_OF_RESOURCES: (1037, 1038, 1135),
+    Failure.READ_ONLY: (1290, 1792, 1836),
+    # 1644: SIGNAL of a trigger. 1369: WITH CHECK OPTION of a view.
+    Failure.CONSTRAINT: (1062, 1048, 1451, 1452, 4025, 1364, 3819, 1586, 1644, 1369),
+    Failure.VALUE: (1406, 1264, 1366, 1292, 1265, 1367, 1441, 3140, 1690, 1411, 1300, 1118, 1153, 4038),
 }
 _OF_MYSQL_CODE = {code: kind for kind, codes in _MYSQL_CODES.items() for code in codes}
 

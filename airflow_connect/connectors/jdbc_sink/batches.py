@@ -52,6 +52,11 @@ class RowPlan:
         bindings = [bind for bind in found if bind is not None]
         return bindings if len(bindings) == len(found) else None
 
+    @property
+    def binding(self) -> Binding:
+        """How values are bound."""
+        return self._binding
+
     def row(self, record: SinkRecord, *, key_only: bool = False) -> Row:
         """The values of a record, in the order of `fields`.
 

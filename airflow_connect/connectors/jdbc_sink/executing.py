@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
     from airflow_connect.api.record import SinkRecord
     from airflow_connect.connectors.jdbc_sink.batches import Chunk, Row
+    from airflow_connect.connectors.jdbc_sink.tables import FieldColumns
+    from airflow_connect.connectors.jdbc_sink.values import Binding
     from airflow_connect.databases.connecting import Database
 
 FEWEST_FOR_COPY = 100
 """Rows. Below, and to find out which row is refused, INSERT decides what a column accepts."""
 _STAGE = "airflow_connect_stage"
-_OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE, Failure.OTHER})
+_OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
+"""Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class ChunkExecutor:
         self._batch_rows = batch_rows
         self._stages = 0
 
-    def apply(self, connection: Connection, chunk: Chunk, columns: Mapping[str, str]) -> list[Failed]:
+    def apply(self, connection: Connection, chunk: Chunk, columns: FieldColumns) -> list[Failed]:
         """Write a chunk; returns the rows that the database refused, while all others are written.
 
         Args:
@@ -65,7 +68,7 @@ class ChunkExecutor:
             self._try(connection, work, rows[start : start + self._batch_rows], failed)
         return failed
 
-    def apply_columns(self, connection: Connection, chunk: ColumnChunk, columns: Mapping[str, str]) -> None:
+    def apply_columns(self, connection: Connection, chunk: ColumnChunk, columns: FieldColumns) -> None:
         """Write a chunk of columns, all or nothing.
 
         Args:
@@ -79,7 +82,7 @@ class ChunkExecutor:
         """
         assert self.loader is not None
         work = _Work.of(self._database, self._statements, chunk, columns)
-        chosen = chunk.columns if work.chosen is None else [chunk.columns[n] for n in work.chosen]
+        chosen = work.columns(chunk)
         try:
             self.loader.load(connection, work.names, chosen, replaces=self._mode == keys.UPSERT)
         except Exception as error:
@@ -169,24 +172,52 @@ class _Work:
 
     names: Names
     deletes: bool
+    binding: Binding
     chosen: tuple[int, ...] | None
+    moments: Mapping[int, bool]
+    """Places of points in time among the chosen values, and whether their columns hold such."""
 
     @classmethod
-    def of(
-        cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: Mapping[str, str]
-    ) -> _Work:
+    def of(cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> _Work:
         fields = chunk.plan.fields[: chunk.plan.key_count] if chunk.deletes else chunk.plan.fields
-        there = [n for n, field in enumerate(fields) if field.name in columns]
+        there = [n for n, field in enumerate(fields) if field.name in columns.names]
         quote = database.quoting.name
         names = Names(
             database.quoting.table(chunk.plan.table),
-            tuple(quote(columns[fields[n].name]) for n in there if fields[n].is_key),
-            tuple(quote(columns[fields[n].name]) for n in there if not fields[n].is_key),
+            tuple(quote(columns.names[fields[n].name]) for n in there if fields[n].is_key),
+            tuple(quote(columns.names[fields[n].name]) for n in there if not fields[n].is_key),
         )
-        return cls(names, chunk.deletes, None if len(there) == len(fields) else tuple(there))
+        binding = chunk.plan.binding
+        moments = {
+            place: columns.names[fields[n].name] in columns.instants
+            for place, n in enumerate(there)
+            if binding.is_moment(fields[n])
+        }
+        return cls(names, chunk.deletes, binding, None if len(there) == len(fields) else tuple(there), moments)
 
     def projected(self, rows: list[Row]) -> list[Row]:
-        """Rows without the values that have no column."""
-        if self.chosen is None:
+        """Rows without the values that have no column, and with points in time as their columns hold them."""
+        if self.chosen is not None:
+            rows = [tuple([row[n] for n in self.chosen]) for row in rows]
+        if not self.moments:
             return rows
-        return [tuple([row[n] for n in self.chosen]) for row in rows]
+        change, moments = self.binding.for_column, self.moments
+        return [
+            tuple([change(v, is_instant=moments[n]) if n in moments else v for n, v in enumerate(row)]) for row in rows
+        ]
+
+    def columns(self, chunk: ColumnChunk) -> list[Any]:
+        """The same for columns.
+
+        Raises:
+            RowsNeededError: the values must be written one by one.
+        """
+        from airflow_connect.connectors.jdbc_sink.columns.binding import moments_for_column
+
+        found = [chunk.columns[n] for n in (range(len(chunk.columns)) if self.chosen is None else self.chosen)]
+        for place, is_instant in self.moments.items():
+            column = moments_for_column(found[place], self.binding, is_instant=is_instant)
+            if column is None:
+                raise RowsNeededError
+            found[place] = column
+        return found

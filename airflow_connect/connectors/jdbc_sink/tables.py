@@ -5,7 +5,7 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_connect.databases.connecting import Database
     from airflow_connect.databases.identifiers import TableId
 
+_INSTANT = "instant"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
 
@@ -33,20 +34,36 @@ class TableColumns:
     Attributes:
         names: exact names.
         folded: lower-case name -> exact name, where only one column has it.
+        instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
     """
 
     names: frozenset[str]
     folded: dict[str, str]
+    instants: frozenset[str]
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> TableColumns:
-        """From the exact names."""
-        lower = [name.lower() for name in names]
-        return cls(frozenset(names), {n.lower(): n for n in names if lower.count(n.lower()) == 1})
+    def of(cls, types: Mapping[str, str]) -> TableColumns:
+        """From the exact names; the type is `_INSTANT`, or "" for any other."""
+        lower = [name.lower() for name in types]
+        folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
+        return cls(frozenset(types), folded, frozenset(name for name, kind in types.items() if kind == _INSTANT))
 
     def find(self, name: str) -> str | None:
         """The column for a field: by its exact name, else by the only one that differs in case."""
         return name if name in self.names else self.folded.get(name.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class FieldColumns:
+    """The columns of the fields of a record.
+
+    Attributes:
+        names: field -> column; fields without a column are left out.
+        instants: those columns that hold points in time, not the time of a local clock.
+    """
+
+    names: Mapping[str, str]
+    instants: frozenset[str]
 
 
 class Tables:
@@ -64,7 +81,7 @@ class Tables:
         """Look again at the next use: a table was changed by someone else."""
         self._known.clear()
 
-    def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> dict[str, str]:
+    def columns_for(self, connection: Connection, table: TableId, fields: Sequence[SinkField]) -> FieldColumns:
         """The column of each field; what is missing is created, if the configuration says so.
 
         Fields that are null and have no schema are left out if there is no column for them.
@@ -82,16 +99,17 @@ class Tables:
             known = self._evolve(connection, table, missing)
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
-        return {name: column for name, column in found.items() if column is not None}
+        there = {name: column for name, column in found.items() if column is not None}
+        return FieldColumns(there, known.instants.intersection(there.values()))
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
         with self._database.failures(f"look up the table {table}"):
             found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
-            names, kind, engine = found(connection, table)
+            types, kind, engine = found(connection, table)
             connection.rollback()
-        if not names:
+        if not types:
             return None
         allowed = self._config.table_types | ({"TABLE"} if "PARTITIONED TABLE" in self._config.table_types else set())
         if kind not in allowed:
@@ -110,7 +128,7 @@ class Tables:
                 f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
                 config_path=keys.OFFSETS_TABLE,
             )
-        return TableColumns.of(names)
+        return TableColumns.of(types)
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
@@ -201,21 +219,24 @@ class Tables:
         )
 
 
-def _found(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
-    """Columns, type and storage engine of a table, as SQLAlchemy finds them; no columns: there is no such table."""
+def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """Columns with their types, type and storage engine of a table; no columns: there is no such table."""
     from sqlalchemy import inspect
     from sqlalchemy.exc import NoSuchTableError
 
     schema = (table.schema or table.catalog) or None
     inspector = inspect(connection)
     try:
-        names = [str(column["name"]) for column in inspector.get_columns(table.table, schema=schema)]
+        types = {
+            str(column["name"]): _INSTANT if getattr(column["type"], "timezone", False) else ""
+            for column in inspector.get_columns(table.table, schema=schema)
+        }
     except NoSuchTableError:
-        return [], "", ""
-    return names, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+        return {}, "", ""
+    return types, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
 
 
-def _found_in_mysql(connection: Connection, table: TableId) -> tuple[list[str], str, str]:
+def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
     """The same for MySQL and MariaDB, where SQLAlchemy reads SHOW CREATE TABLE and does not unquote all names."""
     from sqlalchemy import text
 
@@ -225,8 +246,10 @@ def _found_in_mysql(connection: Connection, table: TableId) -> tuple[list[str], 
         text("SELECT table_type, engine FROM information_schema.tables" + where), of_table
     ).one_or_none()
     if described is None:
-        return [], "", ""
-    names = connection.execute(
-        text("SELECT column_name FROM information_schema.columns" + where + " ORDER BY ordinal_position"), of_table
+        return {}, "", ""
+    rows = connection.execute(
+        text("SELECT column_name, data_type FROM information_schema.columns" + where + " ORDER BY ordinal_position"),
+        of_table,
     )
-    return [str(name) for (name,) in names], "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""
+    types = {str(name): _INSTANT if str(kind).lower() == "timestamp" else "" for name, kind in rows}
+    return types, "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""

@@ -116,12 +116,32 @@ class Binding:
     def _timestamp(self, value: int) -> datetime:
         return self._moment(value * 1000)
 
+    def is_moment(self, field: SinkField) -> bool:
+        """Whether a field holds points in time, so that its column decides what is written; see `for_column`."""
+        is_listed = field.name in self.timestamp_fields and not field.is_key
+        return self.database != "sqlite" and (is_listed or field.schema.name == TIMESTAMP)
+
+    def for_column(self, value: Any, *, is_instant: bool) -> Any:
+        """What is written of a point in time.
+
+        Args:
+            value: as bound: without a zone if `zone` is UTC, else in that zone; or None.
+            is_instant: whether the column holds points in time, not the time of a local clock.
+        """
+        if not isinstance(value, datetime):
+            return value
+        if not is_instant:
+            return value.replace(tzinfo=None)
+        aware = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+        # The offset is part of the value for PostgreSQL, so the zone of the session does not matter, which a pooler may
+        # change. MySQL knows no offsets; the zone of its session is UTC (databases/dialects/mysql.py).
+        return aware if self.database == "postgresql" else aware.astimezone(UTC).replace(tzinfo=None)
+
     def _moment(self, microseconds: int) -> datetime:
+        """In the zone of the database, with it unless that is UTC; `for_column` follows."""
         try:
             moment = EPOCH + timedelta(microseconds=microseconds)
-            return (
-                moment.replace(tzinfo=None) if self.zone is UTC else moment.astimezone(self.zone).replace(tzinfo=None)
-            )
+            return moment.replace(tzinfo=None) if self.zone is UTC else moment.astimezone(self.zone)
         except OverflowError:
             raise _out_of_range("timestamp", f"{microseconds} microseconds") from None
 
@@ -174,7 +194,8 @@ def literal(value: Any) -> str:
     if isinstance(value, (int, float, Decimal)) and value == value and abs(value) != float("inf"):
         return str(value)
     if isinstance(value, (datetime, date, time)):
-        return f"'{value.isoformat(' ') if isinstance(value, datetime) else value.isoformat()}'"
+        local = value.replace(tzinfo=None).isoformat(" ") if isinstance(value, datetime) else value.isoformat()
+        return f"'{local}'"
     if isinstance(value, str) and "\\" not in value and "\0" not in value:
         return "'" + value.replace("'", "''") + "'"
     raise SchemaError(

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.batches import Batch, Chunk
     from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
     from airflow_connect.connectors.jdbc_sink.executing import ChunkExecutor, Failed
-    from airflow_connect.connectors.jdbc_sink.tables import Tables
+    from airflow_connect.connectors.jdbc_sink.tables import FieldColumns, Tables
     from airflow_connect.databases.connecting import Database
 
 log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
-_Work = tuple["Chunk | ColumnChunk", Mapping[str, str]]
+_Work = tuple["Chunk | ColumnChunk", "FieldColumns"]
 _MAY_PASS = frozenset(
     {
         Failure.CONFLICT,
@@ -38,6 +38,9 @@ _MAY_PASS = frozenset(
         Failure.UNKNOWN_HOST,
         Failure.TOO_MANY_CONNECTIONS,
         Failure.DISK_FULL,
+        Failure.STATEMENT_TIMEOUT,
+        Failure.OUT_OF_RESOURCES,
+        Failure.READ_ONLY,
         Failure.OTHER,
     }
 )
@@ -249,7 +252,7 @@ class Writer:
             prepare(self._connection)
         return self._connection
 
-    def _columns(self, connection: Connection, batch: Batch, chunk: Chunk) -> dict[str, str] | None:
+    def _columns(self, connection: Connection, batch: Batch, chunk: Chunk) -> FieldColumns | None:
         """The columns of a chunk; None if its records cannot be written and were reported."""
         try:
             return self._tables.columns_for(connection, chunk.plan.table, chunk.plan.fields)

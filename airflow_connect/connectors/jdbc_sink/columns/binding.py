@@ -67,7 +67,7 @@ def _bind(binding: Binding, field: SinkField) -> BindColumn | None:
     if field.name in binding.timestamp_fields and not field.is_key:
         if schema.type is not Type.INT64 or schema.name is not None:
             return None
-        return lambda column: _moments(_microseconds(column, binding.per_second), binding)
+        return lambda column: _moments(_microseconds(column, binding.per_second))
     if schema.name == DECIMAL:
         return lambda column: _decimals(column, schema)
     if schema.name == DATE:
@@ -75,7 +75,7 @@ def _bind(binding: Binding, field: SinkField) -> BindColumn | None:
     if schema.name == TIME:
         return _times
     if schema.name == TIMESTAMP:
-        return lambda column: _moments(_scaled(column, 1000), binding)
+        return lambda column: _moments(_scaled(column, 1000))
     if schema.type is Type.BOOLEAN and binding.database == "mysql":
         return lambda column: column.cast(pa.int8())
     return lambda column: column
@@ -120,18 +120,26 @@ def _microseconds(column: Any, per_second: int) -> Any:
     return _typed(_numbers(column) // (per_second // 1_000_000), pa.int64(), column)
 
 
-def _moments(microseconds: Any, binding: Binding) -> Any:
-    """Wall clock of instants in the zone of the database."""
-    if microseconds is None:
+def _moments(microseconds: Any) -> Any:
+    """Points in time, in UTC; `moments_for_column` follows."""
+    if microseconds is None or not _lie_in(_numbers(microseconds), _FIRST_US, _LAST_US):
         return None
-    numbers = _numbers(microseconds)
-    if not _lie_in(numbers, _FIRST_US, _LAST_US):
-        return None
-    if str(binding.zone) != "UTC":
-        numbers = numbers + Zone("", binding.zone).offsets_of(numbers // 1000) * 1000
-        if not _lie_in(numbers, _FIRST_US, _LAST_US):
-            return None
-    return _typed(numbers, pa.timestamp("us"), microseconds)
+    return _typed(_numbers(microseconds), pa.timestamp("us"), microseconds)
+
+
+def moments_for_column(column: Any, binding: Binding, *, is_instant: bool) -> Any:
+    """What is written of points in time; None if they must be written one by one. See `Binding.for_column`.
+
+    Args:
+        column: timestamp[us], in UTC.
+        binding: of the record.
+        is_instant: whether the column of the table holds points in time, not the time of a local clock.
+    """
+    if is_instant or str(binding.zone) == "UTC":
+        return column
+    numbers = _numbers(column.view(pa.int64()))
+    numbers = numbers + Zone("", binding.zone).offsets_of(numbers // 1000) * 1000
+    return _typed(numbers, pa.timestamp("us"), column) if _lie_in(numbers, _FIRST_US, _LAST_US) else None
 
 
 def _numbers(column: Any) -> Any:

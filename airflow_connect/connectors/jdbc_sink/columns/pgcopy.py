@@ -254,7 +254,7 @@ _FIXED: dict[tuple[str, int], Fixed] = {
     ("date32[day]", DATE): _since(_EPOCH_DAYS, ">i4"),
     ("time64[us]", TIME): _since(0, ">i8"),
     ("timestamp[us]", TIMESTAMP): _since(_EPOCH_US, ">i8"),
-    # Every session has the time zone UTC: see PostgreSqlDialect.
+    # Points in time, in UTC, whatever the zone of the session is.
     ("timestamp[us]", TIMESTAMPTZ): _since(_EPOCH_US, ">i8"),
     ("string", UUID): _uuid,
 }

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
 
 
+_EXACT_FORM = {"mysql": "({} + 0e0)", "postgresql": "CAST({} AS numeric)"}
+_INEXACT: Mapping[str, Callable[[Column], bool]] = {
+    "mysql": lambda column: column.kind is Kind.FLOAT32,
+    "postgresql": lambda column: column.type_name == "money",
+}
+"""Columns whose values the text protocol changes, and the expressions that keep them."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowBatch:
     """Consecutive rows.
@@ -136,14 +144,13 @@ class Reading:
         MySQL writes FLOAT with six digits unless it is part of an expression, and PostgreSQL writes money as the
         server's locale wants it.
         """
-        inexact = _INEXACT.get(self.name, lambda column: False)
-        if not any(map(inexact, columns)):
+        inexact = _INEXACT.get(self.name)
+        if inexact is None or not any(inexact(column) for column in columns):
             return None
-        quote, form = self.database.quoting.text, _EXACT_FORM[self.name]
-        parts = [
-            f"{form.format(quote(column.name))} AS {quote(column.name)}" if inexact(column) else quote(column.name)
-            for column in columns
-        ]
+        parts = []
+        for column in columns:
+            name = self.database.quoting.text(column.name)
+            parts.append(f"{_EXACT_FORM[self.name].format(name)} AS {name}" if inexact(column) else name)
         return source.selecting(", ".join(parts))
 
     def described(self, source: Source) -> list[Column]:
@@ -232,13 +239,6 @@ class Reading:
             return result.fetchone() is not None
         finally:
             result.close()
-
-
-_INEXACT: Mapping[str, Callable[[Column], bool]] = {
-    "mysql": lambda column: column.kind is Kind.FLOAT32,
-    "postgresql": lambda column: column.type_name == "money",
-}
-_EXACT_FORM = {"mysql": "({} + 0e0)", "postgresql": "CAST({} AS numeric)"}
 
 
 def _nothing() -> None:

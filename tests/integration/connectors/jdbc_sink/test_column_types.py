@@ -18,6 +18,7 @@ from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc_sink.executing import ChunkExecutor
 from airflow_connect.connectors.jdbc_sink.fields import fields_of
 from airflow_connect.connectors.jdbc_sink.statements.dialects import statements_of
+from airflow_connect.connectors.jdbc_sink.tables import FieldColumns
 from airflow_connect.connectors.jdbc_sink.values import Binding
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
@@ -99,13 +100,13 @@ class Target:
             self.connection.exec_driver_sql("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')")
             self.connection.commit()
 
-    def both(self, name: str, values: list[Any]) -> tuple[Any, Any]:
+    def both(self, name: str, values: list[Any], *, is_instant: bool) -> tuple[Any, Any]:
         """What the table holds after columns (None: they were left to rows), and after rows (None: refused)."""
         schema = s.struct((name, EVERY_TYPE.fields_by_name[name].schema))
         fields = fields_of("t", self.mapping, None, schema)
         plan = RowPlan(TableId("", "", "t"), fields, self.binding)
         records = records_of(schema, [{name: value} for value in values])
-        columns = {name: "v"}
+        columns = FieldColumns({name: "v"}, frozenset({"v"} if is_instant else ()))
         chunk = column_chunk(plan, to_columns(records))
         if chunk is None:
             return None, None
@@ -150,12 +151,14 @@ def compared(target: Target, name: str, kind: str) -> bool:
     target.connection.commit()
     strategy = SPECIAL.get(f"{name} {kind}", SPECIAL.get(name, values_of(ANY[name])))
     taken = []
+    of_mysql = target.database.dialect.name == "mysql"
+    is_instant = kind.lower().startswith("timestamp") if of_mysql else kind.lower().startswith("timestamptz")
 
     @example([FITTING.get(f"{name} {kind}", FITTING[name])])
     @settings(max_examples=examples(8), suppress_health_check=list(HealthCheck), database=None)
     @given(st.lists(st.none() | strategy, min_size=1, max_size=3))
     def holds(values: list[Any]) -> None:
-        columns, rows = target.both(name, values)
+        columns, rows = target.both(name, values, is_instant=is_instant)
         if columns is not None:
             assert columns == rows, (kind, name, values)
             taken.append(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from datetime import UTC
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from pymysql.converters import escape_string
 from airflow_connect.api import schema as s
 from airflow_connect.connectors.jdbc_sink.batches import RowPlan
 from airflow_connect.connectors.jdbc_sink.columns import mysql_values, pgcopy
+from airflow_connect.connectors.jdbc_sink.columns.binding import moments_for_column
 from airflow_connect.connectors.jdbc_sink.columns.chunk import column_chunk, last_of_each
 from airflow_connect.connectors.jdbc_sink.config import MappingConfig
 from airflow_connect.connectors.jdbc_sink.fields import fields_of
@@ -54,13 +55,29 @@ def same_rows(plan: RowPlan, records: list[Any]) -> bool:
     chunk = column_chunk(plan, to_columns(records))
     if chunk is None:
         return False
-    rows = [plan.row(record) for record in records]
-    found = list(zip(*(column.to_pylist() for column in chunk.columns), strict=True))
-    assert [list(map(_comparable, row)) for row in found] == [list(map(_comparable, row)) for row in rows]
+    for is_instant in (False, True):  # whether the columns of the table hold points in time
+        columns = [_for_column(plan, place, column, is_instant) for place, column in enumerate(chunk.columns)]
+        if any(column is None for column in columns):
+            return False
+        found = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        rows = [_row_for_columns(plan, record, is_instant) for record in records]
+        assert [list(map(_comparable, row)) for row in found] == [list(map(_comparable, row)) for row in rows]
     return True
 
 
+def _for_column(plan: RowPlan, place: int, column: Any, is_instant: bool) -> Any:
+    if not plan.binding.is_moment(plan.fields[place]):
+        return column
+    return moments_for_column(column, plan.binding, is_instant=is_instant)
+
+
+def _row_for_columns(plan: RowPlan, record: Any, is_instant: bool) -> list[Any]:
+    return [plan.binding.for_column(value, is_instant=is_instant) for value in plan.row(record)]
+
+
 def _comparable(value: Any) -> Any:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, float):
         return "nan" if math.isnan(value) else value
     return str(value) if isinstance(value, Decimal) else value
