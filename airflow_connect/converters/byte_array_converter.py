@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import OPTIONAL_BYTES, Schema, Type
+from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 class ByteArrayConverter:
     """org.apache.kafka.connect.converters.ByteArrayConverter. It has no configuration."""
+
+    config_def: ClassVar[ConfigDef] = ConfigDef()
 
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
         """Nothing to configure."""

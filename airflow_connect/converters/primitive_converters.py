@@ -23,6 +23,7 @@ from airflow_connect.api.schema import (
     Schema,
     Type,
 )
+from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class _FixedWidthConverter(ABC):
     schema: ClassVar[Schema]
     width: ClassVar[int]
     label: ClassVar[str]
+
+    config_def: ClassVar[ConfigDef] = ConfigDef()
 
     def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:  # noqa: B027 (there is nothing to do)
         """Nothing to configure."""

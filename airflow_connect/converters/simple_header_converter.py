@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.schema import Schema
+from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.converters.header_text import header_text, parse_header_text
 from airflow_connect.errors import DataError
 
@@ -16,6 +17,8 @@ class SimpleHeaderConverter:
 
     The type of a header depends on its text. To pass headers through unchanged use ByteArrayConverter.
     """
+
+    config_def: ClassVar[ConfigDef] = ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Nothing to configure."""

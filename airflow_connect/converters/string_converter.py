@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
+from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.charsets import UTF_8, charset, is_java_name
@@ -25,6 +26,10 @@ class StringConverter:
     Java, bytes that are not valid in it become U+FFFD, and characters that it lacks become `?`: reading text never
     fails.
     """
+
+    config_def: ClassVar[ConfigDef] = ConfigDef().define(
+        ConfigKey(ENCODING, Type.STRING, "UTF-8", "Java's name of the character set.")
+    )
 
     def __init__(self) -> None:
         self._charset = UTF_8

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL, Type
+from airflow_connect.api.schema import DECIMAL, TIME, Type
+from airflow_connect.converters.time_of_day import written_time
+from airflow_connect.errors import SchemaError
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -47,13 +49,26 @@ def make_transform(schema: Schema, rules: ChangeRules) -> Transform | None:
     if made is None and default is None:
         return None
     present = made or (lambda value: value)
-    missing = present(default) if default is not None else None
+    missing = None if default is None else _changed_default(present, default)
     return lambda value: missing if value is None else present(value)
+
+
+def _changed_default(present: Transform, default: Any) -> Any:
+    try:
+        return present(default)
+    except (ArithmeticError, ValueError) as error:
+        raise SchemaError(
+            f"A default in the schema cannot be written: {error}.",
+            code="data.mismatch",
+            suggestion="Correct the default in the schema.",
+        ) from error
 
 
 def _of_present(schema: Schema, rules: ChangeRules) -> Transform | None:
     if schema.name == DECIMAL and schema.type is Type.BYTES:
         return rules.decimal(schema) if rules.decimal else None
+    if schema.name == TIME and schema.type is Type.INT32:
+        return written_time
     if schema.type is Type.STRUCT:
         branches = rules.union(schema)
         return _of_struct(schema, rules) if branches is None else _of_union(schema, branches, rules)

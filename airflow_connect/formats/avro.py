@@ -128,7 +128,7 @@ class RecordWriter:
         self.schema = schema
         avro_type = mapping.avro_schema(schema)
         self.header_schema = json.dumps(avro_type, separators=(",", ":")).encode()
-        self._parsed = parsed_for_writing(avro_type)
+        self._parsed = parsed_for_writing(avro_type, for_files=True)
         self._transform: Transform | None = mapping.transform(schema)
         self._start()
 

@@ -16,6 +16,7 @@ import pyarrow.orc as orc
 from airflow_connect.api.schema import TIME, TIMESTAMP, Type
 from airflow_connect.errors import SchemaError
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
+from airflow_connect.formats.columnar.orc_times import find_refused_time
 from airflow_connect.formats.parquet import ArrowFormat, ParquetEncoder, SinkFile
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class OrcFormat(ArrowFormat):
             allow_optional_map_keys: has no effect: ORC keeps every map as a map.
             stripe_bytes: Arrow bytes after which rows are written.
         """
-        super().__init__(_NAME, OrcMapping(allow_optional_map_keys, _NAME))
+        super().__init__(_NAME, OrcMapping(allow_optional_map_keys, _NAME), find_refused_time)
         self._stripe_bytes = stripe_bytes
 
     def open(self, sink: ByteSink, schema: Schema | None) -> ParquetEncoder:

@@ -7,7 +7,7 @@ writers write a footer when they are garbage-collected, which would complete a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_connect.errors import ConfigError, DataError, SchemaError
-from airflow_connect.formats.columnar.arrow_columns import unreadable_time
 from airflow_connect.formats.columnar.arrow_schema import ArrowMapping
 from airflow_connect.formats.columnar.arrow_spill import ArrowSpill
 from airflow_connect.formats.columnar.dictionary_choice import DICTIONARY_BYTES, choose_dictionary_columns
@@ -24,6 +23,7 @@ from airflow_connect.formats.value_check import cannot_write, find_mismatch, no_
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
     from airflow_connect.converters.value_transform import Transform
+    from airflow_connect.formats.columnar.orc_times import RefusedTime
     from airflow_connect.formats.format import ByteSink
 
 ROW_GROUP_BYTES = 128 * 1024 * 1024
@@ -63,10 +63,19 @@ class ArrowFormat:
 
     content_encoding = ""
 
-    def __init__(self, name: str, mapping: ArrowMapping) -> None:
-        """`name`: of the format, for messages; `mapping`: Connect schemas to Arrow types."""
+    def __init__(
+        self, name: str, mapping: ArrowMapping, find_refused: Callable[[Any], RefusedTime | None] | None = None
+    ) -> None:
+        """Configure.
+
+        Args:
+            name: of the format, for messages.
+            mapping: Connect schemas to Arrow types.
+            find_refused: finds a value in an array that readers of the format would not read as it was written.
+        """
         self._name = name
         self._mapping = mapping
+        self.find_refused = find_refused
         self._values: dict[Schema, ValueColumns] = {}
 
     def arrow_schema(self, schema: Schema) -> pa.Schema:
@@ -93,7 +102,7 @@ class ArrowFormat:
             if len(self._values) >= _SCHEMAS_KEPT:
                 self._values.clear()
             columns = self._mapping.arrow_schema(schema)
-            values = ValueColumns(schema, columns, self._mapping.transform(schema), self._name)
+            values = ValueColumns(schema, columns, self._mapping.transform(schema), self._name, self.find_refused)
             self._values[schema] = values
         return values
 
@@ -154,8 +163,16 @@ class ParquetFormat(ArrowFormat):
 class ValueColumns:
     """Converts values of one schema to Arrow columns; shared by the files of a format, keeps no values."""
 
-    def __init__(self, schema: Schema, columns: pa.Schema, transform: Transform | None, format_name: str) -> None:
-        """`columns`: the Arrow form of `schema`; `format_name`: for messages."""
+    def __init__(
+        self,
+        schema: Schema,
+        columns: pa.Schema,
+        transform: Transform | None,
+        format_name: str,
+        find_refused: Callable[[Any], RefusedTime | None] | None = None,
+    ) -> None:
+        """`columns`: the Arrow form of `schema`; `format_name`: for messages; `find_refused`: as in `ArrowFormat`."""
+        self._find_refused = find_refused
         self._format_name = format_name
         self._schema = schema
         self.columns = columns
@@ -174,10 +191,11 @@ class ValueColumns:
         except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
             wrong = next((v for v in values if find_mismatch(self._schema, v)), values[0])
             raise cannot_write(self._format_name, self._schema, wrong, error) from error
-        if field := unreadable_time(array):
+        refused = None if self._find_refused is None else self._find_refused(array)
+        if refused is not None:
             raise DataError(
-                f"{self._format_name} cannot write the field {field}: it is a time before 1970 with a fraction of a"
-                " second. Spark and Hive refuse an ORC file with such a time.",
+                f"{self._format_name} cannot write the field {refused.field}: it is {refused.problem}."
+                f" {refused.readers}",
                 code="data.orc_time",
                 suggestion="Write such times in another format, such as Parquet, or as text or a number"
                 " (TimestampConverter).",

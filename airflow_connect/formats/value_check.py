@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Type
+from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Type
+from airflow_connect.converters.time_of_day import is_time_of_day
 from airflow_connect.errors import DataError, SchemaError
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def find_mismatch(schema: Schema, value: Any, path: str = "the value", precision
     bits = _BITS.get(schema.type, 0)
     if bits and isinstance(value, int) and not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
         return f"{path} should be {_named(schema)}, but does not fit {bits} bits"
+    if schema.name == TIME and isinstance(value, int) and not is_time_of_day(value):
+        return f"{path} should be a Time, 0 to 86399999 milliseconds of a day, but is outside of the day"
     if isinstance(value, str) and _has_unpaired_surrogate(value):
         return f"{path} contains half of a surrogate pair, which UTF-8 cannot represent"
     return _find_inside(schema, value, "" if path == "the value" else path.removeprefix("field "), precision)

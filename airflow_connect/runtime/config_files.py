@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.properties_file import decode, property_lines
 
+_SECTION = re.compile(r"\[[A-Za-z][\w.: -]*\]")
 _BESIDE_CONFIG = {"name", "config", "initial_state", "tasks", "type"}
 """What Kafka Connect's REST API takes next to a configuration, or answers (`GET /connectors/<name>`)."""
 
@@ -28,6 +30,7 @@ def read_connector_file(path: str | Path) -> dict[str, Any]:
 
 def connector_of(content: str, where: str) -> dict[str, Any]:
     """A connector's configuration from the text of a file; see `read_connector_file`."""
+    _refuse_other_languages(content, where)
     if not _is_json(content, where):
         return _parse_properties(content, where)
     return unwrap_connector(_parse_json(content, where), where)
@@ -44,6 +47,7 @@ def read_worker_file(path: str | Path) -> dict[str, Any]:
 
 def worker_of(content: str, where: str) -> dict[str, Any]:
     """A worker's configuration from the text of a file; see `read_worker_file`."""
+    _refuse_other_languages(content, where)
     return _parse_json(content, where) if _is_json(content, where) else _parse_properties(content, where)
 
 
@@ -65,6 +69,15 @@ def unwrap_connector(document: Mapping[str, Any], where: str) -> dict[str, Any]:
         )
     if not isinstance(config, Mapping):
         raise ConfigError(f"The member `config` of {where} is not an object.", config_path="config")
+    state = document.get("initial_state")
+    if str(state or "RUNNING").upper() != "RUNNING":
+        raise ConfigError(
+            f"{where} has the `initial_state` {state!r} next to `config`, with which no run would begin.",
+            code="config.file_invalid",
+            config_path="initial_state",
+            suggestion="Remove it to run the connector. To register a connector that does not run yet, use"
+            " `airflow-connect connectors create --state STOPPED`, or POST the file to /connectors.",
+        )
     if name is not None and config.get("name", name) != name:
         raise ConfigError(
             f"{where} has two names: {name!r} next to the configuration and {config['name']!r} inside.",
@@ -92,6 +105,29 @@ def _read(path: Path) -> str:
             suggestion="Save it as UTF-8. In Windows PowerShell, `>` and Out-File write UTF-16 unless told otherwise.",
         )
     return decode(raw)
+
+
+def _refuse_other_languages(content: str, where: str) -> None:
+    """Name what a file is that begins neither like JSON nor like properties.
+
+    Raises:
+        ConfigError: sections of an INI file, or comments of another language in a properties file.
+    """
+    first = content.strip().partition("\n")[0].strip()
+    line = content[: len(content) - len(content.lstrip())].count("\n") + 1
+    if _SECTION.fullmatch(first) and "\n" in content.strip():
+        raise ConfigError(
+            f"{where} begins with a section of an INI file (line {line}), which neither properties nor JSON have.",
+            code="config.file_invalid",
+            suggestion="Remove the lines with sections, or write one file for each section.",
+        )
+    has_object = any(text.lstrip().startswith("{") for text in content.splitlines())
+    if first.startswith(("//", "/*")) and where.lower().endswith(".properties") and not has_object:
+        raise ConfigError(
+            f"{where} begins with {first[:2]} (line {line}), which is no comment in a properties file.",
+            code="config.file_invalid",
+            suggestion="Begin comments with #.",
+        )
 
 
 def _is_json(content: str, where: str) -> bool:

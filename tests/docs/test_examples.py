@@ -126,7 +126,12 @@ def test_connector_example_has_no_findings_with_the_address_of_a_connection(bloc
 @pytest.mark.parametrize("block", FRAGMENTS, ids=shown)
 def test_fragment_of_a_configuration_has_no_findings_in_the_smallest_one(block: Block) -> None:
     smallest = next(json.loads(b.text) for b in CONNECTORS if b.page == block.page)
-    assert validate_connector(RunSpec({**smallest, **json.loads(block.text)}, WORKER)) == []
+    fragment = json.loads(block.text)
+    # Keys of a converter go with it.
+    kept = {
+        k: v for k, v in smallest.items() if not (k.startswith("value.converter.") and "value.converter" in fragment)
+    }
+    assert validate_connector(RunSpec({**kept, **fragment}, WORKER)) == []
 
 
 @pytest.mark.parametrize("block", blocks("properties"), ids=shown)

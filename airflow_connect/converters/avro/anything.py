@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from airflow_connect.converters.avro.checking import check_boolean, read_block_count, read_long
 from airflow_connect.converters.avro.names import ANYTHING, MAP_ENTRY, NAMESPACE
 from airflow_connect.errors import DataError
 
@@ -72,7 +73,7 @@ def read_anything(data: bytes, at: int) -> tuple[Any, int]:
     """
     found: Any = None
     for read in _MEMBERS:
-        branch, at = _read_long(data, at)
+        branch, at = read_long(data, at)
         if branch == 1:
             value, at = read(data, at)
             # The first member that is set is used.
@@ -82,25 +83,13 @@ def read_anything(data: bytes, at: int) -> tuple[Any, int]:
     return found, at
 
 
-def _read_long(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
-        shift += 7
-        if shift >= 70:
-            raise ValueError("a number has more than ten bytes")
-
-
 def _read_boolean(data: bytes, at: int) -> tuple[bool, int]:
-    return data[at] == 1, at + 1
+    end = check_boolean(data, at)
+    return data[at] == 1, end
 
 
 def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _read_long(data, at)
+    size, at = read_long(data, at)
     if not 0 <= size <= len(data) - at:
         raise EOFError
     return data[at : at + size], at + size
@@ -140,11 +129,9 @@ def _read_entry(data: bytes, at: int) -> tuple[tuple[Any, Any], int]:
 def _read_blocks(data: bytes, at: int, read_item: Callable[[bytes, int], tuple[Any, int]]) -> tuple[list[Any], int]:
     made: list[Any] = []
     while True:
-        count, at = _read_long(data, at)
-        if count == 0:
+        count, at = read_block_count(data, at)
+        if not count:
             return made, at
-        if count < 0:
-            count, (_, at) = -count, _read_long(data, at)
         for _ in range(count):
             item, at = read_item(data, at)
             made.append(item)
@@ -155,8 +142,8 @@ _MEMBERS: tuple[Callable[[bytes, int], tuple[Any, int]], ...] = (
     _read_bytes,
     _read_packed(struct.Struct("<d")),
     _read_packed(struct.Struct("<f")),
-    _read_long,
-    _read_long,
+    read_long,
+    read_long,
     _read_string,
     _read_array,
     _read_map,

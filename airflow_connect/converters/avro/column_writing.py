@@ -16,13 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.names import FIXED_SIZE_PARAMETER, is_union
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.avro.varints import NotPlainError
 from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, has_longer, is_shortest
+from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 
 ColumnWriter = Callable[[Any], Any]
 """Arrow array of a schema to binary array of Avro values after the prefix; None if a value is not vectorizable."""
@@ -170,7 +171,7 @@ class _Writers:
         write = _decimals(decimal_digits(schema)) if is_decimal else _SCALARS[node.kind]
 
         def write_scalar(values: Any, pieces: _Pieces, present: _Present) -> None:
-            if values.type != kind:
+            if values.type != kind or (schema.name == TIME and is_beyond(values, LAST_MS)):
                 raise NotPlainError
             write(values, pieces, present)
 

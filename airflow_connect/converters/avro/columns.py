@@ -17,10 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.named_types import AvroNode, NamedTypes
 from airflow_connect.converters.avro.parsing import AvroType, is_null, optional_member
 from airflow_connect.converters.avro.varints import NotPlainError, Scan
+from airflow_connect.converters.java_text import MS_PER_DAY
+from airflow_connect.converters.time_of_day import is_beyond
 
 Reader = Callable[[Scan], Any]
 """Reads one value at each position of a scan and moves the positions past it: Arrow array of that length.
@@ -29,7 +31,6 @@ It raises NotPlainError if one of the values is not vectorizable.
 """
 
 _INTEGERS = {Type.INT8: np.int8, Type.INT16: np.int16, Type.INT32: np.int32}
-_INT32 = np.iinfo(np.int32)
 
 
 def column_reader(avro_type: AvroType, named: Iterable[AvroType], schema: Schema) -> Reader | None:
@@ -75,6 +76,8 @@ class _Readers:
         kind = node.kind
         if kind == "record":
             return self._record(node, schema)
+        if schema.name == TIME:
+            return _times
         if kind == "int":
             return _integers(_INTEGERS[schema.type])
         if kind == "enum":
@@ -137,14 +140,22 @@ def _optional(of_present: Reader, null_branch: int) -> Reader:
 
 
 def _integers(kind: Any) -> Reader:
+    limits = np.iinfo(kind)
+
     def read(scan: Scan) -> Any:
-        values = scan.longs()
-        if len(values) and (np.min(values) < _INT32.min or np.max(values) > _INT32.max):
+        values = scan.ints()
+        if len(values) and (np.min(values) < limits.min or np.max(values) > limits.max):
             raise NotPlainError
-        # INT8 and INT16 lose their higher bits, as with Java's byteValue and shortValue.
         return pa.array(values.astype(kind))
 
     return read
+
+
+def _times(scan: Scan) -> Any:
+    times = pa.array(scan.ints().astype(np.int32))
+    if is_beyond(times, MS_PER_DAY):
+        raise NotPlainError
+    return times
 
 
 def _booleans(scan: Scan) -> Any:
@@ -158,7 +169,7 @@ def _enum(symbols: Sequence[str]) -> Reader:
     names: Any = pa.array(symbols, pa.string())
 
     def read(scan: Scan) -> Any:
-        values = scan.longs()
+        values = scan.ints()
         if len(values) and (np.min(values) < 0 or np.max(values) >= len(symbols)):
             raise NotPlainError
         return names.take(pa.array(values))

@@ -9,7 +9,7 @@ Source: Avro specification 1.12, "Binary Encoding" and "Logical Types".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import fastavro
@@ -22,17 +22,22 @@ AvroType = Any
 _KEPT = ("type", "name", "namespace", "aliases", "fields", "items", "values", "symbols", "size")
 
 
-def parsed_for_writing(avro_type: AvroType, named: Iterable[AvroType] = ()) -> Any:
+def parsed_for_writing(avro_type: AvroType, named: Iterable[AvroType] = (), *, for_files: bool = False) -> Any:
     """A schema with which fastavro writes plain values.
 
     Args:
         avro_type: the schema.
         named: schemas of types that it refers to, in the order of use.
+        for_files: fastavro's writer of files takes JSON only; values then need all fields with a default of bytes.
 
     Raises:
         SchemaError: not a valid Avro schema.
     """
-    return _parsed(avro_type, named, _Bare(with_branches=False))
+    known: dict[str, Any] = {}
+    parsed = _parsed(avro_type, named, _Bare(with_branches=False), known)
+    if not for_files:
+        _make_defaults_plain([parsed, *known.values()], known)
+    return parsed
 
 
 def parsed_for_reading(avro_type: AvroType, named: Iterable[AvroType] = ()) -> Any:
@@ -45,7 +50,7 @@ def parsed_for_reading(avro_type: AvroType, named: Iterable[AvroType] = ()) -> A
     Raises:
         SchemaError: not a valid Avro schema.
     """
-    return _parsed(avro_type, named, _Bare(with_branches=True))
+    return _parsed(avro_type, named, _Bare(with_branches=True), {})
 
 
 def branch_key(index: int) -> str:
@@ -71,8 +76,8 @@ def first_kind(avro_type: AvroType) -> str:
     return avro_type
 
 
-def _parsed(avro_type: AvroType, named: Iterable[AvroType], bare: _Bare) -> Any:
-    known: dict[str, Any] = {}
+def _parsed(avro_type: AvroType, named: Iterable[AvroType], bare: _Bare, known: dict[str, Any]) -> Any:
+    """The parsed schema; its named types are added to `known`."""
     try:
         for other in named:
             fastavro.parse_schema(bare.copy(other), named_schemas=known)
@@ -85,6 +90,26 @@ def _parsed(avro_type: AvroType, named: Iterable[AvroType], bare: _Bare) -> Any:
         ) from error
     except RecursionError:
         raise SchemaError("The Avro schema is nested too deeply.", code="data.schema_invalid") from None
+
+
+def _make_defaults_plain(schemas: Iterable[Any], named: Mapping[str, Any]) -> None:
+    """Turn defaults of bytes into bytes: fastavro checks them as JSON, but writes them as they are."""
+    for part in _parts(list(schemas)):
+        if isinstance(part.get("default"), str):
+            kind = first_kind(part["type"])
+            if named.get(kind, {"type": kind})["type"] in ("bytes", "fixed"):
+                part["default"] = part["default"].encode("latin-1")
+
+
+def _parts(parsed: Any) -> Iterator[dict[str, Any]]:
+    """Every JSON object inside a parsed schema."""
+    if isinstance(parsed, list):
+        for member in parsed:
+            yield from _parts(member)
+    elif isinstance(parsed, dict):
+        yield parsed
+        for name in ("type", "fields", "items", "values"):
+            yield from _parts(parsed.get(name))
 
 
 class _Bare:
@@ -115,9 +140,7 @@ class _Bare:
         made = {"name": field["name"], "type": self.copy(field["type"])}
         if "default" in field and not self._with_branches:
             # A value may lack fields of the schema that it is written with (use.latest.version).
-            default = field["default"]
-            is_bytes = isinstance(default, str) and first_kind(field["type"]) in ("bytes", "fixed")
-            made["default"] = default.encode("latin-1") if is_bytes else default
+            made["default"] = field["default"]
         return made
 
     def _union(self, members: list[AvroType]) -> AvroType:

@@ -13,8 +13,6 @@ from airflow_connect.converters.value_transform import Transform
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes
 
-_INT32_LOW, _INT32_HIGH = -(1 << 31), (1 << 31) - 1
-
 
 def optional_change(change: Transform | None) -> Transform | None:
     """As `change`, but null stays null."""
@@ -33,20 +31,18 @@ def change_of_decimal(scale: int) -> Transform:
 
 
 def change_of_integer(bits: int) -> Transform:
-    """An Avro int to INT8, INT16 or INT32; for the first two the higher bits are cut off, as in Java's `byteValue`."""
-    half, mask = 1 << (bits - 1), (1 << bits) - 1
+    """An Avro int to INT8, INT16 or INT32. Confluent's converter cuts off the higher bits, as Java's `byteValue`."""
+    half = 1 << (bits - 1)
 
     def to_integer(value: int) -> int:
         if -half <= value < half:
             return value
-        if not _INT32_LOW <= value <= _INT32_HIGH:
-            # fastavro reads an int like a long.
-            raise DataError(
-                f"An Avro int is {value}, beyond 32 bits: Invalid int encoding.",
-                code="data.avro",
-                suggestion="The message was written with a schema other than the one it names.",
-            )
-        return ((value + half) & mask) - half
+        raise DataError(
+            f"An Avro int is {value}, beyond the {bits} bits of its type.",
+            code="data.avro",
+            suggestion="The message was written with a schema other than the one it names, or its schema has a"
+            " connect.type that is too small.",
+        )
 
     return to_integer
 

@@ -52,8 +52,9 @@ from airflow_connect.converters.avro.read_changes import (
     optional_change,
 )
 from airflow_connect.converters.schema_size import SchemaSize
+from airflow_connect.converters.time_of_day import read_time
 from airflow_connect.converters.value_transform import Transform
-from airflow_connect.errors import SchemaError
+from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.java.numbers import parse_integer
 
 _LOG = logging.getLogger(__name__)
@@ -328,7 +329,7 @@ class _SchemaReader:
         try:
             plain = plain_default(self._types, avro_type, node.namespace, given)
             draft.default = plain if draft.change is None or plain is None else draft.change(plain)
-        except (SchemaError, ArithmeticError, ValueError) as error:
+        except (DataError, ArithmeticError, ValueError) as error:
             _LOG.warning("An Avro default is omitted, because it does not fit its type: %s", error)
 
 
@@ -414,6 +415,8 @@ def _final_change(draft: _Draft) -> Transform | None:
             return change_of_decimal(parse_integer(scale, 32))
         except ValueError:
             raise _unsupported("invalid Decimal schema: scale parameter not found, or no integer of 32 bits") from None
+    if draft.name == TIME:
+        return read_time
     bits = _INTEGER_BITS.get(draft.type)
     return change_of_integer(bits) if bits else draft.change
 

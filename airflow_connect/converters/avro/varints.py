@@ -27,7 +27,8 @@ _STEPS = tuple(
 _ONE = np.uint64(1)
 _CONTINUED = 0x80
 _PADDING = 16
-_LONGEST = 10
+_LONGEST, _LONGEST_INT = 10, 5
+_INT32 = np.iinfo(np.int32)
 
 
 class NotPlainError(ValueError):
@@ -89,6 +90,16 @@ class Scan:
         starts = self._at
         self._move_to(starts + sizes)
         return starts, self._at
+
+    def ints(self) -> NDArray[np.int64]:
+        """Variable-length, zigzag-coded numbers of at most 32 bits, in at most five bytes."""
+        starts = self._at
+        values = self.longs()
+        if len(values) and (
+            np.min(values) < _INT32.min or np.max(values) > _INT32.max or (self._at - starts > _LONGEST_INT).any()
+        ):
+            raise NotPlainError
+        return values
 
     def longs(self) -> NDArray[np.int64]:
         """Variable-length, zigzag-coded numbers."""

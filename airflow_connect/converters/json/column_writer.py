@@ -13,6 +13,7 @@ from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMES
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
+from airflow_connect.converters.time_of_day import is_beyond
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,9 +189,7 @@ def _is_allowed(schema: Schema, options: WriterOptions, values: Any) -> bool:
     import pyarrow.compute as pc
 
     if schema.name == TIME:
-        bounds: Any = pc.min_max(values)
-        least, most = bounds["min"].as_py(), bounds["max"].as_py()
-        return least is None or (least >= 0 and most <= MS_PER_DAY)
+        return not is_beyond(values, MS_PER_DAY)
     if schema.name == DECIMAL:
         from airflow_connect.converters.decimal_columns import LONGEST_DECIMAL_BYTES, fits_text, is_shortest
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.json.text import MAX_DEPTH, has_long_number, parse_fast
+from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +34,6 @@ _READ_AS: dict[Type, pa.DataType] = {
     Type.STRING: pa.string(),
 }
 _LOGICAL = (DATE, TIME, TIMESTAMP)
-_LAST_TIME_MS = 86_399_999
 _OPEN, _CLOSE = b"{}"
 # Where a value may begin; the text in a string may look like it.
 _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
@@ -163,8 +163,7 @@ def _is_vectorizable(column: Any, schema: Schema) -> bool:
     if schema.type is Type.ARRAY and schema.value_schema is not None:
         return _is_vectorizable(column.flatten(), schema.value_schema)
     if schema.name == TIME:
-        times = column.drop_null().to_numpy()
-        return not bool(np.any((times < 0) | (times > _LAST_TIME_MS)))
+        return not is_beyond(column, LAST_MS)
     if schema.type is Type.FLOAT64:
         values = column.drop_null().to_numpy()
         # `-0` is an integer for Jackson, and as a double 0.0. A number that rounds to infinity is for `strict.types`.

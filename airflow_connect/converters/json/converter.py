@@ -169,11 +169,11 @@ class JsonConverter:
                 return read(parse_fast(data))
             except ValueError:
                 pass
-        return read(parse_bounded(data))
+        return read(parse_bounded(data, is_strict=self._reading.is_strict))
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
         """The exact path, which also caches new schemas."""
-        node = parse_exact(data)
+        node = parse_exact(data, is_strict=self._reading.is_strict)
         if is_deeper(node, MAX_DEPTH + 1):
             raise too_deep()
         if type(node) is not dict or node.keys() != {"schema", "payload"}:

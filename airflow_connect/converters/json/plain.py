@@ -45,11 +45,11 @@ def plain_json(data: bytes, *, is_strict: bool = False) -> Any:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     if may_overflow(data):
-        return schemaless_payload(parse_exact(data), is_strict=is_strict)
+        return schemaless_payload(parse_exact(data, is_strict=is_strict), is_strict=is_strict)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return schemaless_payload(parse_exact(data), is_strict=is_strict)
+        return schemaless_payload(parse_exact(data, is_strict=is_strict), is_strict=is_strict)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value

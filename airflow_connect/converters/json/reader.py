@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from airflow_connect.api.schema import DATE, DECIMAL, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.field_errors import in_field
-from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.strict import refuse_changed_numbers, strict_reader
 from airflow_connect.converters.json.text import (
     MAX_DEPTH,
@@ -29,6 +28,7 @@ from airflow_connect.converters.json.text import (
     is_deeper,
     too_deep,
 )
+from airflow_connect.converters.time_of_day import read_time
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter, narrowed, to_float32, wrapped
 
@@ -309,12 +309,7 @@ def _int32_time(schema: Schema, options: ReadOptions) -> Reader:
     def read(node: Any) -> int:
         if type(node) is not int or not -(1 << 31) <= node < 1 << 31:
             raise _mismatch("Invalid type for Time, underlying representation should be integer but was", node)
-        if not 0 <= node <= MS_PER_DAY:
-            raise DataError(
-                "Time values must use number of milliseconds greater than 0 and less than 86400000.",
-                suggestion="Use Timestamp for instants.",
-            )
-        return node
+        return read_time(node)
 
     return read
 

@@ -157,18 +157,24 @@ def _too_long(digits: int) -> ValueError:
 EXACT_DECODER: Final = json.JSONDecoder(parse_float=_fraction, parse_int=_integer, parse_constant=_refuse_constant)
 
 
-def parse_exact(data: bytes) -> Any:
+def parse_exact(data: bytes, *, is_strict: bool = False) -> Any:
     """Parse a document with exact numbers: fractions become Decimal, integers keep all digits.
 
+    Args:
+        data: the document.
+        is_strict: refuse text after the document, which Jackson's readTree ignores.
+
     Returns:
-        The value, which may be nested more than `MAX_DEPTH` levels; `MISSING` for an empty document. Text after the
-        document is ignored, as Jackson's readTree does.
+        The value, which may be nested more than `MAX_DEPTH` levels; `MISSING` for an empty document.
 
     Raises:
-        DataError: not JSON.
+        DataError: not JSON, or `is_strict` and text follows the document.
     """
     try:
-        return _decode(_text_of(data).strip(_BLANKS))[0]
+        value, rest = _decode(_text_of(data).strip(_BLANKS))
+        if is_strict and rest:
+            raise _more_text(rest)
+        return value
     except RecursionError as error:
         raise too_deep() from error
     except ValueError as error:
@@ -178,13 +184,22 @@ def parse_exact(data: bytes) -> Any:
         ) from error
 
 
-def parse_bounded(data: bytes) -> Any:
+def _more_text(rest: str) -> DataError:
+    return DataError(
+        f"The message has text after its JSON document (length: {len(rest)}).",
+        code="data.json_type",
+        suggestion="Correct the producer: a message is one document. Without strict.types=true only the first one is"
+        " read, as in Kafka Connect.",
+    )
+
+
+def parse_bounded(data: bytes, *, is_strict: bool = False) -> Any:
     """As `parse_exact`, and not more than `MAX_DEPTH` levels deep.
 
     Raises:
         DataError: not JSON, or nested too deeply.
     """
-    value = parse_exact(data)
+    value = parse_exact(data, is_strict=is_strict)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value

@@ -44,6 +44,8 @@ def value_reader(schema: Schema, *, is_strict: bool = False) -> Reader:
     """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`; `is_strict`: `strict.types`."""
     build = _READERS.get(schema.type)
     read = scalar_reader(schema) if build is None else build(schema, is_strict)
+    if schema.type is Type.STRING and not schema.parameters.keys().isdisjoint((names.ENUM, names.GENERAL_ENUM)):
+        read = _enum_text
     if is_strict:
         read = strict_reader(schema, read)
     default, is_optional = schema.default, schema.optional
@@ -61,6 +63,17 @@ def value_reader(schema: Schema, *, is_strict: bool = False) -> Reader:
         )
 
     return read_nullable
+
+
+def _enum_text(node: Any) -> str:
+    """Confluent's converter makes every enum a STRING, and null of each value that is not text."""
+    if type(node) is str:
+        return node
+    raise DataError(
+        f"The value of an enum is {_kind(node)}, but Connect has only text for enums.",
+        code="data.json_type",
+        suggestion='Give the enum its type in the JSON Schema, such as "type": "integer", or correct the producer.',
+    )
 
 
 def _array_reader(schema: Schema, is_strict: bool) -> Reader:
@@ -167,8 +180,11 @@ _READERS: dict[Type, Callable[[Schema, bool], Reader]] = {
 
 
 def _mismatch(message: str, node: Any) -> DataError:
-    kind = {dict: "OBJECT", list: "ARRAY", str: "STRING", bool: "BOOLEAN", type(None): "NULL"}.get(type(node), "NUMBER")
-    return DataError(f"{message} {kind}.", suggestion="The message does not fit the schema that it names.")
+    return DataError(f"{message} {_kind(node)}.", suggestion="The message does not fit the schema that it names.")
+
+
+def _kind(node: Any) -> str:
+    return {dict: "OBJECT", list: "ARRAY", str: "STRING", bool: "BOOLEAN", type(None): "NULL"}.get(type(node), "NUMBER")
 
 
 # Writing

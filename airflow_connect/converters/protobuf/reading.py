@@ -186,16 +186,30 @@ def _text(value: Any) -> Any:
     return value if type(value) is str else value.decode("utf-8", "replace")
 
 
-def _signed(bits: int) -> ValueReader:
-    """The low bits as a signed number, as Java holds an unsigned long and casts to byte and short."""
-    half, full = 1 << (bits - 1), 1 << bits
-    return lambda value: ((value + half) & (full - 1)) - half
+def _signed_long(value: int) -> int:
+    """An unsigned long as Java holds it: from 2^63 on it is negative."""
+    return value if value < 1 << 63 else value - (1 << 64)
+
+
+def _within(bits: int) -> ValueReader:
+    """A number of a smaller type. Confluent's converter cuts off the higher bits, as Java's `byteValue`."""
+    half = 1 << (bits - 1)
+
+    def read(value: int) -> int:
+        if -half <= value < half:
+            return value
+        raise DataError(
+            f"A Protobuf integer is {value}, beyond the {bits} bits of its type.",
+            suggestion="Correct the producer, or the connect.type in (confluent.field_meta).",
+        )
+
+    return read
 
 
 _READERS: dict[int, ValueReader] = dict.fromkeys(
-    (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _signed(64)
+    (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64), _signed_long
 )
-_BY_CONNECT_TYPE = {Type.INT8: _signed(8), Type.INT16: _signed(16)}
+_BY_CONNECT_TYPE = {Type.INT8: _within(8), Type.INT16: _within(16)}
 
 
 def _enum_reader(enum: Any) -> ValueReader:

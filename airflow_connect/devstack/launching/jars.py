@@ -19,6 +19,7 @@ from pathlib import Path
 from airflow_connect.devstack.launching import ivy
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.runtime.engine.cache import cache_dir, locked
+from airflow_connect.runtime.reporting.texts import plural
 
 LOCKS = Path(__file__).with_name("locks")
 
@@ -88,12 +89,12 @@ class _Progress:
         self._total = total
         self._is_terminal = sys.stderr.isatty()
         if not self._is_terminal:
-            print(f"{self._what}: {total} files", file=sys.stderr, flush=True)
+            print(f"{self._what}: {plural(total, 'file')}", file=sys.stderr, flush=True)
 
     def show(self) -> None:
         if self._is_terminal:
             done = sum(1 for _ in self._drafts.iterdir())
-            line = f"{self._what}: {done}/{self._total} files"
+            line = f"{self._what}: {done} of {plural(self._total, 'file')}"
             print(f"\r{line[: shutil.get_terminal_size().columns - 1]}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:

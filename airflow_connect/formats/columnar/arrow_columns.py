@@ -6,29 +6,36 @@ The reference is `ParquetFormat.open(...).append`, value by value. The result is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, Schema, Type
+from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Type
+from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.java.numbers import integer_parameter
 
 _DECIMAL_BYTES = 16
 
 
-def file_columns(values: Any, schema: Schema, columns: pa.Schema) -> pa.RecordBatch | None:
+def file_columns(
+    values: Any, schema: Schema, columns: pa.Schema, find_refused: Callable[[Any], object] | None = None
+) -> pa.RecordBatch | None:
     """Columns of a file, or None if a value needs the reference path.
 
     Args:
         values: structs of `schema`, none of them null.
         schema: of the values.
         columns: of the file: `ParquetFormat.arrow_schema(schema)`.
+        find_refused: finds a value in a column that the format refuses.
     """
     try:
         parts = zip(values.flatten(), schema.fields, columns, strict=True)
         arrays = [_file_column(column, field.schema, wanted.type, 0) for column, field, wanted in parts]
+        if find_refused is not None and any(find_refused(array) for array in arrays):
+            return None
         return pa.RecordBatch.from_arrays(arrays, schema=columns)
     except pa.ArrowInvalid:
         return None
@@ -57,33 +64,11 @@ def _file_column(column: Any, schema: Schema, wanted: Any, nulls_above: int) -> 
         raise pa.ArrowInvalid("a map")
     if schema.name == DECIMAL:
         return decimals(column, schema, wanted)
+    if schema.name == TIME and is_beyond(column, LAST_MS):
+        raise pa.ArrowInvalid("a Time outside of the day")
     if pa.types.is_timestamp(wanted) and pa.types.is_int32(column.type):
         column = column.cast(pa.int64())  # Time in ORC; Arrow has timestamps of 64 bits only.
-    made = column if column.type.equals(wanted) else column.cast(wanted)
-    if unreadable_time(made):
-        raise pa.ArrowInvalid("a time that ORC cannot hold")
-    return made
-
-
-def unreadable_time(array: Any, path: str = "") -> str:
-    """The field with a wall clock before 1970 with a fraction of a second, or "" if there is none.
-
-    pyarrow's ORC writer (26.0.1) stores its nanoseconds as a negative number, at which Spark and Hive refuse the whole
-    file. ORC itself cannot hold the last second before 1970 (ORC-763). Only ORC has timestamps without a time zone.
-    """
-    kind = array.type
-    if pa.types.is_timestamp(kind) and kind.tz is None:
-        times = array.drop_null().cast(pa.int64()).to_numpy()
-        return path or "the value" if bool(np.any((times < 0) & (times % 1000 != 0))) else ""
-    if pa.types.is_struct(kind):
-        inner = [(part, f"{path}.{field.name}".lstrip(".")) for part, field in zip(array.flatten(), kind, strict=True)]
-    elif pa.types.is_map(kind):
-        inner = [(part, path) for part in (array.keys, array.items)]
-    elif pa.types.is_list(kind):
-        inner = [(array.flatten(), path)]
-    else:
-        return ""
-    return next((found for part, where in inner if (found := unreadable_time(part, where))), "")
+    return column if column.type.equals(wanted) else column.cast(wanted)
 
 
 def _struct(column: Any, schema: Schema, wanted: Any) -> Any:

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from airflow_connect.api.schema import DECIMAL, Schema, Type
+from airflow_connect.api.schema import DECIMAL, TIME, Schema, Type
 from airflow_connect.converters.avro.mapping import decimal_digits
 from airflow_connect.converters.decimal_columns import has_longer, is_shortest
+from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 from airflow_connect.formats.avro import AvroFormat
 
 FieldWriter = Callable[[Any], "list[Any]"]
@@ -89,8 +90,10 @@ def _writer(avro_type: Any, schema: Schema) -> FieldWriter | None:
         return _writer(kind, schema)
     if kind == "record" and schema.type is Type.STRUCT:
         return _record(avro_type, schema)
+    if schema.name == TIME and kind == "int":
+        return _times
     if _INTEGERS.get(schema.type) == kind:
-        return lambda column: [varints(_filled(column, 0).to_numpy().astype(np.int64))]
+        return _integers
     if schema.type in _FIXED_WIDTH and _FIXED_WIDTH[schema.type][0] == kind:
         return _fixed_width(_FIXED_WIDTH[schema.type][1])
     if schema.name == DECIMAL and kind == "bytes":
@@ -134,6 +137,16 @@ def _record(avro_type: dict[str, Any], schema: Schema) -> FieldWriter | None:
         return parts
 
     return write_record
+
+
+def _integers(column: Any) -> list[Any]:
+    return [varints(_filled(column, 0).to_numpy().astype(np.int64))]
+
+
+def _times(column: Any) -> list[Any]:
+    if is_beyond(column, LAST_MS):
+        raise pa.ArrowInvalid("a Time that is refused")
+    return _integers(column)
 
 
 def _fixed_width(kind: str) -> FieldWriter:

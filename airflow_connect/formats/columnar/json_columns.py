@@ -17,6 +17,7 @@ from airflow_connect.api.schema import DECIMAL, DECIMAL_SCALE, TIME, Schema, Typ
 from airflow_connect.converters.java_text import MS_PER_DAY
 from airflow_connect.converters.json.text import string_text
 from airflow_connect.converters.json.writer import WriterOptions, value_writer
+from airflow_connect.converters.time_of_day import is_beyond
 from airflow_connect.formats.columnar.arrow_columns import list_offsets
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter
 
@@ -78,7 +79,7 @@ class JsonColumnWriter:
             return ["[", pc.binary_join(lists, ","), "]"]
         if schema.name == DECIMAL or schema.type is Type.BYTES:
             return [self._one_by_one(column, schema)]
-        if schema.name == TIME and _is_outside(column, 0, MS_PER_DAY):
+        if schema.name == TIME and is_beyond(column, MS_PER_DAY):
             raise pa.ArrowInvalid("a Time that is refused")
         if schema.type is Type.STRING:
             return _strings(column)
@@ -151,8 +152,3 @@ def _floats(column: Any, write: Any) -> Any:
         others = pa.array([write(number) for number in column.filter(mask).to_pylist()], pa.string())
         text = pc.replace_with_mask(text, mask, others)
     return text
-
-
-def _is_outside(column: Any, low: int, high: int) -> bool:
-    numbers = column.drop_null().to_numpy()
-    return bool(np.any((numbers < low) | (numbers > high)))

@@ -12,6 +12,7 @@ import fastavro
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
+from airflow_connect.converters.avro.checking import InvalidAvroError, checker
 from airflow_connect.converters.avro.compatibility import find_mismatch
 from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.named_types import NamedTypes
@@ -153,7 +154,7 @@ class AvroConverter(RegistryConverter):
 
     def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         avro_type, named, (schema, change) = self._read_schema(topic, schema_id, registered)
-        decode = read_anything if schema is None else _decoder(parsed_for_reading(avro_type, named))
+        decode = read_anything if schema is None else _decoder(avro_type, named)
 
         def read_message(data: bytes) -> SchemaAndValue:
             try:
@@ -223,14 +224,17 @@ def _column_plan(avro_type: AvroType, named: list[AvroType], schema: Schema | No
     return None if schema is None or reader is None else ColumnPlan(schema, reader)
 
 
-def _decoder(parsed: Any) -> Callable[[bytes, int], tuple[Any, int]]:
+def _decoder(avro_type: AvroType, named: list[AvroType]) -> Callable[[bytes, int], tuple[Any, int]]:
+    check, parsed = checker(avro_type, named), parsed_for_reading(avro_type, named)
+
     def decode(data: bytes, at: int) -> tuple[Any, int]:
+        end = check(data, at)
         stream = io.BytesIO(data)
         stream.seek(at)
         value = fastavro.schemaless_reader(
             stream, parsed, None, return_record_name=False, handle_unicode_errors="replace"
         )
-        return value, stream.tell()
+        return value, end
 
     return decode
 
@@ -257,7 +261,9 @@ def _record_name(avro_type: AvroType) -> str | None:
 
 
 def _not_decodable(schema_id: int, data: bytes, error: BaseException) -> DataError:
-    if isinstance(error, EOFError | IndexError):
+    if isinstance(error, InvalidAvroError):
+        what = str(error)
+    elif isinstance(error, EOFError | IndexError):
         what = "it ends too early, or a number in it points beyond the data"
     else:
         what = f"{type(error).__name__}"

@@ -113,7 +113,7 @@ class JsonSchemaConverter(RegistryConverter):
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
         read = value_reader(schema, is_strict=self._is_strict)
-        is_exact = needs_exact_numbers(schema)
+        is_exact, is_strict = needs_exact_numbers(schema), self._is_strict
 
         def read_node(node: Any, text: bytes) -> SchemaAndValue:
             if node is MISSING:
@@ -130,10 +130,10 @@ class JsonSchemaConverter(RegistryConverter):
             text = data[PREFIX_BYTES:]
             if not is_exact:
                 try:
-                    return read_node(_parse(text), text)
+                    return read_node(_parse(text, is_strict=is_strict), text)
                 except InexactNumberError:
                     pass
-            return read_node(parse_bounded(text), text)
+            return read_node(parse_bounded(text, is_strict=is_strict), text)
 
         return read_message
 
@@ -186,11 +186,11 @@ class JsonSchemaConverter(RegistryConverter):
         return validate
 
 
-def _parse(data: bytes) -> Any:
+def _parse(data: bytes, *, is_strict: bool = False) -> Any:
     try:
         return parse_fast(data)
     except (ValueError, RecursionError):
-        return parse_bounded(data)
+        return parse_bounded(data, is_strict=is_strict)
 
 
 def _import_jsonschema() -> Any:

@@ -82,8 +82,11 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
         except ConnectError as error:
             return [found.of_error(error)]
 
-    def check_converters(self) -> None:
+    def check_converters(self) -> tuple[str, ...]:
         """Open the converters as every task does, to find mistakes in their keys before Spark is started.
+
+        Returns:
+            Sentences for the report about unknown keys of connector, converters and worker.
 
         Raises:
             ConfigError: the first mistake.
@@ -95,6 +98,7 @@ class CheckedConfiguration(ABC, Generic[Resolved]):
         for problem in offline_checks.offline_problems(self.resolved, self.worker):
             self.references.hide_in_error(problem)
             raise problem
+        return offline_checks.unknown_key_notes(self.resolved)
 
     @property
     def name(self) -> str:

@@ -78,7 +78,7 @@ def test_any_values_make_as_many_rows(case):
     try:
         data = written(schema, values)
     except DataError:
-        with pytest.raises(DataError, match="time before 1970 with a fraction"):
+        with pytest.raises(DataError, match=r"time before 1970 with a fraction|day before 1582-10-15"):
             written(schema, values)
         return
     # Not read as a whole: pyarrow's reader knows no instants after 2262.
@@ -111,8 +111,29 @@ def test_other_times_before_1970_are_read_back():
 def test_time_before_1970_with_a_fraction_takes_the_reference_path():
     columns = OrcFormat().arrow_schema(INSTANTS)
     whole, fraction = (pa.StructArray.from_arrays([pa.array([n], pa.int64())], ["at"]) for n in (-1000, -1001))
-    assert file_columns(whole, INSTANTS, columns) is not None
-    assert file_columns(fraction, INSTANTS, columns) is None
+    assert file_columns(whole, INSTANTS, columns, OrcFormat().find_refused) is not None
+    assert file_columns(fraction, INSTANTS, columns, OrcFormat().find_refused) is None
+
+
+FIRST_DAY, FIRST_MS = -141_427, -12_219_292_800_000
+
+
+@pytest.mark.parametrize("days", [FIRST_DAY - 1, -719_162, -(1 << 31)])
+def test_day_before_the_gregorian_calendar_is_refused_because_spark_reads_another_one(days):
+    dates = s.struct(("on", s.date(optional=True)), ("in", s.array(s.timestamp())))
+    columns, find = OrcFormat().arrow_schema(dates), OrcFormat().find_refused
+    good, old_day, old_time = ([{"on": FIRST_DAY, "in": [FIRST_MS]}], [{"on": days, "in": []}],
+                               [{"on": None, "in": [0, FIRST_MS - 1000]}])  # fmt: skip
+    data = written(dates, [*good, {"on": None, "in": []}])
+    # pyarrow's reader knows no instants before 1677.
+    found = orc.ORCFile(pa.BufferReader(data)).read(columns=["on"])
+    assert found["on"].to_pylist() == [dt.date(1582, 10, 15), None]
+    for value, name in ((old_day, "on"), (old_time, "in")):
+        with pytest.raises(DataError, match=f"the field {name}: it is a day before 1582-10-15. Spark and Hive read"):
+            written(dates, value)
+        kind = pa.struct([("on", pa.int32()), ("in", pa.list_(pa.int64()))])
+        assert file_columns(pa.array(value, kind), dates, columns, find) is None
+        assert file_columns(pa.array(good, kind), dates, columns, find) is not None
 
 
 def test_a_file_without_rows_has_its_columns():

@@ -131,3 +131,41 @@ def test_keys_next_to_the_configuration_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"here has keys next to `config`, .*: flush\.size, topics") as caught:
         unwrap_connector({"name": "a", "config": {"x": "1"}, "topics": "t", "flush.size": "1"}, "here")
     assert caught.value.config_path == "flush.size"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("\n[worker]\nbootstrap.servers=a:9092\n", r"begins with a section of an INI file \(line 2\)"),
+        ("[my sink]\r\nname=a\r\n", r"begins with a section of an INI file \(line 1\)"),
+        ("// the sink\nname=a\n", r"begins with // \(line 1\), which is no comment in a properties file"),
+        ("\n/* the sink */\nname=a\n", r"begins with /\* \(line 2\)"),
+    ],
+)
+def test_properties_file_in_another_language_is_named(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "c.properties"
+    path.write_bytes(content.encode())
+    for read in (read_connector_file, read_worker_file):
+        with pytest.raises(ConfigError, match=message) as caught:
+            read(path)
+        assert "JSON" not in caught.value.suggestion
+
+
+@pytest.mark.parametrize("content", ["[]", "[true]", '["a"]', "[\n1]"])
+def test_json_list_is_no_section(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match="contains a JSON list, not an object"):
+        read_connector_file(path)
+
+
+@pytest.mark.parametrize("state", ["STOPPED", "paused", "other"])
+def test_initial_state_in_which_nothing_runs_is_refused(state: str) -> None:
+    with pytest.raises(ConfigError, match=f"`initial_state` '{state}' next to `config`") as caught:
+        unwrap_connector({"name": "a", "config": {"x": "1"}, "initial_state": state}, "c.json")
+    assert caught.value.config_path == "initial_state"
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "running", None])
+def test_initial_state_in_which_it_runs_has_no_effect(state: str | None) -> None:
+    assert unwrap_connector({"config": {"x": "1"}, "initial_state": state}, "c.json") == {"x": "1"}

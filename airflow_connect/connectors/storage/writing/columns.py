@@ -25,7 +25,7 @@ from airflow_connect.formats.columnar.avro_columns import record_writer
 from airflow_connect.formats.columnar.json_columns import JsonColumnWriter
 from airflow_connect.formats.json_lines import JsonFormat
 from airflow_connect.formats.orc import OrcFormat
-from airflow_connect.formats.parquet import ParquetFormat
+from airflow_connect.formats.parquet import ArrowFormat, ParquetFormat
 from airflow_connect.formats.raw_bytes import ByteArrayFormat
 from airflow_connect.formats.string_lines import StringFormat
 from airflow_connect.layout.names.object_names import under_renamed_topic
@@ -185,7 +185,7 @@ def row_encoder(file_format: Any, schema: Schema | None) -> RowEncoder | None:
     try:
         if isinstance(file_format, AvroFormat):
             return _avro_encoder(record_writer(file_format, schema))
-        return _parquet_encoder(schema, file_format.arrow_schema(schema))
+        return _arrow_encoder(schema, file_format)
     except DataError:
         return None
 
@@ -220,9 +220,11 @@ def _avro_encoder(write: Callable[[Any], Any | None] | None) -> RowEncoder | Non
     return encode
 
 
-def _parquet_encoder(schema: Schema, columns: pa.Schema) -> RowEncoder:
+def _arrow_encoder(schema: Schema, file_format: ArrowFormat) -> RowEncoder:
+    columns, find_refused = file_format.arrow_schema(schema), file_format.find_refused
+
     def encode(values: Any) -> Rows | None:
-        batch = file_columns(values, schema, columns)
+        batch = file_columns(values, schema, columns, find_refused)
         return None if batch is None else Columns(batch)
 
     return encode

@@ -73,6 +73,19 @@ def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> I
             yield UnknownKey(f"{key}.{unknown.name}", f"{key}.{nearest}" if nearest else "")
 
 
+def unknown_key_notes(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[str, ...]:
+    """A sentence about the keys of a run that nothing reads, without their values; () if there are none."""
+    unknown = (*resolved.connector.unknown, *unknown_converter_keys(resolved), *resolved.worker.unknown)
+    listed = [
+        f"{key.name} (did you mean {key.nearest}?)" if key.nearest else key.name
+        for key in sorted(unknown, key=lambda key: (not key.nearest, key.name))
+    ]
+    if not listed:
+        return ()
+    start = "An unknown key has no effect" if len(listed) == 1 else f"{len(listed)} unknown keys have no effect"
+    return (f"{start}: {', '.join(listed)}.",)
+
+
 def _of_converter(key: str, error: ConfigError) -> ConfigError:
     """The error of a converter, with the prefix of its settings: the converter does not know it."""
     inner = error.config_path

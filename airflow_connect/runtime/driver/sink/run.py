@@ -135,7 +135,7 @@ class SinkRun(RunInProgress):
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
-        self._config.check_converters()
+        plan = self._noting(plan, self._config.check_converters())
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(self._config.sink, state.connector, plan)
         state = self._begin(kafka, state, plan, positions)
@@ -255,6 +255,12 @@ class SinkRun(RunInProgress):
         notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
         return plan, positions
+
+    def _noting(self, plan: Plan, notes: tuple[str, ...]) -> Plan:
+        """The plan with more notes, which are shown now."""
+        for note in notes:
+            self._warn(note)
+        return replace(plan, notes=(*plan.notes, *notes))
 
     def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
         """The state without the offsets of topics that Kafka no longer has, and the plan with a note of each."""

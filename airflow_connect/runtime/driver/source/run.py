@@ -104,7 +104,7 @@ class SourceRun(RunInProgress):
                 started = planning.enter_context(self._started(offsets))
                 self._reconcile(kafka, offsets, started)
                 plan, (configs, partitions) = self._plan(started, offsets)
-                self._config.check_converters()
+                plan = replace(plan, notes=(*plan.notes, *self._config.check_converters()))
                 if configs or not self._config.guarantee.uses_transactions:
                     # Without tasks, the next run must still fence those of the last generation.
                     kafka.write_task_count(len(configs) if self._config.guarantee.uses_transactions else 0)

@@ -140,6 +140,7 @@ def copy(
     flush_on_end: bool = True,
     late_before: Mapping[str, int] | None = None,
     schema_before: str = "null",
+    check_each: bool = False,
 ) -> tuple[Outcome, int]:
     """Run the loop; returns what it did and how many records were written in columns."""
     connector = {
@@ -161,6 +162,7 @@ def copy(
         flush_on_end=flush_on_end,
         late_before=late_before or {},
         schemas_before={planned.topic_partition: schema_before},
+        check_each=check_each,
     )
     sink = HdfsSinkConfig if connector["connector.class"] == HDFS else S3SinkConfig
     plan = open_task_plan(sink.from_config(context.config).storage, context)

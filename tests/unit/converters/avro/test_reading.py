@@ -160,7 +160,6 @@ def test_read_schema_record_without_own_name_has_none() -> None:
     ("avro_type", "given", "default"),
     [
         ("int", 3, 3),
-        ({"type": "int", "connect.type": "int8"}, 300, 44),
         ("double", 1, 1.0),
         ("bytes", "\u00ff", b"\xff"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 1}, "\u007b", Decimal("12.3")),
@@ -227,15 +226,18 @@ def test_read_schema_array_of_map_entries_is_a_map() -> None:
     assert _schema({"type": "array", "items": named}).type is Type.MAP
 
 
-def test_read_schema_integers_lose_higher_bits_as_in_java() -> None:
-    assert _value({"type": "int", "connect.type": "int8"}, 200) == -56
-    assert _value({"type": "int", "connect.type": "int16"}, 40000) == -25536
+@pytest.mark.parametrize(
+    ("bits", "value"), [(8, 128), (8, -129), (8, 300), (16, 32768), (16, -32769), (16, (1 << 31) - 1)]
+)
+def test_read_change_value_beyond_the_bits_of_its_connect_type_is_an_error(bits: int, value: int) -> None:
+    with pytest.raises(DataError, match=f"An Avro int is {value}, beyond the {bits} bits of its type"):
+        _value({"type": "int", "connect.type": f"int{bits}"}, value)
 
 
 def test_read_change_int_beyond_32_bits_is_an_error() -> None:
     change = read_schema("int", [], AvroSettings()).change
     assert change is not None
-    with pytest.raises(DataError, match="Invalid int encoding"):
+    with pytest.raises(DataError, match="beyond the 32 bits of its type"):
         change(1 << 40)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -124,13 +125,30 @@ def test_envelope_is_checked_also_when_its_schema_is_known() -> None:
         strict.to_connect("t", json.dumps({"schema": ORDER, "payload": {"id": "1"}}).encode())
 
 
+@pytest.mark.parametrize("rest", ["{}", ' {"id":2}', "]", "garbage", "\n\n[1]", "\0"])
+@pytest.mark.parametrize("config", [FIXED, PLAIN, {}], ids=["fixed", "plain", "envelope"])
+def test_text_after_the_document_is_refused(config: dict[str, str], rest: str) -> None:
+    text = '{"id":1}' if config else json.dumps({"schema": ORDER, "payload": {"id": 1}})
+    lenient, strict = (converter(config, strict=strict) for strict in (False, True))
+    for message in (text.encode(), f" {text}\r\n\t".encode()):
+        assert strict.to_connect("t", message).value["id"] == 1
+    assert lenient.to_connect("t", (text + rest).encode()).value["id"] == 1
+    with pytest.raises(DataError, match="text after its JSON document"):
+        strict.to_connect("t", (text + rest).encode())
+    if config:
+        assert strict.to_columns("t", pa.array([(text + rest).encode()])) is None
+
+
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
     st.sampled_from(["1e400", "1e-400", "3.0", "0.1", "-0.0", "1E3", "18446744073709551615", "9007199254740993"]),
 )
 MEMBERS = st.one_of(NUMBERS, st.sampled_from(["null", "true", '"12.50"', '"null"', "[]", '["a"]', "{}", '{"n":1}']))
-MESSAGES = st.dictionaries(st.sampled_from([f["field"] for f in ORDER["fields"]]), MEMBERS, max_size=3).map(
-    lambda members: ("{" + ",".join(f'"{k}":{v}' for k, v in members.items()) + "}").encode()
+ENDS = st.sampled_from(["", "", "", " ", "{}", "x"])
+MESSAGES = st.dictionaries(st.sampled_from([f["field"] for f in ORDER["fields"]]), MEMBERS, max_size=3).flatmap(
+    lambda members: ENDS.map(
+        lambda end: ("{" + ",".join(f'"{k}":{v}' for k, v in members.items()) + "}" + end).encode()
+    )
 )
 
 
@@ -171,6 +189,8 @@ def test_json_schema_converter_refuses_other_types_too() -> None:
             (name,) = json.loads(text)
             with pytest.raises(DataError, match=rf"but the type is .* \(field {name}\)"):
                 strict.to_connect("t", b"\0\0\0\0\1" + text.encode())
+        with pytest.raises(DataError, match=r"text after its JSON document \(length: 9\)"):
+            strict.to_connect("t", b'\0\0\0\0\1{"n":1} {"n":2}X')
 
 
 def test_json_schema_null_for_an_object_names_field_and_cure() -> None:

@@ -35,6 +35,8 @@ from airflow_connect.api.schema import (
 from airflow_connect.converters.json.text import MISSING, parse_exact
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.json_schema_mapping.references import References
+from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
 from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
 from airflow_connect.errors import DataError
 
@@ -202,3 +204,15 @@ def test_value_written_and_read_is_the_same(data: st.DataObject, numeric: bool) 
 
 def test_numbers_that_are_not_finite_are_written_as_text_as_jackson_does() -> None:
     assert [write(FLOAT64, number) for number in (math.nan, math.inf)] == ['"NaN"', '"Infinity"']
+
+
+@pytest.mark.parametrize("generalized", [False, True])
+@pytest.mark.parametrize("is_optional", [False, True])
+def test_value_of_an_enum_that_is_not_text_is_an_error(generalized: bool, is_optional: bool) -> None:
+    options = JsonSchemaOptions(generalized_sum_types=generalized)
+    schema = schema_to_connect(References('{"enum": ["A", 1, true, null, [2]], "default": "A"}', {}), options)
+    read = value_reader(replace(schema, optional=is_optional, default=None))
+    assert read("A") == "A"
+    for node, kind in ((1, "NUMBER"), (1.5, "NUMBER"), (True, "BOOLEAN"), ([2], "ARRAY"), ({}, "OBJECT")):
+        with pytest.raises(DataError, match=f"The value of an enum is {kind}"):
+            read(node)

@@ -334,3 +334,18 @@ def test_messages_that_hold_json_are_read_as_text(body: str, content: Any, expec
 def test_number_of_a_value_that_json_does_not_have_is_refused() -> None:
     with pytest.raises(DataError, match=r"google\.protobuf\.Value cannot be written as JSON"):
         read("google.protobuf.Value v = 1;", {"v": {"number_value": float("nan")}}, STRUCT_HEAD)
+
+
+@pytest.mark.parametrize(("bits", "value"), [(8, 127), (8, -128), (16, -32768)])
+def test_integer_within_its_connect_type_is_read(bits: int, value: int) -> None:
+    assert read(SMALL.format(bits), {"a": value}, SMALL_HEAD) == {"a": value}
+
+
+@pytest.mark.parametrize(("bits", "value"), [(8, 128), (8, 300), (8, -129), (16, 32768), (16, -(1 << 31))])
+def test_integer_beyond_its_connect_type_is_an_error(bits: int, value: int) -> None:
+    with pytest.raises(DataError, match=f"A Protobuf integer is {value}, beyond the {bits} bits of its type"):
+        read(SMALL.format(bits), {"a": value}, SMALL_HEAD)
+
+
+SMALL_HEAD = 'syntax = "proto3"; import "confluent/meta.proto";'
+SMALL = 'int32 a = 1 [(confluent.field_meta) = {{params: [{{key: "connect.type", value: "int{}"}}]}}];'

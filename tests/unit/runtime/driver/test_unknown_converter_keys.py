@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
 
@@ -58,3 +60,37 @@ def test_validate_misspelt_key_of_the_json_converter_is_named() -> None:
     connector = {key: value for key, value in CONNECTOR.items() if not key.startswith("value.converter")}
     (finding,) = validate_connector(RunSpec({**connector, **json_keys}, WORKER))
     assert (finding["level"], finding["suggestion"]) == ("unknown", "Did you mean value.converter.strict.types?")
+
+
+@pytest.mark.parametrize(
+    "converter", ["StringConverter", "ByteArrayConverter", "LongConverter", "BooleanConverter", "ProtobufConverter"]
+)
+def test_validate_strict_types_beside_a_converter_without_it_is_named(converter: str) -> None:
+    others = {key: value for key, value in CONNECTOR.items() if not key.startswith("value.converter.")}
+    if converter == "ProtobufConverter":
+        others["value.converter.schema.registry.url"] = "http://registry:8081"
+    config = {**others, "value.converter": converter, "value.converter.strict.types": "true"}
+    found = validate_connector(RunSpec({**config, "format.class": "JsonFormat"}, WORKER))
+    assert [(f["key"], f["level"]) for f in found] == [("value.converter.strict.types", "unknown")]
+
+
+def test_validate_key_of_the_string_converter_is_known() -> None:
+    config = {"key.converter": "StringConverter", "key.converter.converter.encoding": "UTF-16"}
+    assert validate_connector(RunSpec({**CONNECTOR, **config}, WORKER)) == []
+
+
+def test_check_converters_names_unknown_keys_of_a_run_in_one_note() -> None:
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+
+    typos = {
+        "value.converter.auto.register.schema": "geheim",
+        "flush.on.edn": "geheim",
+        "header.converter": "SimpleHeaderConverter",
+        "header.converter.zone": "geheim",
+    }
+    assert RunConfiguration.from_spec(RunSpec(CONNECTOR, WORKER)).check_converters() == ()
+    (note,) = RunConfiguration.from_spec(RunSpec({**CONNECTOR, **typos}, WORKER)).check_converters()
+    assert note == (
+        "3 unknown keys have no effect: flush.on.edn (did you mean flush.on.end?), value.converter.auto.register.schema"
+        " (did you mean value.converter.auto.register.schemas?), header.converter.zone."
+    )
