@@ -49,6 +49,7 @@ class ChunkExecutor:
         self._mode = insert_mode
         self._batch_rows = batch_rows
         self._stages = 0
+        self._checked: set[tuple[str, tuple[type, ...]]] = set()
 
     def apply(self, connection: Connection, chunk: Chunk, columns: FieldColumns) -> list[Failed]:
         """Write a chunk; returns the rows that the database refused, while all others are written.
@@ -132,7 +133,9 @@ class ChunkExecutor:
         Of rows with the same key, only the last counts, as if they had been written one after the other.
         """
         names = work.names
-        if self._mode == keys.INSERT:
+        upserts = self._mode == keys.UPSERT
+        self._check_types(connection, statements.upsert(names) if upserts else statements.insert(names), rows)
+        if not upserts:
             _copy_rows(connection, names.table, names.all, rows)
             return
         self._stages += 1
@@ -147,6 +150,23 @@ class ChunkExecutor:
             f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {stage} {statements.on_conflict(names)}"
         )
         connection.exec_driver_sql(f"DROP TABLE {stage}")
+
+
+    def _check_types(self, connection: Connection, statement: str, rows: list[Row]) -> None:
+        """Have the database refuse what INSERT refuses, but COPY takes: a number for a boolean, an identity column.
+
+        The result must not depend on the number of rows. EXPLAIN executes nothing. Each statement is checked once for
+        the same types of values.
+
+        Raises:
+            Exception: of the driver.
+        """
+        columns = zip(*rows, strict=True)
+        one_of_each = tuple(next((value for value in column if value is not None), None) for column in columns)
+        checked = (statement, tuple(map(type, one_of_each)))
+        if checked not in self._checked:
+            connection.exec_driver_sql(f"EXPLAIN {statement}", one_of_each)
+            self._checked.add(checked)
 
 
 def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:

@@ -61,6 +61,9 @@ class PgCopyLoader(ColumnLoader):
             raise RowsNeededError
         with driver.cursor() as cursor:
             if not replaces:
+                # INSERT refuses values for an identity column, COPY takes them. EXPLAIN executes nothing.
+                nulls = ",".join(["NULL"] * len(names.all))
+                _execute(cursor, f"EXPLAIN INSERT INTO {names.table} ({','.join(names.all)}) VALUES ({nulls})")
                 self._copy(cursor, names.table, names, columns)
                 return
             listed = ",".join(names.all)

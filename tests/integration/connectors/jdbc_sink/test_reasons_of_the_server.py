@@ -133,3 +133,24 @@ def test_point_in_time_as_a_key_finds_its_row(postgresql_database):
     run.write(records({"n": 1}, {"n": 2}, None, schema=schema, keys=[{"t": moment}, {"t": moment + 1}, {"t": moment}],
                       key_schema=key))  # fmt: skip
     assert postgresql_database.rows("SELECT n FROM orders") == [(2,)]
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize("count", [3, 250, MANY])
+def test_what_a_column_accepts_does_not_depend_on_the_number_of_records(postgresql_database, count, mode):
+    """COPY takes numbers for booleans, and values for an identity column; INSERT takes neither."""
+    postgresql_database.execute(
+        "CREATE TABLE orders (n BIGINT PRIMARY KEY, yes BOOLEAN)",
+        "CREATE TABLE numbered (n BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, yes BIGINT)",
+    )
+    more = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "n"} if mode == "upsert" else {}
+    schema = s.struct(("n", s.INT64), ("yes", s.OPTIONAL_INT64))
+    values = records(*({"n": n, "yes": n % 2 or None} for n in range(count)), schema=schema)
+    run = SinkRun(postgresql_database, errors_tolerance="all", max_retries="0", **more)
+    run.write(values)
+    assert postgresql_database.rows("SELECT COUNT(*), COUNT(yes) FROM orders") == [((count + 1) // 2, 0)]
+    assert len(run.errors.letters) == count // 2
+    fixed = SinkRun(postgresql_database, "numbered", table_name_format="numbered", max_retries="0", **more)
+    with pytest.raises(DatabaseError, match="non-DEFAULT value into column"):
+        fixed.write(values)
+    assert postgresql_database.rows("SELECT COUNT(*) FROM numbered") == [(0,)]
