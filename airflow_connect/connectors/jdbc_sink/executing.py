@@ -151,7 +151,6 @@ class ChunkExecutor:
         )
         connection.exec_driver_sql(f"DROP TABLE {stage}")
 
-
     def _check_types(self, connection: Connection, statement: str, rows: list[Row]) -> None:
         """Have the database refuse what INSERT refuses, but COPY takes: a number for a boolean, an identity column.
 
