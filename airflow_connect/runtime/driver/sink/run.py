@@ -11,11 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.staging import StagedFile
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
-from airflow_connect.errors import OffsetError
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -43,6 +41,7 @@ from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.lost_files import LostFiles
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
@@ -192,7 +191,7 @@ class SinkRun(RunInProgress):
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)
         try:
-            notes = self._publish(kafka, manifest, kafka.journal)
+            manifest, notes = self._publish(kafka, manifest, kafka.journal)
         except commits.NeverVisibleError as error:
             return self._give_up(kafka, state, manifest, str(error))
         refuse_when_stopping()
@@ -210,7 +209,7 @@ class SinkRun(RunInProgress):
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
-        return replace(state, connector=after, recovered_run_id=manifest.run_id)
+        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=(*state.notes, *manifest.notes))
 
     def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
@@ -298,7 +297,7 @@ class SinkRun(RunInProgress):
             with self._phase("manifest"):
                 kafka.journal.write_manifest(manifest)
                 reached(crash_points.MANIFEST_WRITTEN)
-        notes = self._publish(kafka, manifest, kafka.journal)
+        manifest, notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, (), notes)
 
     # --- copy ----------------------------------------------------------------------------------------------------
@@ -326,23 +325,6 @@ class SinkRun(RunInProgress):
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
         return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
 
-    def _recopy(self, kafka: KafkaSession, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
-        """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
-        self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
-        # As they were copied: a range begins a new file.
-        ranges = [r for r in manifest.ranges if any(r.holds(f.topic, f.partition, f.start) for f in lost)]
-        # The ranges are those that were copied, limits included.
-        limits = replace(self._config.policy.limits, max_bytes=0, max_seconds=0, max_dead_letter_bytes=0)
-        tasks = pack(ranges, self._config.tasks_max, {}, limits)
-        settings = self._staged.configuration_of(manifest).task_settings(manifest.created_ms, schedule_expired=True)
-        settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
-        self._staged.may_be_named()
-        copied_topics = {r.topic: manifest.topic_ids[r.topic] for r in ranges}
-        _refuse_gone(kafka, copied_topics)
-        reports = self._staged.by(lambda: self._get_engine().run(settings, tasks))
-        _refuse_gone(kafka, copied_topics)  # Again: it may have been recreated while it was read.
-        return [f for r in reports for f in r.files]
-
     # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
 
     def _publish_and_commit(
@@ -366,24 +348,28 @@ class SinkRun(RunInProgress):
             # What a crash keeps from being published is given up: the next run sweeps it.
             unpublished = replace(state, resweep=state.connector.leftovers)
             report = self._commit(kafka, unpublished, plan, manifest, reports, ())
-            notes = (*report.notes, *self._publish(kafka, manifest, None))
+            notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
             return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
-        notes = self._publish(kafka, manifest, kafka.journal)
+        manifest, notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, reports, notes)
 
-    def _publish(self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None) -> tuple[str, ...]:
-        """Make the files of a manifest visible; returns what the store has to say about it."""
+    def _publish(
+        self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None
+    ) -> tuple[Manifest, tuple[str, ...]]:
+        """Make the files of a manifest visible; returns it as it was published, and notes for the report."""
         total = len(manifest.files)
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
             there, publisher = self._staged.store_of(manifest)
-            files = commits.publish(manifest, publisher, journal, partial(self._recopy, kafka), show)
-            seen = PublishedRun(manifest.run_id, manifest.created_ms, files, manifest.complete)
+            again = LostFiles(self._config, self._staged, self._get_engine, self._warn)
+            save = partial(again.save, kafka) if self._config.policy.out_of_range else None
+            manifest = commits.publish(manifest, publisher, journal, partial(again.copy_again, kafka), show, save)
+            seen = PublishedRun(manifest.run_id, manifest.created_ms, manifest.files, manifest.complete)
             notes = tuple(there.published(seen, publisher))
             for note in notes:
                 self._warn(note)
             reached(crash_points.PUBLISHED)
-        return notes
+        return manifest, (*manifest.notes, *notes)
 
     def _commit(
         self,
@@ -465,13 +451,3 @@ class SinkRun(RunInProgress):
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
             lag=lag_after(state.lag, manifest),
         )
-
-
-def _refuse_gone(kafka: KafkaSession, topic_ids: Mapping[str, str]) -> None:
-    """Refuse to read records of another topic of the same name.
-
-    Raises:
-        OffsetError: names the first topic that Kafka has no more.
-    """
-    for what in kafka.gone_topics(topic_ids).values():
-        raise OffsetError(what)
