@@ -85,6 +85,15 @@ class LostFiles:
         self.staged.store_of(manifest)[1].abort([s for every in reports.values() for s in every if id(s) not in kept])
         files = tuple(new for f in manifest.files for new in saved.get(f.key, (f,)))
         notes = self._told(manifest, lost, saved, why)
+        unnamed = [f for f in lost if f.key in pieces and pieces[f.key] not in reports]
+        if unnamed:
+            ranges = ", ".join(sorted({str(pieces[f.key]) for f in unnamed})[:NAMED])
+            notes.append(
+                f"Kafka still holds records of {plural(len(unnamed), 'file')} whose names the store does not keep: those"
+                f" in {ranges}. To copy them under other names, correct the names and replay these offsets"
+                " (airflow-connect replay)."
+            )
+            self.warn(notes[-1])
         missing = {f.key: f.records - sum(s.records for s in saved[f.key]) for f in lost}
         role = self.config.sink.counted_role
         counts = {
@@ -158,7 +167,7 @@ class LostFiles:
             for text in lines:
                 self.warn(f"Given up of run {manifest.run_id}: {text}.")
             shown = "; ".join(lines[:NAMED]) + (f"; and {len(lines) - NAMED} more" if len(lines) > NAMED else "")
-            given_up = sum(f.records - sum(s.records for s in saved[f.key]) for f in short)
+            given_up = _given_up(short, saved)
             notes.append(
                 f"Run {manifest.run_id} has lost {plural(len(short), 'staged file')} of {tp} that cannot be copied"
                 f" again as they were: {why}. Because of {value}, what Kafka still holds of them is written, and"
@@ -187,6 +196,15 @@ def _part_of(lost: StagedFile, staged: Iterable[StagedFile]) -> tuple[StagedFile
     """Those of the files staged from the offsets of `lost` that hold its records."""
     place = (lost.role, posixpath.dirname(lost.key))
     return tuple(s for s in staged if (s.role, posixpath.dirname(s.key)) == place)
+
+
+def _given_up(short: Iterable[StagedFile], saved: Mapping[str, Sequence[StagedFile]]) -> int:
+    """Records of which a file is missing: their value, key and headers may be in one file each."""
+    groups: dict[tuple[str, int], int] = {}
+    for f in short:
+        group = (posixpath.dirname(f.key), f.start)
+        groups[group] = max(groups.get(group, 0), f.records - sum(s.records for s in saved[f.key]))
+    return sum(groups.values())
 
 
 def _line(lost: StagedFile, saved: Sequence[StagedFile]) -> str:
