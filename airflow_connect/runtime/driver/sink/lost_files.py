@@ -89,8 +89,8 @@ class LostFiles:
         if unnamed:
             ranges = ", ".join(sorted({str(pieces[f.key]) for f in unnamed})[:NAMED])
             notes.append(
-                f"Kafka still holds records of {plural(len(unnamed), 'file')} whose names the store does not keep: those"
-                f" in {ranges}. To copy them under other names, correct the names and replay these offsets"
+                f"Kafka still holds records of {plural(len(unnamed), 'file')} whose names the store does not keep:"
+                f" {ranges}. To copy them under other names, correct the names and replay these offsets"
                 " (airflow-connect replay)."
             )
             self.warn(notes[-1])
