@@ -17,7 +17,7 @@ from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
 from airflow_connect.kafka.clients.short_lived import names
-from airflow_connect.kafka.reading.dead_letters import PREFIX, TIMESTAMP
+from airflow_connect.kafka.reading.dead_letters import PREFIX, TIMESTAMP, start_of_context, without_context
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
 from airflow_connect.runtime.reporting.texts import format_count
 
@@ -107,15 +107,15 @@ def _fitted(letter: Mapping[str, Any], limits: QueueLimits, now_ms: int) -> _Fit
 
 def _without_context(record: TopicRecord, fits: Callable[[TopicRecord], bool]) -> TopicRecord:
     """Without as many context headers as needed; the record's own headers stay."""
-    own = tuple(
-        header for header in record.headers if not header[0].startswith(PREFIX) or header[0] == TIMESTAMP_HEADER
-    )
-    shorter = record
-    for name in _LARGEST_CONTEXT:
-        shorter = replace(shorter, headers=tuple(h for h in shorter.headers if h[0] != PREFIX + name))
+    start = start_of_context(record.headers)  # What comes before is not ours: the record came from such a queue.
+    before, context = record.headers[:start], record.headers[start:]
+    for count in range(1, len(_LARGEST_CONTEXT) + 1):
+        left_out = {PREFIX + name for name in _LARGEST_CONTEXT[:count]}
+        shorter = replace(record, headers=(*before, *(header for header in context if header[0] not in left_out)))
         if fits(shorter):
             return shorter
-    return replace(record, headers=own)
+    times = tuple(header for header in context if header[0] == TIMESTAMP_HEADER)
+    return replace(record, headers=(*without_context(record.headers), *times))
 
 
 def _fits(record: TopicRecord, limits: QueueLimits) -> bool:

@@ -390,3 +390,22 @@ def test_queue_that_was_recreated_is_replayed_whole_and_named(program):
     assert note.startswith(f"The dead letter queue {queue} was recreated: its id is ")
     assert f"{queue}-0@" in note and "are gone" in note
     assert program.result("replay")["notes"] == []
+
+
+def test_letter_of_a_record_from_another_queue_keeps_both_contexts_and_is_replayed_with_the_first(
+    program, make_sink, tmp_path, unique_name
+):
+    queue, bootstrap = program.sink.config["errors.deadletterqueue.topic.name"], program.sink.kafka.bootstrap
+    second = make_sink(queue, errors_deadletterqueue_topic_name=f"{unique_name}-second", tasks_max="1", **TOLERANT)
+    assert second.run().dead_lettered == 4
+    twice = read_all(bootstrap, f"{unique_name}-second")
+    (tmp_path / "second").mkdir()
+
+    done = Program(second, tmp_path / "second").result("replay")
+
+    topics = [[value for name, value in letter.headers() if name == "__connect.errors.topic"] for letter in twice]
+    assert topics == [[program.sink.topic.encode(), queue.encode()]] * 4
+    assert done["topics"] == {queue: 4}
+    found = sorted(read_all(bootstrap, queue), key=lambda letter: letter.offset())
+    assert [letter.headers() for letter in found[4:]] == [letter.headers() for letter in found[:4]]
+    assert program.result("replay")["replayed"] == 4
