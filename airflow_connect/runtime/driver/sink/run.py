@@ -131,13 +131,14 @@ class SinkRun(RunInProgress):
         times = RunTimes.of(self._config.sink, state.connector, plan, positions)
         if plan.is_empty:
             return self._end_empty(kafka, state, positions, times)
+        state = self._keep_latest(kafka, state, plan)
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
         self._config.check_converters()
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(self._config.sink, state.connector, plan)
-        state = self._begin(kafka, state, plan, positions)
+        state = self._begin(kafka, state, plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state.connector.at_ms)
         settings = replace(
@@ -252,7 +253,8 @@ class SinkRun(RunInProgress):
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
         notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
-        plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
+        name, run_id, at_latest = self._config.name, self._config.run_id, dict(positions.at_latest)
+        plan = Plan(name, run_id, created_ms, tasks, dict(log.topic_ids), notes, at_latest=at_latest)
         return plan, positions
 
     def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
@@ -302,15 +304,19 @@ class SinkRun(RunInProgress):
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan, positions: Positions) -> RunState:
+    def _keep_latest(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+        """Commit what auto.offset.reset=latest chose: if this run fails, the next one must not choose later offsets."""
+        if not plan.at_latest:
+            return state
+        known = state.connector
+        ids = {tp.topic: plan.topic_ids[tp.topic] for tp in plan.at_latest}
+        committed = {**known.committed, **plan.at_latest}
+        chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
+        kafka.journal.commit(Commit(offsets=plan.at_latest, state=chosen))
+        return replace(state, connector=chosen)
+
+    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
-        if positions.at_latest:  # If this run fails, the next one must not skip what is written until then.
-            known = state.connector
-            ids = {tp.topic: plan.topic_ids[tp.topic] for tp in positions.at_latest}
-            committed = {**known.committed, **positions.at_latest}
-            chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
-            state = replace(state, connector=chosen)
-            kafka.journal.commit(Commit(offsets=dict(positions.at_latest), state=chosen))
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
         begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
