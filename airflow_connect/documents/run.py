@@ -248,11 +248,7 @@ class Plan:
             "topic_ids": self.topic_ids,
             "notes": list(self.notes),
             "source": asdict(self.source) if self.source else None,
-            **(
-                {"at_latest": [[*tp, offset] for tp, offset in sorted(self.at_latest.items())]}
-                if self.at_latest
-                else {}
-            ),
+            **({"at_latest": at_latest} if at_latest else {}),
         }
 
     @classmethod

@@ -104,8 +104,10 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     return _with_offset(_stable_offsets(admin, group, wanted, doing), doing)
 
 
-def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int]:
+def every_committed_offset(admin: Admin, group: str, *, is_stable: bool = True) -> dict[TopicPartition, int]:
     """Committed next offsets of every partition that the group knows, also of topics that cannot be seen.
+
+    `is_stable`: wait for open transactions; otherwise their offsets do not count.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -115,7 +117,7 @@ def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int
 
     def ask(client: Admin, timeout_s: float) -> ConsumerGroupTopicPartitions:
         fresh = _fresh_admin(client, group, timeout_s)
-        futures = fresh.list_consumer_group_offsets([request], require_stable=True, request_timeout=NEVER_S)
+        futures = fresh.list_consumer_group_offsets([request], require_stable=is_stable, request_timeout=NEVER_S)
         answer: ConsumerGroupTopicPartitions = futures[group].result(timeout_s)
         return answer
 
