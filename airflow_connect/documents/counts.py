@@ -15,4 +15,9 @@ def plural(number: int, noun: str, verb: str = "") -> str:
     counted = f"{format_count(number)} {noun}" + ("" if number == 1 else "s")
     if not verb:
         return counted
-    return f"{counted} {_SINGULAR[verb] if number == 1 else verb}"
+    return f"{counted} {agreeing(number, verb)}"
+
+
+def agreeing(number: int, verb: str) -> str:
+    """The verb `are`, `were` or `have`, as it goes with a number: `is`, `was` or `has` for one."""
+    return _SINGULAR[verb] if number == 1 else verb

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group, topics
@@ -25,7 +26,6 @@ from airflow_connect.kafka.state.replay_positions import ReplayPosition, ReplayP
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.dead_letters.positions import RecordedPositions
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
-from airflow_connect.runtime.reporting.texts import plural
 
 STEP_LETTERS = 5_000
 STEP_BYTES = 32_000_000
@@ -82,12 +82,12 @@ class Replayed:
     def notes(self) -> list[str]:
         """Sentences about letters that are not where they were, or are gone."""
         moved = [
-            f"{_were(count, 'letter')} written to other partitions of {topic}, because it no longer has theirs: not in"
-            " order any more with the records before and after."
+            f"{plural(count, 'letter', 'were')} written to other partitions of {topic}, because it no longer has"
+            " theirs: not in order any more with the records before and after."
             for topic, count in self.moved.items()
         ]
         deleted = [
-            f"{tp} has lost {plural(count, 'offset')} that {'was' if count == 1 else 'were'} not replayed: Kafka has"
+            f"{tp} has lost {plural(count, 'offset')} that {agreeing(count, 'were')} not replayed: Kafka has"
             " deleted them."
             for tp, count in self.deleted.items()
         ]
@@ -326,10 +326,6 @@ class _Replay:
 def _from(planned: OffsetRange, first: int) -> OffsetRange:
     """The part of a range from `first` on; the log may have lost its beginning, or have been recreated."""
     return replace(planned, start=min(max(planned.start, first), planned.end))
-
-
-def _were(count: int, noun: str) -> str:
-    return f"{plural(count, noun)} {'was' if count == 1 else 'were'}"
 
 
 def _steps(

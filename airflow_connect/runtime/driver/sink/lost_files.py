@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.documents.run import TaskPlan
 from airflow_connect.errors import ConnectError, OffsetError
 from airflow_connect.planning.packing import pack
-from airflow_connect.runtime.reporting.texts import plural
 from airflow_connect.stores.store import NAME_NOT_KEPT
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class LostFiles:
                 f"Run {manifest.run_id} has lost {plural(len(short), 'staged file')} of {tp} that cannot be copied"
                 f" again as they were: {why}. Because of {value}, what Kafka still holds of them is written, and"
                 f" {plural(given_up, 'record')} between offsets {min(f.start for f in short)} and"
-                f" {max(f.end for f in short)} {'is' if given_up == 1 else 'are'} given up: {shown}."
+                f" {max(f.end for f in short)} {agreeing(given_up, 'are')} given up: {shown}."
             )
         for note in notes:
             self.warn(note)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.documents.counts import plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
@@ -186,7 +187,8 @@ class SinkRun(RunInProgress):
 
     def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
         self._warn(
-            f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files."
+            f"Run {manifest.run_id} ended between manifest and commit; publishing its"
+            f" {plural(len(manifest.files), 'file')}."
         )
         # A fenced run that fails now must not discard what this one may have to copy again.
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
@@ -218,8 +220,8 @@ class SinkRun(RunInProgress):
         kafka.ensure_group_empty()
         kafka.journal.commit(Commit(offsets={}, state=state.connector, closes_manifest=True))
         note = (
-            f"Run {manifest.run_id} was to publish {len(manifest.files)} files under names that the store does not"
-            f" keep, such as {name!r}. None of them is visible, so they are given up. No offset was moved, and the"
+            f"Run {manifest.run_id} was to publish {plural(len(manifest.files), 'file')} under names that the store"
+            f" does not keep, such as {name!r}. None is visible, and all are given up. No offset was moved, and the"
             " records are copied again."
         )
         self._warn(note)

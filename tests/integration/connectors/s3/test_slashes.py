@@ -39,7 +39,7 @@ def test_connector_that_an_older_version_has_wedged_copies_when_its_names_are_co
     assert (report.records, sink.offsets(), sink.view().manifest) == (1, {0: 1}, None)
     assert list(contents(sink).values()) == [[1]]
     (note,) = [note for note in report.notes if "are given up" in note]
-    assert "1 files" in note and "'raw//" in note and note in sink.warnings()
+    assert "1 file under" in note and "'raw//" in note and note in sink.warnings()
 
 
 def test_manifest_of_an_older_version_that_is_partly_visible_is_finished_without_its_odd_names(
