@@ -156,7 +156,8 @@ def _compared(
     if expired:
         notes.append(
             f"Group {group} has lost its offsets: they have expired, or were deleted. The replay continues where the"
-            f" last one ended: {names(expired)}. To replay every letter again, use --from-beginning."
+            f" last one ended: {names(expired)}. To replay every letter again, use"
+            " airflow-connect dlq replay --from-beginning."
         )
     if altered:
         notes.append(

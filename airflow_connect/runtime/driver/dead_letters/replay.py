@@ -224,7 +224,8 @@ class _Replay:
                     f"{tp} was replayed up to {position.offset}, and ends at {r.end}: either it has lost its end, or it"
                     " was recreated and its letters were not replayed.",
                     code="replay.queue_shorter",
-                    suggestion="Nothing was replayed. To replay every letter that is there now, use --from-beginning.",
+                    suggestion="Nothing was replayed. To replay every letter that is there now, use airflow-connect dlq"
+                    " replay --from-beginning.",
                 )
             gone = [min(end, r.start) - start for start, end in position.passed_over if start < r.start]
             lost = sum(gone) + max(r.start - position.offset, 0)
