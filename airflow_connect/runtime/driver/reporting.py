@@ -66,8 +66,8 @@ def no_progress_warning(reports: Sequence[TaskReport], limits: RunLimits) -> str
     left = sum(p.left for p in partitions)
     if not left or any(p.commit_offset > p.range.start for p in partitions):
         return ""
-    told = "This run commits nothing: flush.on.end=false leaves all that it read for the next run,"
-    told += f" {plural(left, 'record')}"
+    which = "the only record" if left == 1 else f"all {plural(left, 'record')}"
+    told = f"This run commits nothing: flush.on.end=false leaves {which} that it read for the next run"
     if limits == RunLimits():
         return f"{told}, because they do not fill a file."
     return (
