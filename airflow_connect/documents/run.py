@@ -213,6 +213,8 @@ class Plan:
         topic_ids: Kafka's topic ids at planning.
         notes: sentences for people about anything limited, resumed or unusual.
         source: where a source's run starts; None for sinks. Tasks of a source have no ranges.
+        at_latest: starts that auto.offset.reset=latest chose. They have no records to copy, but a run that is bound to
+            this plan must commit them: records that are written later belong to the next one.
     """
 
     connector: str
@@ -222,6 +224,7 @@ class Plan:
     topic_ids: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     source: SourcePlan | None = None
+    at_latest: dict[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
@@ -236,6 +239,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
+        at_latest = [[*tp, offset] for tp, offset in sorted(self.at_latest.items())]
         return {
             "connector": self.connector,
             "run_id": self.run_id,
@@ -244,6 +248,7 @@ class Plan:
             "topic_ids": self.topic_ids,
             "notes": list(self.notes),
             "source": asdict(self.source) if self.source else None,
+            **({"at_latest": at_latest} if at_latest else {}),
         }
 
     @classmethod
@@ -257,6 +262,7 @@ class Plan:
             topic_ids=dict(data["topic_ids"]),
             notes=tuple(data["notes"]),
             source=SourcePlan.from_json(data["source"]) if data.get("source") else None,
+            at_latest={TopicPartition(t, p): offset for t, p, offset in data.get("at_latest", ())},
         )
 
 

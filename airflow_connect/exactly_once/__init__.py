@@ -48,8 +48,14 @@ The bucket's lifecycle rule may abort the uploads of an open manifest. The missi
 manifest's own ranges, under the same keys. This works because the layout is a pure function of the log, the
 configuration and the run's frozen clock, and the manifest names or holds all three.
 
+If Kafka no longer holds these records, the run fails, and the manifest stays open. With `offsets.out.of.range`, each
+missing file is copied alone from what Kafka holds of its offsets. A record of its directory and offsets was in this
+file and in no other, so nothing comes twice. The manifest is rewritten with these files, without those that nothing is
+left of, and with sentences about what is given up, which every later run that rolls it forward reports (10).
+
 A manifest whose names the store does not keep (older versions wrote such manifests) can never be published. If none of
-its files is visible, it is closed without its offsets, and its records are planned again.
+its files is visible, it is closed without its offsets, and its records are planned again. If some are, the others count
+as lost files whose records cannot be copied.
 
 Tables and markers of complete directories are written after every file of a manifest is visible and before its commit.
 A run that recovers the manifest writes them again. Which directories are complete is decided before the manifest is

@@ -16,6 +16,8 @@ from airflow_connect.stores.store import NAME_NOT_KEPT, Outcome, Publisher
 
 Recopy = Callable[[Manifest, Sequence[StagedFile]], Sequence[StagedFile]]
 """Stage the given lost files of a manifest again: `(manifest, lost files) -> every file staged while doing so`."""
+Save = Callable[[Manifest, Sequence[StagedFile], str], Manifest]
+"""Give lost files up as far as they cannot be copied again: `(manifest, lost files, why) -> the manifest to finish`."""
 
 
 class NeverVisibleError(Exception):
@@ -31,41 +33,62 @@ def publish(
     journal: Journal | None,
     recopy: Recopy,
     progress: Callable[[int], None],
-) -> tuple[StagedFile, ...]:
+    save: Save | None = None,
+) -> Manifest:
     """Make every file of the manifest visible; idempotent (invariant 4).
 
     Files that the store has lost (a lifecycle rule aborted their uploads) are staged again from the manifest's own
     ranges under the same keys. The manifest is rewritten before they are published, so a crash in between is rolled
     forward like any other. Without a `journal` it is not rewritten (at most once: the manifest is already committed).
 
+    If they cannot be staged again as they were, `save` decides what becomes of them. Its notes are in the manifest that
+    is rewritten, so a later run that rolls it forward reports them as well (invariant 10).
+
     Returns:
-        Every file of the manifest, as it was published.
+        The manifest, with every file as it was published.
 
     Raises:
         PublishConflictError: a foreign object has one of the keys; the manifest stays open.
-        StagedFileLostError: a lost file cannot be staged again.
+        StagedFileLostError: a lost file cannot be staged again, and there is no `save`.
         NeverVisibleError: none of the files is visible, and none can ever be.
         UnavailableError: the store did not answer; the manifest stays open and the next run continues.
     """
     outcomes = publisher.publish(manifest.files, progress)
-    files = manifest.files
     lost = [f for f in manifest.files if outcomes[f.key] is Outcome.LOST]
-    if lost:
-        try:
-            replaced = _stage_again(manifest, lost, publisher, recopy)
-        except ConnectError as error:
-            if error.code == NAME_NOT_KEPT and len(lost) == len(manifest.files):
-                raise NeverVisibleError(lost[0].key) from error
+    if not lost:
+        return manifest
+    replaced = _stage_again_or_save(manifest, lost, publisher, recopy, save)
+    if journal is not None:
+        journal.write_manifest(replaced)
+    visible = {key for key, outcome in outcomes.items() if outcome is not Outcome.LOST}
+    again = publisher.publish([f for f in replaced.files if f.key not in visible], progress)
+    still_lost = sorted(key for key, outcome in again.items() if outcome is Outcome.LOST)
+    if still_lost:
+        raise _lost(still_lost, "was lost again before it could be published")
+    return replaced
+
+
+def _stage_again_or_save(
+    manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy, save: Save | None
+) -> Manifest:
+    try:
+        return _stage_again(manifest, lost, publisher, recopy)
+    except StagedFileLostError as error:
+        if save is None:
             raise
-        if journal is not None:
-            journal.write_manifest(replaced)
-        again = publisher.publish([f for f in replaced.files if outcomes[f.key] is Outcome.LOST], progress)
-        outcomes = {**outcomes, **again}
-        still_lost = sorted(key for key, outcome in outcomes.items() if outcome is Outcome.LOST)
-        if still_lost:
-            raise _lost(still_lost, "was lost again before it could be published")
-        files = replaced.files
-    return files
+        why = error.message.removesuffix(".")
+    except ConnectError as error:
+        if error.code != NAME_NOT_KEPT:
+            raise
+        if len(lost) == len(manifest.files):
+            raise NeverVisibleError(lost[0].key) from error
+        why = error.message.removesuffix(".")
+        if save is None:
+            raise _lost(sorted(f.key for f in lost), f"could not be copied again: {why}") from error
+    try:
+        return save(manifest, lost, why)
+    except OffsetError as error:
+        raise _lost(sorted(f.key for f in lost), f"could not be copied again: {error.message}") from error
 
 
 def _stage_again(manifest: Manifest, lost: Sequence[StagedFile], publisher: Publisher, recopy: Recopy) -> Manifest:
@@ -91,10 +114,13 @@ def _content(file: StagedFile | None) -> tuple[int, int, int] | None:
 def _lost(keys: Sequence[str], what: str) -> StagedFileLostError:
     shown = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
     return StagedFileLostError(
-        f"A staged file {what}: {shown}.",
-        suggestion="No offset was moved and the manifest stays open. Check what deletes staged files, and the topic's "
-        "retention. A bucket's rule for incomplete multipart uploads must allow more time than a connector may stay "
-        "down. Nothing may delete files below +tmp.",
+        f"A staged file {what.removesuffix('.')}: {shown}.",
+        suggestion="No offset was moved and the manifest stays open. To write what Kafka still holds of these files"
+        " and give up the rest, set offsets.out.of.range to earliest, latest or nearest for one run; its report names"
+        " every file and counts the records. Check what deletes staged files, and the topic's retention. A bucket's"
+        " rule for incomplete multipart uploads must allow more time than a connector may stay down. Nothing may"
+        " delete files below +tmp.",
+        config_path="offsets.out.of.range",
     )
 
 

@@ -38,6 +38,7 @@ class Manifest:
         late_before: by topic, the time before which a record counted as late in this run (layout).
         schemas_before: the schema with which each topic-partition began (layout).
         time: the time progress that its commit stores; None where the run does not track time.
+        notes: sentences for the report of the run that commits it: lost files whose records were given up.
         counts: sums for the run history (`records`, `filtered`, ...).
         also_commit: offsets of partitions that had nothing to copy but get an offset, such as new or reset ones.
         dead_letters: records that `commit` writes to the dead letter queue, as JSON from the executors.
@@ -57,6 +58,7 @@ class Manifest:
     late_before: Mapping[str, int] = field(default_factory=dict)
     schemas_before: Mapping[TopicPartition, str] = field(default_factory=dict)
     time: TimeStep | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> dict[TopicPartition, int]:
@@ -96,6 +98,7 @@ class Manifest:
             "late_before": dict(self.late_before),
             "time": self.time.to_json() if self.time else None,
             **value_schemas.to_json("schemas_before", self.schemas_before),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     @classmethod
@@ -123,6 +126,7 @@ class Manifest:
             late_before=dict(data.get("late_before", {})),
             schemas_before=value_schemas.from_json("schemas_before", data),
             time=TimeStep.from_json(data["time"]) if data.get("time") else None,
+            notes=tuple(data.get("notes", ())),
         )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import PartitionTimes
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 
 
@@ -35,7 +36,8 @@ class Contiguous:
         first, offsets = self.given_up[0], sum(map(len, self.given_up))
         where = len({r.topic_partition for r in self.given_up})
         note = (
-            f"{offsets} offsets of {where} partition(s) were copied, but are not committed, because the range before"
+            f"{plural(offsets, 'offset')} of {plural(where, 'partition')} {agreeing(offsets, 'were')} copied, but not"
+            f" committed, because the range before"
             f" them ended early: the next run copies them again, as from {first.topic_partition}@{first.start}."
         )
         return (note,)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.documents.counts import plural
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
 
@@ -89,8 +90,9 @@ def _id_of(context: Context) -> str:
 class ReplayDeadLettersOperator(ConnectorTask):
     """Writes the dead letters of a sink back to the topics that they came from, each one once.
 
-    What was replayed is recorded in the same transactions, in the group `connect-<name>-dlq-replay`. So a retry, or the
-    next DAG run, replays only letters that no earlier one did. A replay that runs twice at once is fenced.
+    What was replayed is recorded in the same transactions, in the group `connect-<name>-dlq-replay` and in the runs
+    topic. So a retry, or the next DAG run, replays only letters that no earlier one did. A replay that runs twice at
+    once is fenced.
 
     Args:
         to: topic for all letters; "": the topic that each one came from. Templated.
@@ -135,7 +137,7 @@ class ReplayDeadLettersOperator(ConnectorTask):
         redactor_of(spec)
         with self.failing_for_airflow(spec):
             told = self._replay(spec)
-        self.log.info("%d letter(s) of %s %s.", told["replayed"], told["queue"], self._what)
+        self.log.info("%s of %s %s.", plural(told["replayed"], "letter"), told["queue"], self._what)
         return told
 
     @property

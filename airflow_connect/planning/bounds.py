@@ -175,10 +175,13 @@ def _offsets(resolved: Mapping[TopicPartition, int | None], name: str) -> dict[T
 def approved(plan: Mapping[str, Any]) -> Bounds:
     """The bounds of a run that copies what a plan says, and no more. `plan`: of `Plan.to_json`."""
     ranges: Sequence[Mapping[str, Any]] = [r for task in plan["tasks"] for r in task["ranges"]]
+    # Without records, but the run commits where they begin, and the next plan continues there.
+    begun = {TopicPartition(t, p): OffsetRange(t, p, at, at) for t, p, at in plan.get("at_latest", ())}
     found: dict[TopicPartition, OffsetRange] = {}
     for r in map(OffsetRange.from_json, map(dict, ranges)):  # Several tasks may share a partition.
         other = found.get(r.topic_partition, r)
         found[r.topic_partition] = replace(r, start=min(r.start, other.start), end=max(r.end, other.end))
+    found = {**begun, **found}
     return Bounds(tuple(found.values()), {r.topic: plan["topic_ids"][r.topic] for r in found.values()}, begin=False)
 
 

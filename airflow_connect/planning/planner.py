@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits, max_records, until_timestamp
 
@@ -119,7 +120,9 @@ def _narrow(ranges: list[OffsetRange], log: LogState, limits: RunLimits, notes: 
     ranges = max_records(ranges, limits.max_records)
     after = sum(len(r) for r in ranges)
     if after < before:
-        notes.append(f"Limits of the run reduced {before} offsets to {after}; the rest is left to later runs.")
+        notes.append(
+            f"Limits of the run reduced {plural(before, 'offset')} to {after}; the rest is left to later runs."
+        )
     return ranges
 
 
@@ -177,7 +180,10 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
 
 def _left_out(unread: int, start: int) -> str:
     """A sentence about what may never have been copied, and is not copied by this run either; or ""."""
-    return f". The {start - unread} offsets in [{unread}, {start}) are not copied" if unread < start else ""
+    if start <= unread:
+        return ""
+    count = start - unread
+    return f". The {plural(count, 'offset')} in [{unread}, {start}) {agreeing(count, 'are')} not copied"
 
 
 def _extent(tp: TopicPartition, log: LogState) -> tuple[int, int]:
@@ -216,8 +222,8 @@ def _skipped_notes(starts: Mapping[TopicPartition, _Start], log: LogState) -> li
         if found.is_latest and found.offset > log.earliest[tp]:
             skipped[tp.topic] = skipped.get(tp.topic, 0) + found.offset - log.earliest[tp]
     return [
-        f"Topic {topic} is read for the first time. Because of auto.offset.reset=latest, the {count} offsets before its"
-        " end are not copied."
+        f"Topic {topic} is read for the first time. Because of auto.offset.reset=latest,"
+        f" the {plural(count, 'offset')} before its end {agreeing(count, 'are')} not copied."
         for topic, count in skipped.items()
     ]
 

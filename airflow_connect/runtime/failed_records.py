@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import TooManyErrorsError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def too_many(failed: int, limit: int, places: Sequence[str], who: str) -> TooMan
         who: `Task 3` or `The run`.
     """
     return TooManyErrorsError(
-        f"{who} had {failed} failed records, more than errors.max.records={limit} allows. "
+        f"{who} had {plural(failed, 'failed record')}, more than errors.max.records={limit} allows. "
         f"The first: {'; '.join(places)}.",
         suggestion="Nothing became visible and no offset was committed. Fix the cause, or raise errors.max.records.",
         config_path="errors.max.records",
@@ -51,5 +52,6 @@ def skipped(reports: Sequence[TaskReport]) -> str:
     """The note about records of a source that errors.tolerance=all has skipped: they have no dead letter queue."""
     places = [place for r in reports for place in r.failed_places]
     failed = sum(r.failed for r in reports)
-    which = "They are" if failed <= min(len(places), PLACES) else "The first are"
-    return f"{failed} record(s) were skipped, because errors.tolerance=all. {which}: {'; '.join(places[:PLACES])}."
+    which = "It is" if failed == 1 else "They are" if failed <= min(len(places), PLACES) else "The first are"
+    shown = "; ".join(places[:PLACES])
+    return f"{plural(failed, 'record', 'were')} skipped, because errors.tolerance=all. {which}: {shown}."

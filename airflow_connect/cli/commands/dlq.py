@@ -42,6 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_files(replay)
     replay.add_argument("--dry-run", action="store_true", help="show what would be replayed, but write nothing")
     replay.add_argument("--to", default="", metavar="TOPIC", help="write all of them to this topic")
+    replay.add_argument("--from-beginning", action="store_true", help="also letters that were replayed before")
     _add_filters(replay)
     replay.set_defaults(action=_replay, counted=_replayed)
 
@@ -143,7 +144,8 @@ def _show(configuration: RunConfiguration, arguments: Namespace) -> Answer:
 def _replay(configuration: RunConfiguration, arguments: Namespace) -> Answer:
     from airflow_connect.runtime.driver.dead_letters.replay import ReplayRequest, replay
 
-    done = replay(configuration, ReplayRequest(_filter(arguments, ""), arguments.to, arguments.dry_run))
+    request = ReplayRequest(_filter(arguments, ""), arguments.to, arguments.dry_run, arguments.from_beginning)
+    done = replay(configuration, request)
     verb = "Would replay" if arguments.dry_run else "Replayed"
     lines = [f"{verb} {plural(done.topics.total(), 'dead letter')} of {done.queue}."]
     lines += [f"{format_count(count)} to {topic}" for topic, count in sorted(done.topics.items())]

@@ -324,7 +324,9 @@ def _run_keys() -> list[ConfigKey]:
         ConfigKey(
             OFFSETS_OUT_OF_RANGE, Type.STRING, "",
             "Where to resume if the committed offset is no longer in the log, or the topic was recreated: `earliest`,"
-            " `latest` or `nearest` (the closest end of the log). Blank: the run fails and shows both offsets.",
+            " `latest` or `nearest` (the closest end of the log). If staged files of an open manifest are lost and"
+            " Kafka no longer holds all of their records, each of them finishes the manifest with what is left. Blank:"
+            " the run fails and shows what is missing.",
             ValidString("", "earliest", "latest", "nearest"), medium, _RUN,
             display_name="Offsets out of range",
         ),

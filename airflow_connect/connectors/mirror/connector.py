@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
-from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset, SourcePartition
+from airflow_connect.api.offsets import TopicPartition, is_other_topic
+from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.mirror import clients, keys, offsets
 from airflow_connect.connectors.mirror.acls import copy_acls
 from airflow_connect.connectors.mirror.config import READ_COMMITTED, MirrorConfig
@@ -16,9 +17,10 @@ from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_to
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import TIMESTAMP_TYPE, RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin import watermarks
-from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
+from airflow_connect.kafka.admin.topics import TopicInfo, all_names, deleted_topics, resolve_topics
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
 
 
@@ -49,6 +51,7 @@ class MirrorSourceConnector(SourceConnector):
         source = admin_client(config.source_admin())
         target = None if self.context.only_plans else target_admin(config.target_admin(), self.context.cluster_id)
         topics = resolve_topics(source, config.selection.select(all_names(source)), None)
+        self._tell_deleted(source, topics)
         if not topics:
             self.context.note("No topic of the source cluster is selected by the configuration.")
             return []
@@ -56,10 +59,28 @@ class MirrorSourceConnector(SourceConnector):
         committed = self._committed(topics)
         ranges = self._ranges(source, topics, committed)
         if target is not None:
-            self._prepare(RemoteTopics(config, source, target), topics, committed)
+            ranges = self._prepared(RemoteTopics(config, source, target), topics, committed, ranges)
             self._ensure_syncs_topic(source, target)
             self._copy_acls(source, target, topics)
         return [task_config(self.config, part) for part in divided(ranges, max_tasks)]
+
+    def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
+        """Where topics begin that `auto.offset.reset=latest` is for, before anything is mirrored.
+
+        If this run fails, the next one must not begin at later ends: records in between would be lost.
+        """
+        config = self._typed
+        consumer = config.source_consumer()
+        if not config.enabled or consumer.auto_offset_reset != offsets.LATEST:
+            return ()
+        source = admin_client(config.source_admin())
+        topics = resolve_topics(source, config.selection.select(all_names(source)), None)
+        known = {tp.topic for tp in self._committed(topics)}
+        new = {topic: info for topic, info in topics.items() if topic not in known}
+        logs = _bounds(source, new, consumer.isolation_level)
+        self._tell_skipped(f"{tp} [{log.low}, {log.end})" for tp, log in logs.items() if log.end > log.low)
+        alias = config.policy.source
+        return [(offsets.partition_of(alias, tp), offsets.start_at_latest(log)) for tp, log in logs.items()]
 
     def source_partitions(self, task_config: Mapping[str, str]) -> Iterable[SourcePartition]:
         """Those of the task's ranges: it never reads others."""
@@ -82,23 +103,62 @@ class MirrorSourceConnector(SourceConnector):
             offsets.check_altered(dict(partition), offset)
         return True
 
-    def _prepare(
-        self, copies: RemoteTopics, topics: Mapping[str, TopicInfo], committed: Mapping[TopicPartition, Committed]
-    ) -> None:
-        """Create and configure the copies, and say what they will lack."""
-        created = set(copies.ensure(topics))
-        lost = {tp: one.position for tp, one in sorted(committed.items()) if tp.topic in created and one.position}
-        if lost:
-            again = names(sorted({self._typed.policy.remote_topic(tp.topic) for tp in lost}))
-            begins = names(f"{tp}@{position}" for tp, position in lost.items())
-            self.context.note(
-                f"The target cluster had no topic {again} any more, so it was created again. What was mirrored before"
-                f" is not in it: it begins at {begins}. To mirror the rest again, delete these offsets."
-            )
+    def _prepared(
+        self,
+        copies: RemoteTopics,
+        topics: Mapping[str, TopicInfo],
+        committed: Mapping[TopicPartition, Committed],
+        ranges: Sequence[MirroredRange],
+    ) -> list[MirroredRange]:
+        """Create and configure the copies, and say what they will lack.
+
+        Returns:
+            The ranges with the ids of their copies, and an empty one for each partition that has nothing new, but
+            another copy: its offset gets the new id, so that the next run does not tell it again.
+        """
+        created = copies.ensure(topics)
+        ids = copies.ids(topics)
+        moved = {
+            tp: one
+            for tp, one in sorted(committed.items())
+            if (tp.topic in created or is_other_topic(one.copy_id, ids[tp.topic])) and not one.is_start
+        }
+        self._tell_new_copies(set(created), moved, ids)
         if late := copies.with_times_of_brokers(topics):
             self.context.note(
                 f"{names(late)} has {TIMESTAMP_TYPE}=LogAppendTime: its copies get the time of the target's brokers,"
                 f" and their own timestamps are lost. Set {TIMESTAMP_TYPE}=CreateTime there."
+            )
+        planned = {one.topic_partition for one in ranges}
+        idle = [
+            MirroredRange(*tp, one.position, one.position, topics[tp.topic].topic_id)
+            for tp, one in moved.items()
+            if tp not in planned and tp.partition < topics[tp.topic].partitions and one.copy_id
+        ]
+        return [one._replace(copy_id=ids[one.topic]) for one in (*ranges, *idle)]
+
+    def _tell_new_copies(
+        self, created: AbstractSet[str], moved: Mapping[TopicPartition, Committed], ids: Mapping[str, str]
+    ) -> None:
+        """Say which copies are other topics than those that were written before, and what they lack."""
+        by_topic: dict[str, list[TopicPartition]] = {}
+        for tp, one in moved.items():
+            if one.position:
+                by_topic.setdefault(tp.topic, []).append(tp)
+        for topic, tps in by_topic.items():
+            remote = self._typed.policy.remote_topic(topic)
+            former = names(sorted({moved[tp].copy_id for tp in tps if moved[tp].copy_id}))
+            what = (
+                f"The target cluster had no topic {remote} any more, so it was created again."
+                if topic in created
+                else f"Topic {remote} of the target cluster was recreated: its id is {ids[topic]}, and an earlier run"
+                f" wrote to {former}."
+            )
+            begins = names(f"{tp}@{moved[tp].position}" for tp in tps)
+            count = plural(sum(moved[tp].position for tp in tps), "offset")
+            self.context.note(
+                f"{what} What was mirrored before is not in it: it begins at {begins}, and lacks up to {count} before"
+                " that. To mirror the rest again, delete these offsets."
             )
 
     def _ensure_syncs_topic(self, source: Admin, target: Admin) -> None:
@@ -140,9 +200,12 @@ class MirrorSourceConnector(SourceConnector):
             if start.must_commit or start.position < log.end:
                 end = max(start.position, log.end)
                 found.append(MirroredRange(tp.topic, tp.partition, start.position, end, log.topic_id))
-        if skipped:
-            self.context.note(f"auto.offset.reset=latest: what new topics hold is not mirrored: {names(skipped)}.")
+        self._tell_skipped(skipped)
         return found
+
+    def _tell_skipped(self, skipped: Iterable[str]) -> None:
+        if shown := names(skipped):
+            self.context.note(f"auto.offset.reset=latest: what new topics hold is not mirrored: {shown}.")
 
     def _committed(self, topics: Mapping[str, TopicInfo]) -> dict[TopicPartition, Committed]:
         """Committed offsets of the selected topics, also of partitions that they do not have any more."""
@@ -153,6 +216,27 @@ class MirrorSourceConnector(SourceConnector):
             if tp is not None and committed is not None and tp.topic in topics:
                 found[tp] = committed
         return found
+
+    def _tell_deleted(self, source: Admin, topics: Mapping[str, TopicInfo]) -> None:
+        """Name selected topics that were mirrored, and that the source cluster no longer lists."""
+        ends: dict[str, dict[TopicPartition, int]] = {}
+        for partition, offset in self.context.offset_reader.committed():
+            tp, committed = offsets.topic_partition_of(self._typed.policy.source, partition), Committed.of(offset)
+            if tp is not None and committed is not None and tp.topic not in topics:
+                ends.setdefault(tp.topic, {})[tp] = committed.position
+        absent = self._typed.selection.select(ends)
+        deleted = deleted_topics(source, absent)
+        for topic in absent:
+            shown = names(f"{tp}@{position}" for tp, position in sorted(ends[topic].items()))
+            why = (
+                f"The source cluster no longer has topic {topic}."
+                if topic in deleted
+                else f"Topic {topic} of the source cluster is not listed any more: its principal may not describe it."
+            )
+            self.context.note(
+                f"{why} It was mirrored up to {shown}; its copy stays, and nothing more is copied. To end this message,"
+                " delete these offsets, or exclude the topic."
+            )
 
     def _vanished(
         self, committed: Mapping[TopicPartition, Committed], topics: Mapping[str, TopicInfo]
@@ -166,7 +250,7 @@ class MirrorSourceConnector(SourceConnector):
         ranges = []
         for tp, one in committed.items():
             info = topics[tp.topic]
-            if tp.partition >= info.partitions and one != Committed(0, info.topic_id):
+            if tp.partition >= info.partitions and (one.position, one.topic_id) != (0, info.topic_id):
                 counts[tp.topic] = max(counts.get(tp.topic, 0), tp.partition + 1)
                 ranges.append(MirroredRange(tp.topic, tp.partition, 0, 0, info.topic_id))
         for topic, count in counts.items():

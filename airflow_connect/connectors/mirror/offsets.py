@@ -1,9 +1,9 @@
 """Source partitions and offsets of the mirror source, and where a partition is resumed.
 
 The form is MirrorMaker 2's: `{"cluster": "a", "partition": 0, "topic": "t"}` -> `{"offset": 499}`, the offset of the
-last mirrored record, so reading resumes one later (MirrorUtils.wrapPartition, wrapOffset). One member is added: the id
-of the topic, by which a topic that was recreated is recognised. MirrorMaker 2 ignores it, and drops it when it
-continues.
+last mirrored record, so reading resumes one later (MirrorUtils.wrapPartition, wrapOffset). Members are added: the ids
+of the topic and of its copy, by which topics that were recreated are recognised, and whether the offset is only where
+`auto.offset.reset=latest` begins. MirrorMaker 2 ignores them, and drops them when it continues.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from airflow_connect.connectors.mirror import keys
 from airflow_connect.errors import ConfigError, OffsetError
 
 CLUSTER, TOPIC, PARTITION, OFFSET, TOPIC_ID = "cluster", "topic", "partition", "offset", "topic_id"
+COPY_ID, BEGINS_AT = "copy_id", "begins_at"
 EARLIEST, LATEST, NEAREST = "earliest", "latest", "nearest"
 
 
@@ -34,9 +35,20 @@ def topic_partition_of(cluster: str, partition: SourcePartition) -> TopicPartiti
     return TopicPartition(topic, int(str(number)))
 
 
-def offset_of(position: int, topic_id: str) -> SourceOffset:
-    """The offset to commit when everything below `position` is mirrored."""
-    return {OFFSET: position - 1, TOPIC_ID: topic_id}
+def offset_of(position: int, topic_id: str, copy_id: str = "") -> SourceOffset:
+    """The offset to commit when everything below `position` is mirrored.
+
+    Args:
+        position: where reading resumes.
+        topic_id: id of the topic that was read.
+        copy_id: id of the topic that was written; "": unknown.
+    """
+    return {OFFSET: position - 1, TOPIC_ID: topic_id, **({COPY_ID: copy_id} if copy_id else {})}
+
+
+def start_at_latest(log: LogBounds) -> SourceOffset:
+    """The offset to commit where `auto.offset.reset=latest` begins, before anything is mirrored."""
+    return {**offset_of(log.end, log.topic_id), BEGINS_AT: LATEST}
 
 
 class Committed(NamedTuple):
@@ -45,10 +57,14 @@ class Committed(NamedTuple):
     Attributes:
         position: where reading resumes.
         topic_id: id of the topic that was read; "" if it was written by MirrorMaker 2.
+        copy_id: id of the topic that was written; "": unknown.
+        is_start: nothing was mirrored yet; see `start_at_latest`.
     """
 
     position: int
     topic_id: str
+    copy_id: str = ""
+    is_start: bool = False
 
     @classmethod
     def of(cls, offset: SourceOffset | None) -> Committed | None:
@@ -65,7 +81,8 @@ class Committed(NamedTuple):
                 f"A committed offset of the mirror has no whole number as {OFFSET}: {dict(offset)}.",
                 suggestion="Set it again, or delete it to mirror the partition from its beginning.",
             )
-        return cls(int(str(last)) + 1, str(offset.get(TOPIC_ID) or ""))
+        topic_id, copy_id = (str(offset.get(member) or "") for member in (TOPIC_ID, COPY_ID))
+        return cls(int(str(last)) + 1, topic_id, copy_id, BEGINS_AT in offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class _Place:
 
     def offset_at(self, position: int) -> SourceOffset:
         """The offset to commit when everything below `position` is mirrored."""
-        return offset_of(position, self.planned.topic_id)
+        return offset_of(position, self.planned.topic_id, self.planned.copy_id)
 
 
 class _Joined:

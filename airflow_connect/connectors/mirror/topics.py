@@ -72,6 +72,11 @@ class RemoteTopics:
             self._synchronise({names[topic]: wanted[topic] for topic in originals if topic not in missing})
         return missing
 
+    def ids(self, originals: Iterable[str]) -> dict[str, str]:
+        """The ids of existing copies, by their originals."""
+        names = {self.config.policy.remote_topic(topic): topic for topic in originals}
+        return {names[remote]: info.topic_id for remote, info in resolve_topics(self.target, list(names), None).items()}
+
     def with_times_of_brokers(self, originals: Iterable[str]) -> list[str]:
         """Copies that replace timestamps by the clock of their brokers, as far as their settings may be read."""
         found = settings_of_topics(self.target, sorted(self.config.policy.remote_topic(topic) for topic in originals))

@@ -18,6 +18,7 @@ class MirroredRange(NamedTuple):
 
     Attributes:
         topic_id: id of the topic when the run was planned.
+        copy_id: id of its copy in the target cluster then; "": unknown.
     """
 
     topic: str
@@ -25,6 +26,7 @@ class MirroredRange(NamedTuple):
     start: int
     end: int
     topic_id: str
+    copy_id: str = ""
 
     @property
     def topic_partition(self) -> TopicPartition:

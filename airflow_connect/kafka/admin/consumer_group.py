@@ -25,6 +25,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
@@ -104,8 +105,10 @@ def read_committed(admin: Admin, group: str, tps: Iterable[TopicPartition]) -> d
     return _with_offset(_stable_offsets(admin, group, wanted, doing), doing)
 
 
-def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int]:
+def every_committed_offset(admin: Admin, group: str, *, is_stable: bool = True) -> dict[TopicPartition, int]:
     """Committed next offsets of every partition that the group knows, also of topics that cannot be seen.
+
+    `is_stable`: wait for open transactions; otherwise their offsets do not count.
 
     Raises:
         UnavailableError: Kafka does not answer.
@@ -115,7 +118,7 @@ def every_committed_offset(admin: Admin, group: str) -> dict[TopicPartition, int
 
     def ask(client: Admin, timeout_s: float) -> ConsumerGroupTopicPartitions:
         fresh = _fresh_admin(client, group, timeout_s)
-        futures = fresh.list_consumer_group_offsets([request], require_stable=True, request_timeout=NEVER_S)
+        futures = fresh.list_consumer_group_offsets([request], require_stable=is_stable, request_timeout=NEVER_S)
         answer: ConsumerGroupTopicPartitions = futures[group].result(timeout_s)
         return answer
 
@@ -338,7 +341,7 @@ def ensure_no_live_members(admin: Admin, group: str) -> None:
     state, members = group_state(admin, group)
     if members:
         raise NotStoppedError(
-            f"Consumer group {group} is {state} with {len(members)} live member(s): {names(members)}.",
+            f"Consumer group {group} is {state} with {plural(len(members), 'live member')}: {names(members)}.",
             suggestion="Stop the connector where it runs now (Kafka Connect: PUT /connectors/<name>/stop), "
             "wait for the group to become empty, then run again. No offset was changed.",
         )

@@ -355,7 +355,7 @@ _DENIED = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the transactional.id",
     KafkaError.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "the delegation token",
 }
-_NO_TOPIC = _codes("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID")
+NO_TOPIC = _codes("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID")
 _NOT_EMPTY = _codes(
     "UNKNOWN_MEMBER_ID",
     "NON_EMPTY_GROUP",
@@ -421,7 +421,7 @@ def translate(error: BaseException | KafkaError, doing: str) -> ConnectError:
             code="kafka.denied",
             suggestion="Grant the principal the ACL that the operation needs.",
         )
-    if code in _NO_TOPIC:
+    if code in NO_TOPIC:
         return AccessError(
             f"The topic or partition does not exist while {doing}: {text}.",
             code="kafka.no_topic",

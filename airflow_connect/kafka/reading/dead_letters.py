@@ -21,6 +21,24 @@ PREFIX = "__connect.errors."
 TIMESTAMP = "timestamp"
 """Our own addition: the header with the timestamp of a record, in milliseconds, which queue or client cannot keep."""
 
+_Headers = Sequence[tuple[str, bytes | None]]
+
+
+def start_of_context(headers: _Headers) -> int:
+    """Index of the first header about the last failure of a record.
+
+    `DeadLetterQueueReporter` of Kafka Connect, and this project, append them to the headers that the record has, and
+    begin with the topic.
+    """
+    begins = [index for index, (name, _) in enumerate(headers) if name == f"{PREFIX}topic"]
+    return begins[-1] if begins else 0
+
+
+def without_context(headers: _Headers) -> tuple[tuple[str, bytes | None], ...]:
+    """The headers that a record had before it failed, the context of an earlier failure included."""
+    start = start_of_context(headers)
+    return (*headers[:start], *(header for header in headers[start:] if not header[0].startswith(PREFIX)))
+
 
 @dataclass(frozen=True)
 class DeadLetter:
@@ -36,11 +54,12 @@ class DeadLetter:
     def context(self) -> Mapping[str, str]:
         """`__connect.errors.*` without that prefix; {} if the connector does not write them.
 
-        A record that failed again after a manual replay may have them twice: the last ones count.
+        A record that had failed before, and was read from a dead letter queue or replayed with its headers, has those
+        of both failures. The last ones count; the others are headers that the record had before it failed.
         """
         return {
             name.removeprefix(PREFIX): (value or b"").decode("utf-8", "replace")
-            for name, value in self.record.headers
+            for name, value in self.record.headers[start_of_context(self.record.headers) :]
             if name.startswith(PREFIX)
         }
 
@@ -53,7 +72,7 @@ class DeadLetter:
     @property
     def own_headers(self) -> tuple[tuple[str, bytes | None], ...]:
         """The headers that the record had before it failed."""
-        return tuple((name, value) for name, value in self.record.headers if not name.startswith(PREFIX))
+        return without_context(self.record.headers)
 
     @property
     def origin(self) -> tuple[str, int, int] | None:

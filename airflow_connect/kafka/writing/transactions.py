@@ -14,9 +14,9 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.errors import ConnectError, FencedError, NotStoppedError, UnavailableError
+from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import GroupMetadata
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, QuickProducer, producer, translate
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, NO_TOPIC, QuickProducer, names, producer, translate
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.refused_records import (
     LARGEST_MESSAGE_BYTES,
@@ -66,6 +66,8 @@ class OutgoingMessage(Protocol):
 ANY_PARTITION = -1
 TRANSACTION_TIMEOUT_MS = 60_000
 _UNKNOWN = "The next run reads the state from Kafka and continues from what was committed."
+_MAY_LACK_TOPIC = NO_TOPIC | {KafkaError._MSG_TIMED_OUT}
+"""Why a message was not delivered, if its topic may not exist: the client waits for a topic that may be new."""
 _DECIDED = transaction_steps.DECIDED | {"linger.ms", "queue.buffering.max.ms"}
 
 
@@ -92,6 +94,7 @@ class TransactionalWriter:
         self._timeout_s = transaction_timeout_ms / 1000
         self._producer: QuickProducer = producer(own, linger_ms=0)
         self._undelivered: list[KafkaError] = []
+        self._suspect_topics: set[str] = set()
         self._purged_by_earlier_abort = self._has_refused_content = False
 
     def fence(self) -> None:
@@ -155,7 +158,7 @@ class TransactionalWriter:
         """`alone`: each message in a batch of its own."""
         deadline = time.monotonic() + self._timeout_s
         # A new list: purged messages of an aborted transaction report to the list of that transaction.
-        self._undelivered = []
+        self._undelivered, self._suspect_topics = [], set()
         self._purged_by_earlier_abort = self._has_refused_content = False
         doing = f"writing a transaction of {self.transactional_id}"
         try:
@@ -193,11 +196,13 @@ class TransactionalWriter:
         transaction_steps.close(self._producer, self.transactional_id)
 
     def _produce(self, topic: str, value: bytes | None, key: bytes | None, **more: Any) -> None:
-        undelivered = self._undelivered
+        undelivered, suspect = self._undelivered, self._suspect_topics
 
         def delivered(error: KafkaError | None, _message: Message[Any, Any]) -> None:
             if error is not None:
                 undelivered.append(error)
+                if error.code() in _MAY_LACK_TOPIC:
+                    suspect.add(topic)
 
         def is_known() -> bool:
             return any(error.code() not in PURGED for error in undelivered)
@@ -248,12 +253,35 @@ class TransactionalWriter:
         except KafkaException as failed:
             also = translate(failed, f"aborting a transaction of {self.transactional_id}")
             if isinstance(also, FencedError):
-                return also
+                # The cluster itself fences a transaction that has timed out, as it does while a message waits for a
+                # topic that does not exist.
+                return self._lacking_topic(doing) or also
             # Not another problem: the cluster aborts it after transaction.timeout.ms, or the next
             # fence does.
+        if isinstance(ours, AccessError | UnavailableError):
+            ours = self._lacking_topic(doing) or ours
         if isinstance(ours, UnavailableError | NotStoppedError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours
+
+    def _lacking_topic(self, doing: str) -> AccessError | None:
+        """The error that names topics of undelivered messages that do not exist; None: there are none."""
+        missing = [topic for topic in sorted(self._suspect_topics) if self._is_missing(topic)]
+        if not missing:
+            return None
+        return AccessError(
+            f"Kafka does not have topic {names(missing)}, which has records to be written: found while {doing}."
+            " Nothing was committed.",
+            code="kafka.no_topic",
+            suggestion="Create the topic, or correct its name in the configuration, and run again.",
+        )
+
+    def _is_missing(self, topic: str) -> bool:
+        try:
+            found = self._producer.list_topics(topic, API_TIMEOUT_S).topics.get(topic)
+        except KafkaException:
+            return False  # Unknown: the error that is there already says what has failed.
+        return found is not None and found.error is not None and found.error.code() in NO_TOPIC
 
 
 __all__ = ["CommitUnknownError", "OutgoingRecord", "TransactionalWriter"]

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from airflow_connect.documents.counts import format_count, plural
+
 MAX_PLAN_ROWS = 20
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def format_count(number: int) -> str:
-    """`1,204,311`."""
-    return f"{number:,}"
 
 
 def format_bytes(size: float) -> str:
@@ -29,11 +26,6 @@ def format_seconds(seconds: float) -> str:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 file`, `2,000 files`."""
-    return f"{format_count(number)} {noun}" + ("" if number == 1 else "s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +57,6 @@ class Table:
         shape = list(zip(self.align, widths, strict=True))
         texts = ["  ".join(f"{c:{side}{width}}" for c, (side, width) in zip(row, shape, strict=True)) for row in every]
         return [" " * self.indent + text.rstrip() for text in texts]
+
+
+__all__ = ["MAX_PLAN_ROWS", "Table", "format_bytes", "format_count", "format_seconds", "plural"]

@@ -11,7 +11,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.errors import ConfigError, FencedError, UnavailableError
+from airflow_connect.errors import AccessError, ConfigError, FencedError, UnavailableError
+from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.consumer_group import group_metadata, read_committed_offsets
 from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, latest_offsets
@@ -138,6 +139,23 @@ def test_commit_to_an_unknown_partition_says_that_nothing_was_committed(
     assert type(caught.value).__name__ == "AccessError"
     one.commit([(topic, 0, b"k", b"kept")])
     assert committed_values(settings, admin, TopicPartition(topic, 0)) == [b"kept"]
+
+
+@pytest.mark.parametrize("patience", [{}, {"topic.metadata.propagation.max.ms": 1000}], ids=["times out", "refused"])
+def test_topic_that_does_not_exist_is_named_also_if_the_transaction_times_out(
+    settings: dict[str, Any], make_topic: Callable[..., str], unique_name: str, patience: dict[str, int]
+) -> None:
+    one = TransactionalWriter({**settings, **patience}, unique_name, transaction_timeout_ms=2_000)
+    one.fence()
+    letter = TopicRecord(
+        topic=f"{unique_name}-nowhere", key=b"k", value=b"v", headers=(), timestamp=None, origin="a-0@1"
+    )
+    try:
+        with pytest.raises(AccessError, match=f"does not have topic {unique_name}-nowhere") as caught:
+            one.commit([(make_topic(), 0, b"k", b"v")], messages=[letter])
+    finally:
+        one.close()
+    assert caught.value.code == "kafka.no_topic"
 
 
 def test_writer_takes_no_setting_that_would_break_transactions(

@@ -32,10 +32,12 @@ class Written(NamedTuple):
     Attributes:
         moved: for how many partitions an offset was committed.
         refused: what Kafka answered for partitions whose offset was not.
+        is_live: nothing was committed, because the group has members in the target cluster.
     """
 
     moved: int = 0
     refused: Mapping[TopicPartition, ConnectError] = {}
+    is_live: bool = False
 
 
 def write_offsets(target: Admin, group: str, checkpoints: Sequence[Checkpoint]) -> Written:
@@ -46,7 +48,7 @@ def write_offsets(target: Admin, group: str, checkpoints: Sequence[Checkpoint]) 
     """
     state, members = group_state(target, group)
     if members or state not in UNUSED:
-        return Written()
+        return Written(is_live=True)
     current = committed_with_notes_now(target, group, [one.topic_partition for one in checkpoints], TIMEOUT_S)
     places = {tp: committed.offset for tp, committed in current.items()}
     behind = [one.topic_partition for one in checkpoints if places.get(one.topic_partition, 0) > one.downstream]
@@ -60,5 +62,5 @@ def write_offsets(target: Admin, group: str, checkpoints: Sequence[Checkpoint]) 
     }
     refused = try_to_alter_offsets(target, group, new)
     if any(isinstance(error, NotStoppedError) for error in refused.values()):
-        return Written()  # A member has joined since: from now on the group moves by itself.
+        return Written(is_live=True)  # A member has joined since: from now on the group moves by itself.
     return Written(len(new) - len(refused), refused)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
+from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import BYTES
 from airflow_connect.api.source import SourcePartition, SourceTask
@@ -16,9 +18,10 @@ from airflow_connect.connectors.mirror.checkpoint.history import CheckpointHisto
 from airflow_connect.connectors.mirror.checkpoint.translation import Translation
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import ConnectError
-from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now
-from airflow_connect.kafka.clients.short_lived import Admin, admin_client
+from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now, every_committed_offset
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
 
 GROUPS = "airflow_connect.mirror.groups"
 """Key of a task's configuration; set by the connector, not by users."""
@@ -46,6 +49,8 @@ class MirrorCheckpointTask(SourceTask):
         known = self._known(admins[clients.TARGET]) if config.emits else CheckpointHistory()
         found: list[Checkpoint] = []
         moved = 0
+        live: list[str] = []
+        self._lacking: dict[str, list[TopicPartition]] = {}
         for sentence in translation.notes:
             self.context.note(sentence)
         for group in self._groups:
@@ -55,12 +60,19 @@ class MirrorCheckpointTask(SourceTask):
                 own = [one for one in checkpoints if translation.may_move(one, last(one.topic_partition))]
                 written = self._synchronised(admins[clients.TARGET], group, own)
                 moved += written.moved
+                live += [group] if written.is_live else []
                 # An offset is translated back once; without a checkpoint, the next run tries again.
                 failed = {one for one in own if one.topic_partition in written.refused and translation.leads_back(one)}
                 checkpoints = [one for one in checkpoints if one not in failed]
             found += [one for one in checkpoints if is_newer(one, last(one.topic_partition))]
         if moved:
-            self.context.note(f"{moved} offset(s) of consumer groups were written to the target cluster.")
+            self.context.note(f"{plural(moved, 'offset', 'were')} written to consumer groups of the target cluster.")
+        if live:
+            self.context.note(
+                f"{plural(len(live), 'consumer group', 'have')} members in the target cluster, so no offset was written"
+                f" there: {names(live)}."
+            )
+        self._tell_lacking()
         self._has_ended = True
         return [self._record(one) for one in found] if config.emits else []
 
@@ -78,7 +90,34 @@ class MirrorCheckpointTask(SourceTask):
         except ConnectError as error:
             self.context.note(f"Consumer group {group} was not translated: {error.message}")
             return []
-        return list(translation.checkpoints(group, committed))
+        found = list(translation.checkpoints(group, committed))
+        self._look_for_lacking(source, translation, group, {one.topic_partition for one in found})
+        return found
+
+    def _look_for_lacking(
+        self, source: Admin, translation: Translation, group: str, translated: AbstractSet[TopicPartition]
+    ) -> None:
+        """Remember the offsets of a group in mirrored topics that no offset sync translates."""
+        try:
+            every = every_committed_offset(source, group, is_stable=False)
+        except ConnectError as error:
+            self.context.note(f"Not all offsets of consumer group {group} could be read: {error.message}")
+            return
+        selected = set(self._config.topics.select({tp.topic for tp in every}))
+        lacking = [tp for tp in every if tp.topic in selected and translation.place_of(tp) not in translated]
+        if lacking:
+            self._lacking[group] = sorted(lacking)
+
+    def _tell_lacking(self) -> None:
+        if not self._lacking:
+            return
+        count = sum(map(len, self._lacking.values()))
+        shown = names(f"{group} ({names(tps)})" for group, tps in self._lacking.items())
+        self.context.note(
+            f"{plural(count, 'offset')} of {plural(len(self._lacking), 'consumer group', 'have')} no place in the"
+            " target cluster, because no offset sync leads there. Either the partition was not mirrored yet, or the"
+            f" group has stopped before the first offset sync that is still there: {shown}."
+        )
 
     def _synchronised(self, target: Admin, group: str, checkpoints: Sequence[Checkpoint]) -> Written:
         """Write the offsets of a group; what is refused does not keep others from being written."""

@@ -116,12 +116,15 @@ class Translation:
         for tp, (upstream, metadata) in committed.items():
             original = self._originals.get(tp)
             if original is None or self._back is None:
-                remote = TopicPartition(self._policy.remote_topic(tp.topic), tp.partition)
                 downstream = self._forward.downstream(tp, upstream)
             else:
-                remote, downstream = original, self._back.offset(original, upstream)
+                downstream = self._back.offset(original, upstream)
             if downstream is not None:
-                yield Checkpoint(group, remote, upstream, downstream, metadata)
+                yield Checkpoint(group, self.place_of(tp), upstream, downstream, metadata)
+
+    def place_of(self, tp: TopicPartition) -> TopicPartition:
+        """The partition of the target cluster in which a group continues that has read `tp`."""
+        return self._originals.get(tp) or TopicPartition(self._policy.remote_topic(tp.topic), tp.partition)
 
     def leads_back(self, checkpoint: Checkpoint) -> bool:
         """Whether a checkpoint is about an original, and its group has read the copy."""

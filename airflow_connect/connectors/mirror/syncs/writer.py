@@ -16,6 +16,7 @@ from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.protocol.records import OffsetSync
 from airflow_connect.connectors.mirror.syncs.ledger import CopiedRange, PartitionLedger, syncs_of
 from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER, TOPIC_IDS_HEADER
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import resolve_topics
@@ -134,8 +135,9 @@ class OffsetSyncLog:
                 " again."
             )
         return (
-            f"{self._remote[tp]} grew by {grown} offsets, but {ledger.records} records in {ledger.transactions}"
-            " transactions were copied, so something else writes to it. Consumer groups are translated to where this"
+            f"{self._remote[tp]} grew by {plural(grown, 'offset')}, but {plural(ledger.records, 'record')} in"
+            f" {plural(ledger.transactions, 'transaction')} {agreeing(ledger.records, 'were')} copied,"
+            " so something else writes to it. Consumer groups are translated to where this"
             " run began at most, and may read its records again."
         )
 

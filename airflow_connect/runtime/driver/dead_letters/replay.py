@@ -2,7 +2,8 @@
 
 Replayed records and the position of the replay are written in the same transactions. A replay that dies has both
 replayed a letter and stored this fact, or neither, so a second replay repeats nothing. The position belongs to the
-group `connect-<name>-dlq-replay`, which is independent of the connector's own group.
+group `connect-<name>-dlq-replay`, which is independent of the connector's own group, and has a copy in the runs topic
+(positions.py), which does not expire.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group, topics
@@ -22,6 +24,7 @@ from airflow_connect.kafka.reading import dead_letters
 from airflow_connect.kafka.reading.dead_letters import DeadLetter, LetterFilter
 from airflow_connect.kafka.state.replay_positions import ReplayPosition, ReplayProgress
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
+from airflow_connect.runtime.driver.dead_letters.positions import RecordedPositions
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 
 STEP_LETTERS = 5_000
@@ -38,11 +41,13 @@ class ReplayRequest:
         chosen: which letters; those that it does not accept stay available for later replays.
         to: topic for all of them; "": the topic that each letter came from.
         dry_run: only report what would be done.
+        from_beginning: also those that were replayed before.
     """
 
     chosen: LetterFilter = field(default_factory=LetterFilter)
     to: str = ""
     dry_run: bool = False
+    from_beginning: bool = False
 
 
 @dataclass(slots=True)
@@ -59,6 +64,7 @@ class Replayed:
         passed_over: letters that the filters do not accept; they stay.
         moved: by target topic, letters whose partition it does not have; they get one by their key.
         deleted: by partition of the queue, offsets that Kafka has deleted before they were replayed.
+        about_positions: sentences about where the replay began.
     """
 
     queue: str
@@ -70,20 +76,22 @@ class Replayed:
     passed_over: int = 0
     moved: Counter[str] = field(default_factory=Counter)
     deleted: dict[TopicPartition, int] = field(default_factory=dict)
+    about_positions: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences about letters that are not where they were, or are gone."""
         moved = [
-            f"{count} letters were written to other partitions of {topic}, because it no longer has theirs: they are"
-            " no longer in order with the records before and after them."
+            f"{plural(count, 'letter', 'were')} written to other partitions of {topic}, because it no longer has"
+            " theirs: not in order any more with the records before and after."
             for topic, count in self.moved.items()
         ]
         deleted = [
-            f"{tp} has lost {count} offsets that were not replayed: Kafka has deleted them."
+            f"{tp} has lost {plural(count, 'offset')} that {agreeing(count, 'were')} not replayed: Kafka has"
+            " deleted them."
             for tp, count in self.deleted.items()
         ]
-        return moved + deleted
+        return [*self.about_positions, *moved, *deleted]
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -178,6 +186,7 @@ class _Replay:
         self._writer = writer
         self._queue = queue_of(configuration)
         self._done = Replayed(self._queue, group_of(configuration))
+        self._recorded = RecordedPositions(configuration, admin, self._queue)
         self._origins: set[tuple[str, int, int]] = set()
         self._partitions: dict[str, int] = {}
 
@@ -186,13 +195,14 @@ class _Replay:
         ranges = dead_letters.find_ranges(self._admin, self._queue)
         if not ranges:
             return self._done
-        committed = consumer_group.read_committed(self._admin, self._done.group, [r.topic_partition for r in ranges])
-        positions = {
-            r.topic_partition: ReplayPosition.parse(found.offset, found.note, r.topic_partition)
-            if (found := committed.get(r.topic_partition))
-            else ReplayPosition(r.start)
-            for r in ranges
-        }
+        known = self._recorded.find(
+            self._done.group,
+            ranges,
+            from_beginning=self._request.from_beginning,
+            create=self._writer is not None,
+        )
+        self._done.about_positions = known.notes
+        positions = known.by_partition
         self._compare(ranges, positions)
         due = [_from(r, positions[r.topic_partition].first) for r in ranges]
         progress = {tp: ReplayProgress(position) for tp, position in positions.items()}
@@ -214,8 +224,8 @@ class _Replay:
                     f"{tp} was replayed up to {position.offset}, and ends at {r.end}: either it has lost its end, or it"
                     " was recreated and its letters were not replayed.",
                     code="replay.queue_shorter",
-                    suggestion=f"Nothing was replayed. To replay every letter that is there now, delete the group"
-                    f" {self._done.group}.",
+                    suggestion="Nothing was replayed. To replay every letter that is there now, use airflow-connect dlq"
+                    " replay --from-beginning.",
                 )
             gone = [min(end, r.start) - start for start, end in position.passed_over if start < r.start]
             lost = sum(gone) + max(r.start - position.offset, 0)
@@ -304,7 +314,7 @@ class _Replay:
         group = consumer_group.group_metadata(self._done.group, settings)
         try:
             self._writer.commit(
-                [],
+                self._recorded.records(positions),
                 {tp: position.offset for tp, position in positions.items()},
                 group,
                 [record for _, record in step if record is not None],

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
 from airflow_connect.kafka.clients.short_lived import names
-from airflow_connect.kafka.reading.dead_letters import PREFIX, TIMESTAMP
+from airflow_connect.kafka.reading.dead_letters import PREFIX, TIMESTAMP, start_of_context, without_context
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
-from airflow_connect.runtime.reporting.texts import format_count
 
 QUEUE_KEY = "errors.deadletterqueue.topic.name"
 TIMESTAMP_HEADER = f"{PREFIX}{TIMESTAMP}"
@@ -76,8 +76,8 @@ class _Fitted:
     refused: str = ""
 
 
-_MOVED_TIME = f"have the time of this run, and their own in the header {TIMESTAMP_HEADER}"
-_CUT = "have no or fewer context headers, because they would be too large"
+_MOVED_TIME = f"with the time of this run, and the original time in the header {TIMESTAMP_HEADER}"
+_CUT = "with no or fewer context headers, because they would be too large"
 
 
 def _fitted(letter: Mapping[str, Any], limits: QueueLimits, now_ms: int) -> _Fitted:
@@ -107,15 +107,15 @@ def _fitted(letter: Mapping[str, Any], limits: QueueLimits, now_ms: int) -> _Fit
 
 def _without_context(record: TopicRecord, fits: Callable[[TopicRecord], bool]) -> TopicRecord:
     """Without as many context headers as needed; the record's own headers stay."""
-    own = tuple(
-        header for header in record.headers if not header[0].startswith(PREFIX) or header[0] == TIMESTAMP_HEADER
-    )
-    shorter = record
-    for name in _LARGEST_CONTEXT:
-        shorter = replace(shorter, headers=tuple(h for h in shorter.headers if h[0] != PREFIX + name))
+    start = start_of_context(record.headers)  # What comes before is not ours: the record came from such a queue.
+    before, context = record.headers[:start], record.headers[start:]
+    for count in range(1, len(_LARGEST_CONTEXT) + 1):
+        left_out = {PREFIX + name for name in _LARGEST_CONTEXT[:count]}
+        shorter = replace(record, headers=(*before, *(header for header in context if header[0] not in left_out)))
         if fits(shorter):
             return shorter
-    return replace(record, headers=own)
+    times = tuple(header for header in context if header[0] == TIMESTAMP_HEADER)
+    return replace(record, headers=(*without_context(record.headers), *times))
 
 
 def _fits(record: TopicRecord, limits: QueueLimits) -> bool:
@@ -140,7 +140,7 @@ def _so_far(manifest: Manifest, *, is_published: bool) -> str:
 def _refusal(unfit: Sequence[_Fitted], limits: QueueLimits, so_far: str, *, is_published: bool) -> ConfigError:
     where = names([found.record.origin for found in unfit])
     what = (
-        f"The dead letter queue {limits.topic} would refuse {format_count(len(unfit))} dead letters, of {where}:"
+        f"The dead letter queue {limits.topic} would refuse {plural(len(unfit), 'dead letter')}, of {where}:"
         f" {unfit[0].refused}."
     )
     cure = (
@@ -162,7 +162,8 @@ def _notes(manifest: Manifest, fitted: Sequence[_Fitted], limits: QueueLimits) -
         changed = [found.record.origin for found in fitted if change in found.changes]
         if changed:
             notes.append(
-                f"{format_count(len(changed))} dead letters in {limits.topic} {change}: those of {names(changed)}."
+                f"{plural(len(changed), 'dead letter', 'were')} written to {limits.topic} {change}: of"
+                f" {names(changed)}."
             )
     if limits.is_compacted:
         notes.append(
@@ -180,8 +181,8 @@ def _notes(manifest: Manifest, fitted: Sequence[_Fitted], limits: QueueLimits) -
 
 def _given_up(run_id: str, places: Sequence[str]) -> str:
     return (
-        f"{format_count(len(places))} dead letters of run {run_id} were given up, because the connector has no"
-        f" {QUEUE_KEY} any more: those of {names(places, 20)}."
+        f"{plural(len(places), 'dead letter')} of run {run_id} {agreeing(len(places), 'were')} given up, because the"
+        f" connector has no {QUEUE_KEY} any more: of {names(places, 20)}."
     )
 
 

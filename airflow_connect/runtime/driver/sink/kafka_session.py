@@ -105,6 +105,16 @@ class KafkaSession(ClusterSession):
                 gone[name] = f"Topic {name} was recreated: its id was {topic_ids[name]} and is {info.topic_id} now."
         return gone
 
+    def held(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """First offset and end of the log of each partition.
+
+        Raises:
+            ConnectError: Kafka did not answer, or does not have one of the partitions.
+        """
+        first = watermarks.earliest_offsets(self.admin, tps)
+        end = watermarks.latest_offsets(self.admin, tps, self._clients.consumer.isolation_level)
+        return {tp: (first[tp], end[tp]) for tp in tps}
+
     def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
         """Those of these topics that Kafka no longer has."""
         return topics.deleted_topics(self.admin, names)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.api.staging import LeftOver, Outcome
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import ConnectError, TaskFailedError
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class SinkPublisher:
         unknown = [f.key for f in files if not isinstance(outcomes.get(f.key), Outcome)]
         if unknown:
             raise TaskFailedError(
-                f"The connector's publish returned no outcome for {len(unknown)} of {len(files)} files, such as "
-                f"{unknown[0]}.",
+                f"The connector's publish returned no outcome for {len(unknown)} of"
+                f" {plural(len(files), 'file')}, such as {unknown[0]}.",
                 code="plugin.publish",
                 suggestion="It must return an Outcome for the key of every file. The next run publishes again.",
             )

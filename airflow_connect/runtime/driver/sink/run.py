@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.staging import StagedFile
+from airflow_connect.documents.counts import plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
-from airflow_connect.errors import OffsetError
 from airflow_connect.exactly_once import commit as commits
 from airflow_connect.exactly_once.audit import audit
 from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
@@ -43,6 +42,7 @@ from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+from airflow_connect.runtime.driver.sink.lost_files import LostFiles
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
@@ -132,13 +132,14 @@ class SinkRun(RunInProgress):
         times = RunTimes.of(self._config.sink, state.connector, plan, positions)
         if plan.is_empty:
             return self._end_empty(kafka, state, positions, times)
+        state = self._keep_latest(kafka, state, plan)
         if self._config.guarantee.may_repeat:
             for note in self._config.delivery_notes:
                 self._warn(note)
         plan = self._noting(plan, self._config.check_converters())
         kafka.ensure_dead_letter_queue()
         schemas = schemas_before(self._config.sink, state.connector, plan)
-        state = self._begin(kafka, state, plan, positions)
+        state = self._begin(kafka, state, plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
         settings = self._settings(plan.created_ms, state.connector.at_ms)
         settings = replace(
@@ -186,13 +187,14 @@ class SinkRun(RunInProgress):
 
     def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
         self._warn(
-            f"Run {manifest.run_id} ended between manifest and commit; publishing its {len(manifest.files)} files."
+            f"Run {manifest.run_id} ended between manifest and commit; publishing its"
+            f" {plural(len(manifest.files), 'file')}."
         )
         # A fenced run that fails now must not discard what this one may have to copy again.
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)
         try:
-            notes = self._publish(kafka, manifest, kafka.journal)
+            manifest, notes = self._publish(kafka, manifest, kafka.journal)
         except commits.NeverVisibleError as error:
             return self._give_up(kafka, state, manifest, str(error))
         refuse_when_stopping()
@@ -210,7 +212,7 @@ class SinkRun(RunInProgress):
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
-        return replace(state, connector=after, recovered_run_id=manifest.run_id)
+        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=(*state.notes, *manifest.notes))
 
     def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
@@ -218,8 +220,8 @@ class SinkRun(RunInProgress):
         kafka.ensure_group_empty()
         kafka.journal.commit(Commit(offsets={}, state=state.connector, closes_manifest=True))
         note = (
-            f"Run {manifest.run_id} was to publish {len(manifest.files)} files under names that the store does not"
-            f" keep, such as {name!r}. None of them is visible, so they are given up. No offset was moved, and the"
+            f"Run {manifest.run_id} was to publish {plural(len(manifest.files), 'file')} under names that the store"
+            f" does not keep, such as {name!r}. None is visible, and all are given up. No offset was moved, and the"
             " records are copied again."
         )
         self._warn(note)
@@ -253,7 +255,8 @@ class SinkRun(RunInProgress):
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
         notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
-        plan = Plan(self._config.name, self._config.run_id, created_ms, tasks, dict(log.topic_ids), notes)
+        name, run_id, at_latest = self._config.name, self._config.run_id, dict(positions.at_latest)
+        plan = Plan(name, run_id, created_ms, tasks, dict(log.topic_ids), notes, at_latest=at_latest)
         return plan, positions
 
     def _noting(self, plan: Plan, notes: tuple[str, ...]) -> Plan:
@@ -304,20 +307,24 @@ class SinkRun(RunInProgress):
             with self._phase("manifest"):
                 kafka.journal.write_manifest(manifest)
                 reached(crash_points.MANIFEST_WRITTEN)
-        notes = self._publish(kafka, manifest, kafka.journal)
+        manifest, notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, (), notes)
 
     # --- copy ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan, positions: Positions) -> RunState:
+    def _keep_latest(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
+        """Commit what auto.offset.reset=latest chose: if this run fails, the next one must not choose later offsets."""
+        if not plan.at_latest:
+            return state
+        known = state.connector
+        ids = {tp.topic: plan.topic_ids[tp.topic] for tp in plan.at_latest}
+        committed = {**known.committed, **plan.at_latest}
+        chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
+        kafka.journal.commit(Commit(offsets=plan.at_latest, state=chosen))
+        return replace(state, connector=chosen)
+
+    def _begin(self, kafka: KafkaSession, state: RunState, plan: Plan) -> RunState:
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
-        if positions.at_latest:  # If this run fails, the next one must not skip what is written until then.
-            known = state.connector
-            ids = {tp.topic: plan.topic_ids[tp.topic] for tp in positions.at_latest}
-            committed = {**known.committed, **positions.at_latest}
-            chosen = replace(known, committed=committed, topic_ids={**known.topic_ids, **ids})
-            state = replace(state, connector=chosen)
-            kafka.journal.commit(Commit(offsets=dict(positions.at_latest), state=chosen))
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
         begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
@@ -331,23 +338,6 @@ class SinkRun(RunInProgress):
 
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
         return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
-
-    def _recopy(self, kafka: KafkaSession, manifest: Manifest, lost: Sequence[StagedFile]) -> Sequence[StagedFile]:
-        """Stage lost files of a manifest again, laid out by the manifest's own configuration and clock."""
-        self._warn(f"{len(lost)} staged files of run {manifest.run_id} are gone; copying them again.")
-        # As they were copied: a range begins a new file.
-        ranges = [r for r in manifest.ranges if any(r.holds(f.topic, f.partition, f.start) for f in lost)]
-        # The ranges are those that were copied, limits included.
-        limits = replace(self._config.policy.limits, max_bytes=0, max_seconds=0, max_dead_letter_bytes=0)
-        tasks = pack(ranges, self._config.tasks_max, {}, limits)
-        settings = self._staged.configuration_of(manifest).task_settings(manifest.created_ms, schedule_expired=True)
-        settings = replace(settings, late_before=manifest.late_before, schemas_before=manifest.schemas_before)
-        self._staged.may_be_named()
-        copied_topics = {r.topic: manifest.topic_ids[r.topic] for r in ranges}
-        _refuse_gone(kafka, copied_topics)
-        reports = self._staged.by(lambda: self._get_engine().run(settings, tasks))
-        _refuse_gone(kafka, copied_topics)  # Again: it may have been recreated while it was read.
-        return [f for r in reports for f in r.files]
 
     # --- audit passed: manifest, publish, commit -----------------------------------------------------------------
 
@@ -372,24 +362,28 @@ class SinkRun(RunInProgress):
             # What a crash keeps from being published is given up: the next run sweeps it.
             unpublished = replace(state, resweep=state.connector.leftovers)
             report = self._commit(kafka, unpublished, plan, manifest, reports, ())
-            notes = (*report.notes, *self._publish(kafka, manifest, None))
+            notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
             return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
-        notes = self._publish(kafka, manifest, kafka.journal)
+        manifest, notes = self._publish(kafka, manifest, kafka.journal)
         return self._commit(kafka, state, plan, manifest, reports, notes)
 
-    def _publish(self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None) -> tuple[str, ...]:
-        """Make the files of a manifest visible; returns what the store has to say about it."""
+    def _publish(
+        self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None
+    ) -> tuple[Manifest, tuple[str, ...]]:
+        """Make the files of a manifest visible; returns it as it was published, and notes for the report."""
         total = len(manifest.files)
         with self._phase("publish", total=total):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
             there, publisher = self._staged.store_of(manifest)
-            files = commits.publish(manifest, publisher, journal, partial(self._recopy, kafka), show)
-            seen = PublishedRun(manifest.run_id, manifest.created_ms, files, manifest.complete)
+            again = LostFiles(self._config, self._staged, self._get_engine, self._warn)
+            save = partial(again.save, kafka) if self._config.policy.out_of_range else None
+            manifest = commits.publish(manifest, publisher, journal, partial(again.copy_again, kafka), show, save)
+            seen = PublishedRun(manifest.run_id, manifest.created_ms, manifest.files, manifest.complete)
             notes = tuple(there.published(seen, publisher))
             for note in notes:
                 self._warn(note)
             reached(crash_points.PUBLISHED)
-        return notes
+        return manifest, (*manifest.notes, *notes)
 
     def _commit(
         self,
@@ -471,13 +465,3 @@ class SinkRun(RunInProgress):
             detail=RunDetail.of(reports, self._config.dead_letter_topic),
             lag=lag_after(state.lag, manifest),
         )
-
-
-def _refuse_gone(kafka: KafkaSession, topic_ids: Mapping[str, str]) -> None:
-    """Refuse to read records of another topic of the same name.
-
-    Raises:
-        OffsetError: names the first topic that Kafka has no more.
-    """
-    for what in kafka.gone_topics(topic_ids).values():
-        raise OffsetError(what)

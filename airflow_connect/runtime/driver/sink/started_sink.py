@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
 from airflow_connect.config.keys import connector as keys
+from airflow_connect.documents.counts import plural
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides
 from airflow_connect.runtime.driver.sink.publishers import NoPublisher, SinkPublisher
@@ -108,7 +109,8 @@ class StartedSink(Started):
         if not 1 <= len(found) <= max_tasks:
             name = self._class.__name__
             raise TaskFailedError(
-                f"{name}.task_configs returned {len(found)} configurations, but at most {max_tasks} were requested.",
+                f"{name}.task_configs returned {plural(len(found), 'configuration')}, but at most {max_tasks} were"
+                " requested.",
                 code="plugin.task_configs",
                 suggestion="It must return at least one, and not more than requested.",
             )

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_connect.documents.counts import plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
@@ -149,7 +150,8 @@ class SourceRun(RunInProgress):
             # At once: everything that this run commits from here on is newer than the file.
             kafka.copy_to_file(offsets)
             self._notes.add(
-                f"{len(changes)} offset(s) were taken over from {self._config.resolved.worker.sources.offsets_file}."
+                f"{plural(len(changes), 'offset', 'were')} taken over from"
+                f" {self._config.resolved.worker.sources.offsets_file}."
             )
 
     def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:
@@ -218,7 +220,9 @@ class SourceRun(RunInProgress):
         if failed:
             notes.append(skipped(reports))
         if repeated:
-            notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")
+            notes.append(
+                f"{plural(repeated, 'task')} needed more than one attempt; counts are those of the last attempts."
+            )
         return RunReport(
             connector=self._config.name,
             run_id=self._config.run_id,

@@ -172,9 +172,24 @@ def test_group_with_live_members_in_the_target_is_left_alone(mirror: Mirror, uni
     with member(mirror.target, group, mirror.remote):
         report = translate(mirror, group, sync_group_offsets_enabled="true")
     assert (report.records, committed(mirror.target, group, mirror.remote)) == (1, {})
+    assert any("1 consumer group has members in the target cluster" in n and f"{group}." in n for n in report.notes)
 
     translate(mirror, group, sync_group_offsets_enabled="true", emit_checkpoints_enabled="false")
     assert committed(mirror.target, group, mirror.remote) == {0: (1, "")}
+
+
+def test_offsets_that_no_sync_translates_are_counted_and_named(mirror: Mirror, unique_name: str) -> None:
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    mirror.run()
+    mirror.write(mirror.topic, [(2, None, "not mirrored yet", 1)])
+    commit(mirror.source, f"behind-{unique_name}", mirror.topic, {0: 1, 2: 1})
+    commit(mirror.source, f"done-{unique_name}", mirror.topic, {0: 1})
+
+    report = translate(mirror, f".*-{unique_name}")
+
+    (note,) = [note for note in report.notes if "no offset sync" in note]
+    assert note.startswith("1 offset of 1 consumer group has no place in the target cluster")
+    assert note.endswith(f": behind-{unique_name} ({mirror.topic}-2).")
 
 
 def test_groups_and_topics_are_selected(mirror: Mirror, unique_name: str) -> None:

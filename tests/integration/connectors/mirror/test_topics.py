@@ -209,7 +209,7 @@ def test_copy_that_was_deleted_is_created_again_and_the_report_says_what_it_lack
     assert not any("created again" in note for note in first.notes)
     (note,) = [note for note in report.notes if "created again" in note]
     assert f"no topic {mirror.remote} any more" in note
-    assert f"it begins at {mirror.topic}-0@5." in note
+    assert f"it begins at {mirror.topic}-0@5, and lacks up to 5 offsets" in note
     assert [one.value for one in mirror.copies()[0]] == [b"5"]
     assert not any("created again" in note for note in mirror.run().notes)
 
@@ -226,3 +226,42 @@ def test_copy_that_replaces_timestamps_is_told(mirror: Mirror) -> None:
     assert any(f"{mirror.remote} has message.timestamp.type=LogAppendTime" in note for note in told.notes)
     assert not any("LogAppendTime" in note for note in kept.notes)
     assert [one.timestamp == 2 for one in mirror.copies()[0]] == [False, True]
+
+
+def test_first_run_that_fails_keeps_where_latest_began(mirror: Mirror) -> None:
+    mirror.write(mirror.topic, [(0, None, "before", 1)])
+    refused = mirror.try_run(consumer_auto_offset_reset="latest", replication_factor="9")
+    mirror.write(mirror.topic, [(0, None, "after", 2)])
+
+    report = mirror.run(consumer_auto_offset_reset="latest")
+
+    assert refused.status == "failed"
+    assert [copy.value for copy in mirror.copies()[0]] == [b"after"]
+    assert not any("created again" in note for note in report.notes), "there never was a copy"
+
+
+def test_copy_that_somebody_else_recreated_is_named_once_with_what_it_lacks(mirror: Mirror) -> None:
+    mirror.write(mirror.topic, [(n % 2, b"k", str(n), 1) for n in range(10)])
+    mirror.run()
+    delete_topic(mirror.target, mirror.remote)
+    create_topic(mirror.target, mirror.remote, 3)
+    mirror.write(mirror.topic, [(0, b"k", "10", 1)])
+
+    report = mirror.run()
+
+    (note,) = [note for note in report.notes if "was recreated" in note]
+    assert f"Topic {mirror.remote} of the target cluster was recreated" in note
+    assert f"it begins at {mirror.topic}-0@5, {mirror.topic}-1@5, and lacks up to 10 offsets" in note
+    assert [one.value for one in mirror.copies()[0]] == [b"10"]
+    assert not any("was recreated" in note for note in mirror.run().notes)
+
+
+def test_topic_that_the_source_no_longer_has_is_named(mirror: Mirror) -> None:
+    mirror.write(mirror.topic, [(0, b"k", "v", 1)])
+    mirror.run()
+    delete_topic(mirror.source, mirror.topic)
+
+    report = mirror.run()
+
+    (note,) = [note for note in report.notes if "no longer has topic" in note]
+    assert f"topic {mirror.topic}. It was mirrored up to {mirror.topic}-0@1; its copy stays" in note

@@ -5,7 +5,7 @@ from __future__ import annotations
 import boto3
 import pytest
 
-from tests.integration.connectors.s3.objects import contents
+from tests.integration.connectors.s3.objects import STRING_CONVERTER, contents
 
 pytestmark = pytest.mark.integration
 
@@ -39,7 +39,31 @@ def test_connector_that_an_older_version_has_wedged_copies_when_its_names_are_co
     assert (report.records, sink.offsets(), sink.view().manifest) == (1, {0: 1}, None)
     assert list(contents(sink).values()) == [[1]]
     (note,) = [note for note in report.notes if "are given up" in note]
-    assert "1 files" in note and "'raw//" in note and note in sink.warnings()
+    assert "1 file under" in note and "'raw//" in note and note in sink.warnings()
+
+
+def test_manifest_of_an_older_version_that_is_partly_visible_is_finished_without_its_odd_names(
+    make_topic, produce, make_sink, monkeypatch
+):
+    topic = make_topic()
+    produce(topic, [(0, b"k", None if n % 2 else f"{n}") for n in range(6)])
+    sink = make_sink(topic, behavior_on_null_values="write", store_kafka_keys="true")
+    sink.config |= {"tombstone.encoded.partition": "gone//away", "key.converter": STRING_CONVERTER}
+    with monkeypatch.context() as older:
+        older.setattr("airflow_connect.stores.s3.requests.has_odd_directories", lambda key: False)
+        assert sink.try_run().error["code"] == "publish.lost"
+
+    stuck = sink.try_run().error
+    report = sink.run(**{"offsets.out.of.range": "nearest"})
+
+    assert (stuck["code"], stuck["configPath"]) == ("publish.lost", "offsets.out.of.range")
+    assert "gone//away" in stuck["message"]
+    assert sorted(contents(sink).values(), key=str) == [["k", "k", "k"], [0, 2, 4]]
+    assert (sink.offsets(), sink.view().manifest) == ({0: 6}, None)
+    note, how = [note for note in report.notes if "gone//away" in note or "still holds" in note]
+    assert "airflow-connect replay" in how
+    assert "3 records between offsets 1 and 6 are given up" in note
+    assert "gone//away" in note
 
 
 def test_path_format_that_the_store_folds_is_refused_and_a_corrected_run_copies(sink):

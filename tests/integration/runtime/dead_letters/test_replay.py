@@ -344,5 +344,68 @@ def test_position_beyond_the_end_of_the_queue_fails_with_both_readings(program, 
 
     assert outcome.errors[0]["code"] == "replay.queue_shorter"
     assert f"{queue}-0 was replayed up to 99, and ends at 5" in outcome.errors[0]["message"]
-    assert group in outcome.errors[0]["suggestion"]
+    assert "--from-beginning" in outcome.errors[0]["suggestion"]
     assert replayed_records(program.sink) == []
+
+
+def test_position_outlives_the_offsets_of_its_group(program):
+    program.result("replay", "--since", str(BASE_MS + 6))
+    group = f"connect-{program.sink.name}-dlq-replay"
+    admin = admin_client({"bootstrap.servers": program.sink.kafka.bootstrap})
+    admin.delete_consumer_groups([group])[group].result(10)
+
+    rest = program.result("replay", "--dry-run")
+    done = program.result("replay")
+    nothing = program.result("replay")
+
+    assert (rest["replayed"], done["replayed"]) == (2, 2)
+    assert len(replayed_records(program.sink)) == 4
+    (note,) = done["notes"]
+    assert note.startswith(f"Group {group} has lost its offsets") and "--from-beginning" in note
+    assert (nothing["replayed"], nothing["notes"]) == (0, [])
+    assert program.sink.run().dead_lettered == 4, "the journal of the connector still reads its partition"
+
+
+def test_everything_is_replayed_again_from_the_beginning_if_asked(program):
+    program.result("replay")
+
+    again = program.result("replay", "--from-beginning")
+
+    assert (again["replayed"], again["notes"]) == (4, [])
+    assert program.result("replay")["replayed"] == 0
+    assert len(replayed_records(program.sink)) == 8
+
+
+def test_queue_that_was_recreated_is_replayed_whole_and_named(program):
+    queue, bootstrap = program.sink.config["errors.deadletterqueue.topic.name"], program.sink.kafka.bootstrap
+    program.result("replay")
+    delete_topic(bootstrap, queue)
+    create_topic(bootstrap, queue, 1)
+    assert program.sink.run().dead_lettered == 4
+
+    again = program.result("replay")
+
+    assert again["replayed"] == 4
+    (note,) = again["notes"]
+    assert note.startswith(f"The dead letter queue {queue} was recreated: its id is ")
+    assert f"{queue}-0@" in note and "are gone" in note
+    assert program.result("replay")["notes"] == []
+
+
+def test_letter_of_a_record_from_another_queue_keeps_both_contexts_and_is_replayed_with_the_first(
+    program, make_sink, tmp_path, unique_name
+):
+    queue, bootstrap = program.sink.config["errors.deadletterqueue.topic.name"], program.sink.kafka.bootstrap
+    second = make_sink(queue, errors_deadletterqueue_topic_name=f"{unique_name}-second", tasks_max="1", **TOLERANT)
+    assert second.run().dead_lettered == 4
+    twice = read_all(bootstrap, f"{unique_name}-second")
+    (tmp_path / "second").mkdir()
+
+    done = Program(second, tmp_path / "second").result("replay")
+
+    topics = [[value for name, value in letter.headers() if name == "__connect.errors.topic"] for letter in twice]
+    assert topics == [[program.sink.topic.encode(), queue.encode()]] * 4
+    assert done["topics"] == {queue: 4}
+    found = sorted(read_all(bootstrap, queue), key=lambda letter: letter.offset())
+    assert [letter.headers() for letter in found[4:]] == [letter.headers() for letter in found[:4]]
+    assert program.result("replay")["replayed"] == 4

@@ -27,7 +27,7 @@ LOG = LogBounds(low=10, end=90, high=100, topic_id="id-1")
 def test_offset_is_that_of_the_last_mirrored_record() -> None:
     assert partition_of("west", TP) == {"cluster": "west", "partition": 2, "topic": "orders"}
     assert offset_of(500, "id-1") == {"offset": 499, "topic_id": "id-1"}
-    assert Committed.of({"offset": 499}) == (500, "")
+    assert Committed.of({"offset": 499}) == (500, "", "", False)
 
 
 @pytest.mark.parametrize(

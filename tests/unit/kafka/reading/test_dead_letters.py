@@ -52,6 +52,17 @@ def test_context_that_is_there_twice_is_that_of_the_last_failure():
     assert found.own_headers == (("a", b"1"),)
 
 
+def test_context_of_an_earlier_failure_belongs_to_the_record():
+    """As `DeadLetterQueueReporter` leaves it: a connector that reads the queue of another one appends its own."""
+    first = [("__connect.errors.topic", b"orders"), ("__connect.errors.exception.stacktrace", b"of the first")]
+    second = [("__connect.errors.topic", b"orders-dlq"), ("__connect.errors.stage", b"TASK_PUT")]
+
+    found = letter([("a", b"1"), *first, ("b", b"2"), *second])
+
+    assert found.context == {"topic": "orders-dlq", "stage": "TASK_PUT"}
+    assert found.own_headers == (("a", b"1"), *first, ("b", b"2"))
+
+
 @pytest.mark.parametrize(
     ("chosen", "places"),
     [

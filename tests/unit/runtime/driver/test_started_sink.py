@@ -303,7 +303,7 @@ def test_what_a_class_does_not_override_is_answered_without_starting_it(connecto
 
 def test_publish_that_forgets_a_file_fails_the_run():
     Staging.answers["publish"] = dict
-    with pytest.raises(TaskFailedError, match="returned no outcome for 1 of 1 files, such as k"):
+    with pytest.raises(TaskFailedError, match="returned no outcome for 1 of 1 file, such as k"):
         sink_of(Staging).publisher.publish([FILE], lambda done: None)
 
 

@@ -85,7 +85,7 @@ def test_timestamp_that_the_queue_refuses_becomes_a_header(sink: LocalSink, prod
     assert letter.value == b"x"
     assert letter.timestamp is not None and letter.timestamp < IN_2100
     assert dict(letter.headers)["__connect.errors.timestamp"] == str(IN_2100).encode()
-    assert f"1 dead letters in {queue_name(sink)} have the time of this run" in " ".join(report.notes)
+    assert f"1 dead letter was written to {queue_name(sink)} with the time of this run" in " ".join(report.notes)
     assert f"{sink.topic}-0@1" in " ".join(report.notes)
     assert sink.run().status == "empty"
 
@@ -99,7 +99,7 @@ def test_timestamp_that_the_queue_replaces_becomes_a_header(sink: LocalSink, kaf
     (letter,) = letters(sink)
     assert dict(letter.headers)["__connect.errors.timestamp"] == str(IN_2100).encode()
     assert DeadLetter(letter).timestamp == IN_2100
-    assert f"1 dead letters in {queue_name(sink)} have the time of this run" in " ".join(report.notes)
+    assert f"1 dead letter was written to {queue_name(sink)} with the time of this run" in " ".join(report.notes)
 
 
 def test_letter_that_is_too_large_with_its_context_is_written_without_it(sink: LocalSink, produce: Any) -> None:
@@ -111,7 +111,7 @@ def test_letter_that_is_too_large_with_its_context_is_written_without_it(sink: L
     assert (report.records, report.dead_lettered) == (2, 1)
     assert letter.value == b"x" * 1_048_300
     assert letter.headers == ()
-    assert any("have no or fewer context headers" in note and f"{sink.topic}-0@1" in note for note in report.notes)
+    assert any("with no or fewer context headers" in note and f"{sink.topic}-0@1" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_letters_of_an_open_manifest_are_given_up_by_removing_the_queue(stuck: L
 
     told = " ".join(str(event.get("message", "")) for event in stuck.events)
     assert report.recovered_run_id
-    assert f"1 dead letters of run {report.recovered_run_id} were given up" in told
+    assert f"1 dead letter of run {report.recovered_run_id} was given up" in told
     assert f"{stuck.topic}-0@1" in told
     stuck.assert_exactly_once([{"n": 1}, {"n": 2}])
 

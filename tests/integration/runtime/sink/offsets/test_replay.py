@@ -172,6 +172,20 @@ def test_approved_plan_bounds_a_run(copied, produce):
     assert copied.offsets() == {0: 3, 1: 12}
 
 
+def test_approved_plan_without_ranges_begins_where_latest_was(make_topic, produce, make_sink):
+    topic = make_topic(partitions=2)
+    produce(topic, numbered(0, 4, 2)[0])
+    sink = make_sink(topic, consumer_override_auto_offset_reset="latest")
+    plan = json.loads(json.dumps(plan_connector(sink.spec()).to_json()))
+    produce(topic, numbered(4, 10, 2)[0])
+
+    bound = run_connector(replace(sink.spec(), bounds=approved(plan).to_json()), sink.events.append, sink.engine)
+
+    assert (bound.status, sink.offsets()) == ("empty", {0: 2, 1: 2})
+    assert "the 4 offsets before its end are not copied" in plan["notes"][0]
+    assert sink.run().records == 6
+
+
 def test_approved_plan_that_begins_before_the_run_is_told(kafka, make_topic, produce, make_sink):
     sink = make_sink(make_topic())
     produce(sink.topic, numbered(0, 10)[0])

@@ -167,6 +167,61 @@ def test_lost_uploads_whose_records_are_gone_are_named_and_leave_the_manifest_op
     assert sink.uploads() == []
 
 
+def contents(sink):
+    """The numbers in each visible object."""
+    return {
+        key: [json.loads(line)["n"] for line in sink.body(key).decode().split()] for key in sorted(sink.identities())
+    }
+
+
+def test_lost_uploads_are_written_as_far_as_kafka_holds_them_and_the_rest_is_given_up(sink, steps, kafka, produce):
+    crash(sink, steps, crash_points.MANIFEST_WRITTEN)
+    abort_uploads(sink, sink.uploads()[1:])
+    delete_records(kafka.bootstrap, sink.topic, 1, 5)
+    produce(sink.topic, numbered(30, 36, 3)[0])
+    assert sink.try_run().error["configPath"] == "offsets.out.of.range"
+    assert list(contents(sink).values()) == [[0, 3, 6, 9]]
+
+    crash(sink, steps, crash_points.PUBLISHED, offsets_out_of_range="nearest")
+    report = sink.run()
+
+    assert sink.view().manifest is None
+    assert report.records == 6
+    found = contents(sink)
+    # Partition 1 has every third number: its offsets 0 to 4 are gone.
+    assert sorted(n for every in found.values() for n in every) == [n for n in range(36) if n not in (1, 4, 7, 10, 13)]
+    assert any(key.endswith("+1+0000000005.json") for key in found)
+    (note,) = [note for note in report.notes if "given up" in note]
+    assert f"2 staged files of {sink.topic}-1" in note
+    assert "5 records between offsets 0 and 8 are given up" in note
+    assert "+1+0000000000.json, offsets [0, 4): 4 of 4 records" in note
+    assert "+1+0000000004.json, offsets [4, 8): 1 of 4 records, the others are in" in note
+    assert sink.run().status == "empty"
+
+
+def test_lost_uploads_in_several_directories_come_back_without_a_duplicate(
+    make_topic, produce, make_sink, steps, kafka
+):
+    topic = make_topic()
+    types = [{"field": "n", "type": "int32"}, {"field": "kind", "type": "string"}]
+    schema = {"type": "struct", "fields": types}
+    values = [{"schema": schema, "payload": {"n": n, "kind": "ab"[n % 2]}} for n in range(12)]
+    produce(topic, [(0, None, json.dumps(value)) for value in values])
+    sink = make_sink(topic, flush_size="6", partitioner_class="FieldPartitioner", partition_field_name="kind")
+    sink.config |= {"value.converter": "JsonConverter", "value.converter.schemas.enable": "true"}
+    crash(sink, steps, crash_points.MANIFEST_WRITTEN)
+    abort_uploads(sink, sink.uploads()[1:])  # kind=a/+0 stays: 0, 2, 4.
+    delete_records(kafka.bootstrap, topic, 0, 2)
+
+    report = sink.run(offsets_out_of_range="earliest")
+
+    assert {tuple(sorted({n % 2 for n in every})) for every in contents(sink).values()} == {(0,), (1,)}
+    assert sorted(n for every in contents(sink).values() for n in every) == [n for n in range(12) if n != 1]
+    assert sink.history() == [report.recovered_run_id]
+    (note,) = [note for note in report.notes if "given up" in note]
+    assert "1 record between offsets 1 and 6 is given up" in note
+
+
 def test_object_of_somebody_else_is_named_and_nothing_is_overwritten(sink, steps):
     crash(sink, steps, crash_points.MANIFEST_WRITTEN)
     key = sink.uploads()[4]

@@ -96,6 +96,13 @@ def test_lost_files_are_never_copied_again_from_a_topic_that_was_recreated(
     assert sink.offsets(a) == {}
     assert sink.uploads() == []
 
+    decided = sink.run(offsets_out_of_range="earliest")
+
+    assert copied(sink) == [0, 1, 2, 3, 4, *range(100, 120)]
+    (note,) = [note for note in decided.notes if "given up" in note]
+    assert f"of {b}-0 that cannot be copied again as they were" in note and f"Topic {b} was recreated" in note
+    assert "5 records between offsets 0 and 5 are given up" in note
+
 
 def test_lost_files_whose_records_are_partly_deleted_are_named(open_manifest: Any, kafka: Any) -> None:
     sink, a, _ = open_manifest()
