@@ -175,7 +175,21 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
         # Beyond the end: what the log holds may be what was copied, or have replaced it.
         unread = low if committed is None or committed > high else max(low, committed)
         return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.")
-    return _Start(committed, tp in log.committed, note)
+    if remembered is None or committed == remembered:
+        return _Start(committed, tp in log.committed, note)
+    # Committed again, so that the state has it, and the next run does not say it a second time.
+    return _Start(committed, note=_moved(tp, committed, remembered))
+
+
+def _moved(tp: TopicPartition, committed: int, remembered: int) -> str:
+    """A sentence about an offset of the group that is not the one that the last run committed."""
+    first, last = sorted((committed, remembered))
+    count = last - first
+    what = "not copied by this connector" if committed > remembered else "copied again, if Kafka still has them"
+    return (
+        f"The group's offset of {tp} is {committed}, and the last run committed {remembered}: somebody else has moved"
+        f" it. The {plural(count, 'offset')} in [{first}, {last}) {agreeing(count, 'are')} {what}."
+    )
 
 
 def _left_out(unread: int, start: int) -> str:

@@ -195,3 +195,14 @@ def test_any_plan_lies_inside_the_log_and_stores_every_start_that_the_group_does
     assert copied.start <= copied.end <= max(end, copied.start)
     assert max_records == 0 or len(copied) <= max_records
     assert copied.start == committed or found.to_commit[TP] == copied.start
+
+
+@pytest.mark.parametrize(
+    ("committed", "what"),
+    [(35, "The 5 offsets in [30, 35) are not copied"), (29, "The 1 offset in [29, 30) is copied again")],
+)
+def test_offset_that_somebody_else_has_moved_is_named_and_committed_again(committed, what):
+    found = plan(log(committed=committed), Memory({TP: 30}, {"t": "id"}))
+
+    assert what in found.notes[0]
+    assert found.to_commit == {TP: committed}

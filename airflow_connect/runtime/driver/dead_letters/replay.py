@@ -8,12 +8,14 @@ group `connect-<name>-dlq-replay`, which is independent of the connector's own g
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.api.record import TIMESTAMP_LOG_APPEND_TIME
 from airflow_connect.documents.counts import agreeing, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
@@ -21,7 +23,7 @@ from airflow_connect.kafka.admin import consumer_group, topics
 from airflow_connect.kafka.clients import settings as client_config
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 from airflow_connect.kafka.reading import dead_letters
-from airflow_connect.kafka.reading.dead_letters import DeadLetter, LetterFilter
+from airflow_connect.kafka.reading.dead_letters import TIMESTAMP, DeadLetter, LetterFilter
 from airflow_connect.kafka.state.replay_positions import ReplayPosition, ReplayProgress
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.dead_letters.positions import RecordedPositions
@@ -187,13 +189,17 @@ class _Replay:
         self._queue = queue_of(configuration)
         self._done = Replayed(self._queue, group_of(configuration))
         self._recorded = RecordedPositions(configuration, admin, self._queue)
-        self._origins: set[tuple[str, int, int]] = set()
+        self._seen: set[bytes] = set()
         self._partitions: dict[str, int] = {}
 
     def run(self) -> Replayed:
         """Replay everything that is due."""
         ranges = dead_letters.find_ranges(self._admin, self._queue)
         if not ranges:
+            self._done.about_positions = (
+                f"The dead letter queue {self._queue} does not exist, so there is nothing to replay. If it was deleted,"
+                " its letters are gone.",
+            )
             return self._done
         known = self._recorded.find(
             self._done.group,
@@ -267,7 +273,7 @@ class _Replay:
                 suggestion=f"Name the topic with --to. With {CONTEXT_KEY}=true, letters contain their origin.",
                 config_path=CONTEXT_KEY,
             )
-        if origin is not None and origin in self._origins:
+        if origin is not None and (about := _record_of(letter)) in self._seen:
             self._done.repeated += 1
             return None
         record = TopicRecord(
@@ -279,7 +285,7 @@ class _Replay:
             origin=letter.record.where,
         )
         if origin is not None:
-            self._origins.add(origin)
+            self._seen.add(about)
             if not self._request.to and origin[1] < self._partitions_of(origin[0]):
                 record = replace(record, partition=origin[1])
             elif not self._request.to:
@@ -322,6 +328,18 @@ class _Replay:
             )
         finally:
             group.close()
+
+
+def _record_of(letter: DeadLetter) -> bytes:
+    """A digest of the record that a letter is about: its place, and what it holds.
+
+    The place alone is not enough: if the topic was recreated, another record may have failed there.
+    """
+    record = letter.record
+    of_broker = record.timestamp_type == TIMESTAMP_LOG_APPEND_TIME and TIMESTAMP not in letter.context
+    timestamp = None if of_broker else letter.timestamp  # The queue's own time is not that of the record.
+    what = (letter.origin, record.key, record.value, timestamp, letter.own_headers)
+    return hashlib.blake2b(repr(what).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _from(planned: OffsetRange, first: int) -> OffsetRange:

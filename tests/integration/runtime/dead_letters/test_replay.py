@@ -409,3 +409,30 @@ def test_letter_of_a_record_from_another_queue_keeps_both_contexts_and_is_replay
     found = sorted(read_all(bootstrap, queue), key=lambda letter: letter.offset())
     assert [letter.headers() for letter in found[4:]] == [letter.headers() for letter in found[:4]]
     assert program.result("replay")["replayed"] == 4
+
+
+def test_letters_of_two_topics_of_one_name_are_both_replayed(program, produce):
+    """The topic was recreated, so two records have failed at one place: they are not one letter twice."""
+    topic = program.sink.topic
+    delete_topic(program.sink.kafka.bootstrap, topic)
+    create_topic(program.sink.kafka.bootstrap, topic, 2)
+    produce(topic, [(0, "new", "broken anew", BASE_MS + 100)])
+    assert program.sink.run(offsets_out_of_range="earliest", topics_dir="second").dead_lettered == 1
+
+    done = program.result("replay")
+
+    assert (done["replayed"], done["repeated"]) == (5, 0)
+    values = sorted(m.value() for m in read_all(program.sink.kafka.bootstrap, topic))
+    assert values == [b"broken 0", b"broken 3", b"broken 6", b"broken 9", b"broken anew", b"broken anew"]
+
+
+def test_queue_that_was_deleted_is_named(program):
+    queue = program.sink.config["errors.deadletterqueue.topic.name"]
+    delete_topic(program.sink.kafka.bootstrap, queue)
+
+    outcome = program.run("replay")
+
+    assert outcome.result["connectors"][0]["notes"] == [
+        f"The dead letter queue {queue} does not exist, so there is nothing to replay. If it was deleted, its letters"
+        " are gone."
+    ]

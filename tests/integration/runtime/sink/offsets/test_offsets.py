@@ -166,3 +166,20 @@ def test_retention_that_overtakes_the_copy_fails_the_run_and_publishes_nothing(
     assert sink.offsets() == {0: 2}
     wait_until(lambda: sink.run(offsets_out_of_range="nearest").status == "empty", "everything copied")
     sink.assert_exactly_once([{"n": n} for n in (0, 1, 7, 8, 9)])
+
+
+def test_offset_that_somebody_else_has_moved_is_named_with_what_is_left_out(make_topic, produce, make_sink):
+    topic = make_topic()
+    produce(topic, numbered(0, 5)[0])
+    sink = make_sink(topic)
+    sink.run()
+    produce(topic, numbered(5, 10)[0])
+    sink.set_offsets({0: 8})
+
+    report = sink.run()
+
+    assert [note for note in report.notes if "moved" in note] == [
+        f"The group's offset of {topic}-0 is 8, and the last run committed 5: somebody else has moved it. The 3 offsets"
+        " in [5, 8) are not copied by this connector."
+    ]
+    assert sink.run().notes == ()
