@@ -23,6 +23,8 @@ _CUT = "has lost records at its end"
 def forget_outdated(store: OffsetSyncStore, policy: ReplicationPolicy, source: Admin, target: Admin) -> list[str]:
     """Drop what a store knows about copies that are no longer there; returns sentences about them.
 
+    The store also learns where the logs of the other copies begin.
+
     Args:
         store: read before this call, so that no log may be shorter than the store says.
         policy: of the mirror that has written the syncs; `source` and `target` are its clusters.
@@ -48,6 +50,9 @@ def forget_outdated(store: OffsetSyncStore, policy: ReplicationPolicy, source: A
     ends = watermarks.latest_offsets(target, [copies[tp] for tp in left], watermarks.READ_UNCOMMITTED)
     outdated |= {tp: _CUT for tp in left if store.end(tp) > ends[copies[tp]]}
     store.forget(outdated)
+    kept = [tp for tp in left if tp not in outdated]
+    begins = watermarks.earliest_offsets(target, [copies[tp] for tp in kept])
+    store.begin_at({tp: begins[copies[tp]] for tp in kept})
     return list(_sentences({copies[tp]: reason for tp, reason in outdated.items()}))
 
 

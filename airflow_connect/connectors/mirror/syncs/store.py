@@ -33,6 +33,7 @@ class OffsetSyncStore:
         """`records`: of the topic, in its order."""
         self._ranges: dict[TopicPartition, list[CopiedRange]] = {}
         self._topic_ids: dict[TopicPartition, str] = {}
+        self._begins: dict[TopicPartition, int] = {}
         for record in records:
             self._add(record)
 
@@ -73,6 +74,13 @@ class OffsetSyncStore:
         for tp in tps:
             del self._ranges[tp]
 
+    def begin_at(self, begins: Mapping[TopicPartition, int]) -> None:
+        """Tell where the logs of the copies begin now, by partition of the source cluster.
+
+        A place before that is one that a consumer would leave by `auto.offset.reset`, perhaps to the end.
+        """
+        self._begins.update(begins)
+
     def downstream(self, tp: TopicPartition, upstream: int) -> int | None:
         """Where a group continues in the target cluster; None: what it has not read may be before the first sync.
 
@@ -80,13 +88,13 @@ class OffsetSyncStore:
             tp: partition of the source cluster.
             upstream: the next offset of the group.
         """
-        ranges = self._ranges.get(tp, [])
+        ranges, begin = self._ranges.get(tp, []), self._begins.get(tp, 0)
         index = bisect_right(ranges, upstream, key=lambda one: one.upstream) - 1
         if index < 0:
             # Nothing was copied before the record that is the first of the target's log.
-            return 0 if ranges and ranges[0].downstream == 0 else None
+            return begin if ranges and ranges[0].downstream == 0 else None
         one = ranges[index]
-        return one.downstream + min(upstream - one.upstream, one.length)
+        return max(one.downstream + min(upstream - one.upstream, one.length), begin)
 
     def upstream(self, tp: TopicPartition, downstream: int) -> int | None:
         """The opposite: where a group continues in the source cluster.

@@ -10,7 +10,7 @@ from airflow_connect.connectors.mirror.protocol.records import Checkpoint, Offse
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.connectors.mirror.conftest import Mirror, checkpoints_of, commit, committed, offsets_of
 from tests.integration.connectors.mirror.test_checkpoints import BACK, SYNCS, translate
-from tests.support.kafka_data import create_topic, delete_topic, produce
+from tests.support.kafka_data import create_topic, delete_records, delete_topic, produce
 
 pytestmark = pytest.mark.integration
 TOMBSTONES = {
@@ -189,3 +189,17 @@ def test_log_that_is_shorter_than_the_syncs_of_mirrormaker_say_is_not_translated
 
     assert [note for note in report.notes if f"{mirror.remote}-0: the topic has lost records at its end" in note]
     assert checkpoints_of(mirror, unique_name) == []
+
+
+@pytest.mark.parametrize("read", [0, 5])
+def test_group_before_the_beginning_of_the_copy_begins_there(mirror: Mirror, unique_name: str, read: int) -> None:
+    """At an offset that retention has deleted, a consumer would jump by `auto.offset.reset`, by default to the end."""
+    write(mirror, 0, 50)
+    mirror.run()
+    commit(mirror.source, unique_name, mirror.topic, {0: read})
+    delete_records(mirror.target, mirror.remote, 0, 20)
+
+    translate(mirror, unique_name, **SYNCED)
+
+    assert committed(mirror.target, unique_name, mirror.remote) == {0: (20, "")}
+    assert checkpoints_of(mirror, unique_name)[-1][2:4] == (read, 20)
