@@ -196,10 +196,8 @@ class _Replay:
         """Replay everything that is due."""
         ranges = dead_letters.find_ranges(self._admin, self._queue)
         if not ranges:
-            self._done.about_positions = (
-                f"The dead letter queue {self._queue} does not exist, so there is nothing to replay. If it was deleted,"
-                " its letters are gone.",
-            )
+            note = f"The dead letter queue {self._queue} does not exist. If it was deleted, its letters are gone."
+            self._done.about_positions = (note,)
             return self._done
         known = self._recorded.find(
             self._done.group,

@@ -432,7 +432,5 @@ def test_queue_that_was_deleted_is_named(program):
 
     outcome = program.run("replay")
 
-    assert outcome.result["connectors"][0]["notes"] == [
-        f"The dead letter queue {queue} does not exist, so there is nothing to replay. If it was deleted, its letters"
-        " are gone."
-    ]
+    (note,) = outcome.result["connectors"][0]["notes"]
+    assert note.startswith(f"The dead letter queue {queue} does not exist")

@@ -178,8 +178,7 @@ def test_offset_that_somebody_else_has_moved_is_named_with_what_is_left_out(make
 
     report = sink.run()
 
-    assert [note for note in report.notes if "moved" in note] == [
-        f"The group's offset of {topic}-0 is 8, and the last run committed 5: somebody else has moved it. The 3 offsets"
-        " in [5, 8) are not copied by this connector."
-    ]
+    (note,) = [note for note in report.notes if "moved" in note]
+    assert f"offset of {topic}-0 is 8, and the last run committed 5: somebody else has moved it. The 3 offsets" in note
+    assert "in [5, 8) are not copied by this connector" in note
     assert sink.run().notes == ()
