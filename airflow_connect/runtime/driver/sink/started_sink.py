@@ -69,6 +69,12 @@ class StartedSink(Started):
             return {}
         return self.call("first_offsets", lambda connector: dict(connector.first_offsets(partitions, apply=apply)))
 
+    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+        """The offsets in a target that was set back."""
+        if not self._overrides("kept_offsets"):
+            return {}
+        return self.call("kept_offsets", lambda connector: dict(connector.kept_offsets(topic_ids, last_run_id)))
+
     def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
         """Schemas that tasks start with."""
         if not self._overrides("last_schemas"):
