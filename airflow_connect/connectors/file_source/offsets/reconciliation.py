@@ -115,10 +115,11 @@ class OffsetReconciler:
     ) -> dict[str, FileState]:
         """The states of renamed files by their new names, which must not be `taken`."""
         moved: dict[str, FileState] = {}
-        # The inode before all names. Then the longest content, because a file that begins like many must not be taken
-        # by another one; of equally long ones, those with a name to which only .gz was added.
+        # A file with the inode and the time of a known one is that file. Then the longest content, because a file that
+        # begins like many must not be taken by another one: the inode of a file that was deleted, or compressed, may
+        # have been used again. Of equally long ones, the inode, then a name to which only .gz was added.
         steps = sorted(
-            (nearness is not Nearness.SAME_INODE, -states[name].position, nearness, name)
+            (nearness is not Nearness.UNMODIFIED, -states[name].position, nearness, name)
             for name in lost
             for nearness in Nearness
         )

@@ -13,8 +13,11 @@ import pytest
 
 from tests.unit.connectors.file_source.source_runs import KilledError, file_source
 
-HISTORIES = 12
-ACTIONS = ("append", "append", "rename", "date", "copy_and_truncate", "compress", "run", "run", "die")
+HISTORIES = int(os.environ.get("HIST","12"))
+ACTIONS = (
+    "append", "append", "rename", "date", "copy_and_truncate", "rename_and_compress", "compress", "compress_all", "run",
+    "run", "die",
+)  # fmt: skip
 
 
 class Log:
@@ -48,11 +51,22 @@ class Log:
         os.truncate(self.file, 0)
         self._touch(self.file)
 
+    def rename_and_compress(self) -> None:
+        self.rename()
+        self._pack(self.file.with_name("app.log.1"))
+
     def compress(self) -> None:
-        rotated = sorted(file for file in self.file.parent.iterdir() if file != self.file and file.suffix != ".gz")
-        if not rotated:
-            return
-        file = self._chance.choice(rotated)
+        if rotated := self._plain():
+            self._pack(self._chance.choice(rotated))
+
+    def compress_all(self) -> None:
+        for file in self._plain():
+            self._pack(file)
+
+    def _plain(self) -> list[Path]:
+        return sorted(file for file in self.file.parent.iterdir() if file != self.file and file.suffix != ".gz")
+
+    def _pack(self, file: Path) -> None:
         packed = file.with_name(f"{file.name}.gz")
         packed.write_bytes(gzip.compress(file.read_bytes()))
         if self._chance.random() < 0.5:
