@@ -7,12 +7,13 @@ The result is written in one transaction before tasks read, so a run that dies l
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import Listing
+from airflow_connect.connectors.file_source.discover.rotation import earlier_names
 from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileRange, FileState, merge_ranges
 from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
@@ -94,8 +95,9 @@ class OffsetReconciler:
         """Find the file that each offset belongs to."""
         renames = Renames(self._files, states, self._content)
         lost = [name for name in list(states) if not self._fits(name, states, renames)]
-        taken = set(states).difference(lost, self._unread(states))
-        moved = self._find_moved(lost, states, taken, renames)
+        doubtful = set(self._modified(states)).difference(lost)
+        taken = set(states).difference(lost, doubtful, self._unread(states))
+        moved = self._find_moved(lost, doubtful, states, taken, renames)
         for name in lost:
             if name in moved:
                 continue  # a rotation replaced it with the next file and deleted it
@@ -111,25 +113,41 @@ class OffsetReconciler:
         self._notes.moved(self._moved)
 
     def _find_moved(
-        self, lost: Iterable[str], states: Mapping[str, FileState], taken: Container[str], renames: Renames
+        self,
+        lost: Iterable[str],
+        doubtful: Set[str],
+        states: Mapping[str, FileState],
+        taken: Container[str],
+        renames: Renames,
     ) -> dict[str, FileState]:
-        """The states of renamed files by their new names, which must not be `taken`."""
+        """The states of renamed files by their new names, which must not be `taken`.
+
+        A `doubtful` file keeps its state, unless more of it is known as the content of a file that is `lost`.
+        """
         moved: dict[str, FileState] = {}
+        kept: set[str] = set()
         # A file with the inode and the time of a known one is that file. Then the longest content, because a file that
         # begins like many must not be taken by another one: the inode of a file that was deleted, or compressed, may
         # have been used again. Of equally long ones, the inode, then a name to which only .gz was added.
         steps = sorted(
             (nearness is not Nearness.UNMODIFIED, -states[name].position, nearness, name)
-            for name in lost
+            for name in (*lost, *doubtful)
             for nearness in Nearness
         )
         for _, _, nearness, name in steps:
             known = states[name].known
-            if name in self._moved or known is None or not known.describes_content:
+            if name in self._moved or name in kept or known is None or not known.describes_content:
                 continue
             if self._file_systems.of(name).identity_is_content:
                 continue
-            free = [f for f in renames.candidates(name, known) if f.name not in moved and f.name not in taken]
+            if name in doubtful and name not in moved:
+                kept |= {name} if nearness is not Nearness.UNMODIFIED else set()
+                continue
+            free = [
+                file
+                for file in renames.candidates(name, known)
+                if file.name not in moved and file.name not in taken and file.name not in kept
+            ]
             likely = [file for file in free if renames.nearness(name, known, file) <= nearness]
             now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
             if now is not None:
@@ -138,11 +156,20 @@ class OffsetReconciler:
                 self._notes.doubtful(name, known.position, [file.name for file in free])
         return moved
 
+    def _modified(self, states: Mapping[str, FileState]) -> Iterable[str]:
+        """Rotated files that were modified since they were read: another file may have got name and inode since."""
+        for name, state in states.items():
+            known, file = state.known, self._files.get(name)
+            if known and file and known.describes_content and not known.is_unmodified(file) and earlier_names(name):
+                yield name
+
     def _unread(self, states: Mapping[str, FileState]) -> Iterable[str]:
         """Names at which another file was to be read from its beginning: a known one may have got there since."""
         for name, state in states.items():
             known, file = state.known, self._files.get(name)
-            if known and file and not known.describes_content and known.identity != file.identity:
+            if known is None or file is None or known.describes_content:
+                continue
+            if known.identity != file.identity or not known.is_unmodified(file):
                 yield name
 
     def _fits(self, name: str, states: dict[str, FileState], renames: Renames) -> bool:
