@@ -51,6 +51,13 @@ class ReconciliationNotes:
                 " If it was renamed, these bytes are copied twice."
             )
 
+    def may_be_copy(self, other: FoundFile, file: FoundFile) -> None:
+        """A new file holds nothing but the beginning of a known one, and is read."""
+        self._sentences.append(
+            f"{other.name} is new, and its {other.size} bytes are those with which {file.name} begins. It is read from"
+            f" its beginning: if it is a copy of {file.name}, these bytes are copied twice."
+        )
+
     def replaced(self, name: str, position: int) -> None:
         """Another file with the same beginning has a name, and `file.replaced` says what it is."""
         reading = (

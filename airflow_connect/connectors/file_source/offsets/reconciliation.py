@@ -75,7 +75,7 @@ class OffsetReconciler:
         self._follow_files(states)
         earlier = EarlierFiles(self._config, self._content, self._files)
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
-        copies = earlier.copies(states)
+        copies = earlier.copies(states, self._notes)
         self._notes.copies(copies)
         packed = packed_copies(self._files, states, self._content, self._file_systems)
         self._notes.packed_copies(packed)

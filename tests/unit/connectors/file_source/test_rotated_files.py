@@ -241,7 +241,7 @@ def test_copy_of_a_file_that_is_not_truncated_yet_is_not_read_and_takes_the_offs
     copied: float, tmp_path: Path
 ) -> None:
     log, copy = tmp_path / "app.log", tmp_path / "app.log.1"
-    source = after_a_run(log, "".join(f"line {number}\n" for number in range(100)))
+    source = after_a_run(log, "".join(f"line {number}\n" for number in range(300)))
     append(log, "more\n")
     copy.write_bytes(log.read_bytes()[: int(log.stat().st_size * copied)])
     source.run()
