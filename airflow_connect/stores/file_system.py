@@ -82,6 +82,17 @@ class FileSystem(Protocol):
         """Release connections."""
 
 
+def changed_meanwhile(what: str) -> UnavailableError:
+    """The error for a file that was truncated or replaced while a run used it; `what`: a clause that names it."""
+    return UnavailableError(
+        f"A file changed while this run used it: {what}. Either a program has rotated it, and what was not read is in"
+        " the rotated file, or its content was deleted, and what was not read is lost.",
+        code="file.changed_meanwhile",
+        suggestion="Run again: the next run looks for the content under other names, resumes from the committed offset,"
+        " and reports what it does not find.",
+    )
+
+
 def unreadable(name: str, error: OSError) -> AccessError | UnavailableError:
     """The error for a file or directory that cannot be read."""
     reason = error.strerror or str(error)

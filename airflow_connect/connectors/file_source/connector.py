@@ -23,6 +23,7 @@ from airflow_connect.connectors.file_source.task import FileStreamSourceTask
 from airflow_connect.connectors.file_source.waiting import copies_something
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned, assignment, plan_work
 from airflow_connect.errors import ConfigError
+from airflow_connect.stores.file_system import GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems
 from airflow_connect.stores.local.file_system import LocalFileSystem
 
@@ -112,13 +113,19 @@ class FileStreamSourceConnector(SourceConnector):
         states, _ = committed_states(offsets)
         listing = list_files(self._typed, self._opened, {name: state.position for name, state in states.items()})
         reconciler = OffsetReconciler(self._typed, self._opened, listing, int(time.time() * 1000))
-        reconciled = reconciler.reconcile(offsets)
+        try:
+            reconciled = reconciler.reconcile(offsets)
+        except GoneError as error:
+            raise changed_meanwhile(str(error)) from error
         for note in reconciled.notes:
             self.context.note(note)
         return listing, reconciled
 
     def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
-        work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
+        try:
+            work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
+        except GoneError as error:
+            raise changed_meanwhile(str(error)) from error
         items = [item for held in work for item in held]
         if copies_something(items, self._typed, self._opened):
             return work

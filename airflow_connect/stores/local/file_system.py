@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from airflow_connect.stores.file_system import FoundFile, GoneError, unreadable
+from airflow_connect.stores.file_system import FoundFile, GoneError, changed_meanwhile, unreadable
 
 SCHEME = "file://"
 
@@ -95,7 +95,10 @@ class LocalFileSystem:
         if file.identity and file.identity != str(now.st_ino):
             os.close(descriptor)
             raise GoneError(f"another file has replaced {file.name}")
-        return LocalBytes(file.name, descriptor)
+        if now.st_size < file.size:
+            os.close(descriptor)
+            raise GoneError(f"{file.name} was truncated or written again since this run was planned")
+        return LocalBytes(file.name, descriptor, file.size)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -104,16 +107,20 @@ class LocalFileSystem:
 class LocalBytes:
     """An open file of this machine."""
 
-    def __init__(self, name: str, descriptor: int) -> None:
-        """`descriptor` is closed by `close`."""
-        self._name, self._descriptor = name, descriptor
+    def __init__(self, name: str, descriptor: int, size: int) -> None:
+        """`descriptor` is closed by `close`; `size`: bytes that the file had when it was opened, or a part of them."""
+        self._name, self._descriptor, self._size = name, descriptor, size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """See `FileBytes`."""
+        """See `FileBytes`. Files only grow: bytes of one that has become smaller may be those of the next content."""
         try:
-            return os.pread(self._descriptor, size, position)
+            data = os.pread(self._descriptor, size, position)
+            now = os.fstat(self._descriptor).st_size
         except OSError as error:
             raise unreadable(self._name, error) from error
+        if now < self._size:
+            raise changed_meanwhile(f"{self._name} has {now} bytes, and had {self._size} bytes before")
+        return data
 
     def close(self) -> None:
         """See `FileBytes`. Idempotent: the descriptor's number may belong to another file by now."""

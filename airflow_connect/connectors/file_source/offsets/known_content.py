@@ -12,7 +12,7 @@ from airflow_connect.connectors.file_source.file_offsets import (
 )
 from airflow_connect.connectors.file_source.read.content import BLOCK_BYTES, NONE, codec_of, open_content, read_range
 from airflow_connect.errors import DataError
-from airflow_connect.stores.file_system import FoundFile, GoneError
+from airflow_connect.stores.file_system import FoundFile, GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems
 
 
@@ -95,5 +95,6 @@ class KnownContent:
         file_system = self._file_systems.of(file.name)
         try:
             return read_range(file_system, file, codec_of(file.name, self._config.compression), start, size)
-        except GoneError:
-            return b""
+        except GoneError as error:
+            # Its content would seem to be new. What was there may have a name by now that the run has not listed.
+            raise changed_meanwhile(str(error)) from error
