@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -29,6 +29,7 @@ class Listing:
         empty: entries of the configuration that name no file now, with the reason.
         missing_directories: directories of the configuration that do not exist.
         linked_directories: links to directories that were not followed, and lead elsewhere.
+        others: entries that match, but are no files, such as pipes; by name what they are.
     """
 
     files: dict[str, FoundFile] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Listing:
     empty: dict[str, str] = field(default_factory=dict)
     missing_directories: tuple[str, ...] = ()
     linked_directories: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
@@ -54,8 +56,10 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     empty: dict[str, str] = {}
     missing: list[str] = []
     linked: dict[str, None] = {}
+    others: dict[str, str] = {}
     if config.file is not None:
         found = _with_rotated(config.file, file_systems)
+        others = _rotated_others(config.file, file_systems)
         if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
             raise _no_directory(config.file)
         if config.file not in found:
@@ -64,6 +68,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
         matching = list(_matching(pattern, file_systems, recursive=config.recursive))
         found |= {file.name: file for file in matching if _is_wanted(file.name, config)}
         linked |= dict.fromkeys(_leading_elsewhere(pattern, file_systems))
+        others |= _matching_others(pattern, file_systems, config)
         if not matching:
             directory = directory_of(_literal(pattern))
             is_there = file_systems.of(pattern).has_directory(directory)
@@ -72,7 +77,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     files, aliases = _without_links(found, config, file_systems, positions)
     # A directory that another entry names is read.
     unread = tuple(name for name in linked if f"{name}/" not in config.files)
-    return Listing(files, aliases, empty, tuple(missing), unread)
+    return Listing(files, aliases, empty, tuple(missing), unread, others)
 
 
 def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
@@ -81,6 +86,18 @@ def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
     names, file_system.linked_directories = file_system.linked_directories, []
     inside = os.path.join(os.path.realpath(path_of(directory_of(_literal(pattern))) or "."), "")
     return [name for name in names if not f"{os.path.realpath(path_of(name))}/".startswith(inside)]
+
+
+def _matching_others(pattern: str, file_systems: FileSystems, config: FileSourceConfig) -> dict[str, str]:
+    """What a pattern selects although it is no file. Subdirectories are left out by `files.recursive`."""
+    file_system = file_systems.of(pattern)
+    found, file_system.others = file_system.others, {}
+    is_selected = _selects(pattern, recursive=config.recursive)
+    return {
+        name: kind
+        for name, kind in found.items()
+        if is_selected(name) and _is_wanted(name, config) and not (pattern.endswith("/") and kind == "a directory")
+    }
 
 
 def _why_empty(pattern: str) -> str:
@@ -144,6 +161,13 @@ def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
     return found
 
 
+def _rotated_others(name: str, file_systems: FileSystems) -> dict[str, str]:
+    """What has the name of a rotated file, but is none."""
+    file_system = file_systems.of(name)
+    found, file_system.others = file_system.others, {}
+    return {other: kind for other, kind in found.items() if is_rotated(path_of(other), path_of(name))}
+
+
 def _named(name: str, file_system: FileSystem) -> FoundFile | None:
     """The file that the configuration names; an empty pipe or directory must not pass for an empty file."""
     file, path = file_system.find(name), path_of(name)
@@ -169,14 +193,23 @@ def _matching(pattern: str, file_systems: FileSystems, *, recursive: bool) -> It
         elif (file := _named(pattern, file_system)) is not None:
             yield file
         return
-    directory = directory_of(literal)
-    rest = path_of(pattern)[len(path_of(directory)) :]
-    if pattern.endswith("/"):
-        rest += "**" if recursive else "*"
-    expression = _glob(rest)
-    for file in file_system.walk(directory, recursive="/" in rest or "**" in rest):
-        if expression.fullmatch(path_of(file.name), len(path_of(directory))):
+    rest, is_selected = _rest(pattern, recursive=recursive), _selects(pattern, recursive=recursive)
+    for file in file_system.walk(directory_of(literal), recursive="/" in rest or "**" in rest):
+        if is_selected(file.name):
             yield file
+
+
+def _rest(pattern: str, *, recursive: bool) -> str:
+    """The part of a pattern after the directory that is searched."""
+    rest = path_of(pattern)[len(path_of(directory_of(_literal(pattern)))) :]
+    return rest + ("**" if recursive else "*") if pattern.endswith("/") else rest
+
+
+def _selects(pattern: str, *, recursive: bool) -> Callable[[str], bool]:
+    """Whether a pattern selects a name below the directory that is searched."""
+    expression = _glob(_rest(pattern, recursive=recursive))
+    start = len(path_of(directory_of(_literal(pattern))))
+    return lambda name: expression.fullmatch(path_of(name), start) is not None
 
 
 @cache

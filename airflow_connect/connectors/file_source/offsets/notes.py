@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.file_offsets import FileOffset
+from airflow_connect.counting import counted
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
 
@@ -98,41 +99,51 @@ class ReconciliationNotes:
         """Complete sentences for the report."""
         found = list(self._sentences)
         if self._moved:
-            found.append(f"{len(self._moved)} file(s) were renamed; their offsets moved along: {listed(self._moved)}.")
+            what = counted(len(self._moved), "file was renamed; its offset", "files were renamed; their offsets")
+            found.append(f"{what} moved along: {listed(self._moved)}.")
         if self._back:
+            what = counted(len(self._back), "missing file is there again", "missing files are there again")
             found.append(
-                f"{len(self._back)} missing file(s) are there again, and what was read of them is not read twice:"
-                f" {listed(self._back)}. Delete the offset of a file that is a new one."
+                f"{what}, and what was read before is not read twice: {listed(self._back)}. Delete the offset of a file"
+                " that is a new one."
             )
         if self._rewritten:
-            reading = "They are read again." if self._rereads else "Nothing is copied from them."
+            reading = "All of it is read again." if self._rereads else "Nothing is copied from there."
+            what = counted(len(self._rewritten), "file was modified since it was", "files were modified since they were")
             found.append(
-                f"{len(self._rewritten)} file(s) were modified since they were read, but have the same size,"
-                f" beginning and end: {listed(self._rewritten)}. {reading} See file.replaced."
+                f"{what} read, but with the same size, beginning and end: {listed(self._rewritten)}. {reading} See"
+                " file.replaced."
             )
         if self._forgotten:
-            why = f"that were missing for {self._forgotten_days} days" if self._forgotten_days else "that are missing"
-            found.append(
-                f"The offsets of {len(self._forgotten)} file(s) {why} were deleted: {listed(self._forgotten)}. If such"
-                " a file comes back, it is read from its beginning."
-            )
+            found.append(self._forgotten_sentence())
         if self._earlier:
+            what = counted(len(self._earlier), "rotated file was", "rotated files were")
             found.append(
-                f"{len(self._earlier)} rotated file(s) were there before the first run, and are not read:"
-                f" {listed(self._earlier)}. To read them, select them with files instead of file."
+                f"{what} there before the first run: {listed(self._earlier)}. Nothing is read from there. To read rotated"
+                " files of that time, select them with files instead of file."
             )
         if self._copies:
+            what = counted(len(self._copies), "rotated file is a copy", "rotated files are copies")
             found.append(
-                f"{len(self._copies)} rotated file(s) are copies of what the file itself still contains, and are not"
-                f" read: {listed(self._copies)}. If one of them is a log of its own that begins alike, select it with"
-                " files instead of file."
+                f"{what} of what the file itself still contains: {listed(self._copies)}. Nothing is read from there. A log"
+                " of its own that begins alike is read if files selects it, instead of file."
             )
         if self._packed_copies:
+            what = counted(len(self._packed_copies), "compressed file has", "compressed files have")
             found.append(
-                f"{len(self._packed_copies)} compressed file(s) have the content of the file of the same name without"
-                f" the extension, which is still there, and are not read: {listed(self._packed_copies)}."
+                f"{what} the content of the file of the same name without the extension, which is still there:"
+                f" {listed(self._packed_copies)}. Nothing is read from there."
             )
         return found
+
+    def _forgotten_sentence(self) -> str:
+        days, number = self._forgotten_days, len(self._forgotten)
+        since = f" for {counted(days, 'day')}" if days else ""
+        one, many = f"file that was missing{since} was deleted", f"files that were missing{since} were deleted"
+        return (
+            f"The offset of {counted(number, one, many)}: {listed(self._forgotten)}. If such a file comes back, it is read"
+            " from its beginning."
+        )
 
 
 def replaced_file(file: FoundFile, known: FileOffset) -> OffsetError:
