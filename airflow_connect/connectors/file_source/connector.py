@@ -124,7 +124,8 @@ class FileStreamSourceConnector(SourceConnector):
 
     def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
         try:
-            work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
+            files = {**listing.files, **reconciled.proven}
+            work = plan_work(self._typed, self._opened, files, reconciled, max_tasks)
         except GoneError as error:
             raise changed_meanwhile(str(error)) from error
         items = [item for held in work for item in held]

@@ -21,6 +21,7 @@ from airflow_connect.java.patterns.nodes import PatternError
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
 DEFAULT_BATCH_SIZE = 2000
+FILE_ROTATED = "file.rotated"
 FILES, FILES_EXCLUDE, FILES_RECURSIVE = "files", "files.exclude", "files.recursive"
 FILES_REGEX = "files.regex"
 SPLIT_BYTES = "split.bytes"
@@ -98,6 +99,14 @@ def _which_keys() -> list[ConfigKey]:
             FILES_REGEX, Type.STRING, "",
             "Java regular expression that must match the whole path of a file selected by `files`, for selections that"
             " wildcards cannot express.",
+            Lambda(_check_regex, "regular expression"), low, _WHICH,
+        ),
+        ConfigKey(
+            FILE_ROTATED, Type.STRING, "",
+            "Java regular expression that must match the whole name, without the directory, of a rotated file of `file`,"
+            " such as `app\\.\\d+\\.log`. Names that add a number or a date to the end, as app.log.1 does, need not match."
+            " Blank: of all other names, a file is read if its inode or content is that of the file that was read, and"
+            " so are later ones with such names; if it is unclear, the run fails.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(

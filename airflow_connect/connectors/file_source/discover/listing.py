@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_rotated
+from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_of_family, is_rotated
 from airflow_connect.errors import ConfigError
 from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems, root_of
@@ -24,7 +24,9 @@ class Listing:
     """What a run finds.
 
     Attributes:
-        files: by name: those to read and, with `file`, also files that may be rotated predecessors of it.
+        files: by name: those to read and, with `file`, also files with names of rotated predecessors of it.
+        beside: with `file`, files whose names begin and end as its name does: some may be rotated predecessors of it,
+            others belong to other programs (see `offsets/unproven`).
         aliases: other names of these files, which are links, with the name that is read.
         empty: entries of the configuration that name no file now, with the reason.
         missing_directories: directories of the configuration that do not exist.
@@ -38,6 +40,7 @@ class Listing:
     missing_directories: tuple[str, ...] = ()
     linked_directories: tuple[str, ...] = ()
     others: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, FoundFile] = field(default_factory=dict)
 
 
 def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
@@ -53,12 +56,13 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
         ConfigError: the directory of `file` does not exist.
     """
     found: dict[str, FoundFile] = {}
+    beside: dict[str, FoundFile] = {}
     empty: dict[str, str] = {}
     missing: list[str] = []
     linked: dict[str, None] = {}
     others: dict[str, str] = {}
     if config.file is not None:
-        found = _with_rotated(config.file, file_systems)
+        found, beside = _with_rotated(config.file, config, file_systems)
         others = _rotated_others(config.file, file_systems)
         if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
             raise _no_directory(config.file)
@@ -77,7 +81,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     files, aliases = _without_links(found, config, file_systems, positions)
     # A directory that another entry names is read.
     unread = tuple(name for name in linked if f"{name}/" not in config.files)
-    return Listing(files, aliases, empty, tuple(missing), unread, others)
+    return Listing(files, aliases, empty, tuple(missing), unread, others, beside)
 
 
 def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
@@ -147,18 +151,34 @@ def _is_wanted(name: str, config: FileSourceConfig) -> bool:
     return config.exclude is None or not config.exclude.search(name)
 
 
-def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
+def _with_rotated(
+    name: str, config: FileSourceConfig, file_systems: FileSystems
+) -> tuple[dict[str, FoundFile], dict[str, FoundFile]]:
     file_system = file_systems.of(name)
     own = _named(name, file_system)
-    found = {name: own} if own else {}
+    found, besides = {name: own} if own else {}, {}
     if not file_system.identity_is_content:
-        path = path_of(name)
         for file in file_system.walk(directory_of(name), recursive=False):
-            beside = path_of(file.name)
-            if is_rotated(beside, path):
-                rotated = name + beside[len(path) :]
-                found[rotated] = replace(file, name=rotated)
-    return found
+            spelled = _spelled(path_of(file.name), name)
+            if not spelled:
+                continue
+            base = path_of(file.name)[len(path_of(directory_of(name))) :]
+            if is_rotated(spelled, name) or (config.rotated is not None and config.rotated.fullmatch(base)):
+                found[spelled] = replace(file, name=spelled)
+            elif config.rotated is None:
+                besides[spelled] = replace(file, name=spelled)
+    return found, besides
+
+
+def _spelled(path: str, name: str) -> str:
+    """The name of a file of the family of `name`, which may be a URL with escapes of its own; "" for other files."""
+    if not is_of_family(path, path_of(name)):
+        return ""
+    end = os.path.splitext(path_of(name))[1]
+    stem = path_of(name).removesuffix(end)
+    return name + path.removeprefix(path_of(name)) if path.startswith(path_of(name)) else (
+        name.removesuffix(end) + path.removeprefix(stem)
+    )
 
 
 def _rotated_others(name: str, file_systems: FileSystems) -> dict[str, str]:

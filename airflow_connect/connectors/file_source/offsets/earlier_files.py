@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.discover.rotation import earlier_names, is_rotated
+from airflow_connect.connectors.file_source.discover.rotation import earlier_names, is_of_family, is_rotated
 from airflow_connect.connectors.file_source.file_offsets import FINGERPRINT_BYTES, FileOffset, FileState
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes
@@ -45,10 +45,11 @@ class EarlierFiles:
         name = self._config.file
         if name is None:
             return []
-        unknown = [file for file in self._files.values() if is_rotated(file.name, name) and file.name not in states]
-        family = {n: state for n, state in before.items() if n == name or is_rotated(n, name)}
+        unknown = [file for file in self._files.values() if file.name not in (name, *states)]
+        family = {n: state for n, state in before.items() if n == name or is_of_family(n, name)}
         if family:
-            unknown = self._of_an_earlier_version(name, unknown, family, moved)
+            selected = self._selected_since(name, unknown, family)
+            unknown = [*self._of_an_earlier_version(name, unknown, family, moved), *selected]
         elif name in foreign and name not in self._files and unknown:
             raise _rotated_away(name, unknown)
         elif name in self._files and name not in states:
@@ -98,6 +99,14 @@ class EarlierFiles:
             and not self._content.is_packed(other)
             and self._content.holds(file, self._content.offset_at_end(other))
         ]
+
+    def _selected_since(
+        self, name: str, unknown: Iterable[FoundFile], family: Mapping[str, FileState]
+    ) -> list[FoundFile]:
+        """Files that `file.rotated` selects, and that were written before the file was read first."""
+        times = [state.known.modified_ms for state in family.values() if state.known]
+        oldest = min((time for time in times if time is not None), default=0)
+        return [file for file in unknown if not is_rotated(file.name, name) and file.modified_ms < oldest]
 
     def _of_an_earlier_version(
         self, name: str, unknown: list[FoundFile], family: Mapping[str, FileState], moved: Mapping[str, str]

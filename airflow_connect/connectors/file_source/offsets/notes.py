@@ -43,6 +43,19 @@ class ReconciliationNotes:
         """Offsets follow files to new names."""
         self._moved = [f"{old} -> {new}" for old, new in names.items()]
 
+    def moved_unread(self, name: str, now: str) -> None:
+        """A file of which nothing was read yet has another name."""
+        self._sentences.append(f"{now} has the inode of {name}, of which nothing was read yet: it is read as a rotated file.")
+
+    def later(self, name: str, names: Sequence[str]) -> None:
+        """Files with numbered names that are read, because `name` is known to be rotated to such names."""
+        if names:
+            what = counted(len(names), "file is", "files are")
+            self._sentences.append(
+                f"{what} read as rotated from {name}, because files with such names were, and these were written later:"
+                f" {listed(names)}. If they belong to another program, set file.rotated."
+            )
+
     def doubtful(self, name: str, position: int, candidates: Iterable[str]) -> None:
         """Files that begin with all that was read from `name`, but are not taken for it."""
         for candidate in candidates:

@@ -21,6 +21,7 @@ from airflow_connect.connectors.file_source.offsets.notes import ReconciliationN
 from airflow_connect.connectors.file_source.offsets.packed_copies import packed_copies
 from airflow_connect.connectors.file_source.offsets.renames import Nearness, Renames
 from airflow_connect.connectors.file_source.offsets.takeover import take_over
+from airflow_connect.connectors.file_source.offsets.unproven import UnprovenFiles
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.file_systems import FileSystems
@@ -40,6 +41,7 @@ class ReconciledOffsets:
         notes: complete sentences for the run's report.
         moved: current names of files, by their names at the last run.
         copies: files that are not read because all of them is read from another one.
+        proven: files that turned out to be rotated ones of `file`: to be read too.
     """
 
     states: dict[str, FileState]
@@ -47,6 +49,7 @@ class ReconciledOffsets:
     notes: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
     copies: frozenset[str] = frozenset()
+    proven: Mapping[str, FoundFile] = field(default_factory=dict)
 
 
 class OffsetReconciler:
@@ -55,7 +58,8 @@ class OffsetReconciler:
     def __init__(self, config: FileSourceConfig, file_systems: FileSystems, listing: Listing, now_ms: int) -> None:
         """`listing`: as `list_files` found it; `now_ms`: milliseconds since the epoch."""
         self._config, self._file_systems, self._now_ms = config, file_systems, now_ms
-        self._files, self._missing_directories = listing.files, listing.missing_directories
+        self._listing, self._missing_directories = listing, listing.missing_directories
+        self._files = {**listing.files, **listing.beside}
         self._content = KnownContent(config, file_systems)
         self._notes = ReconciliationNotes(config)
         self._moved: dict[str, str] = {}
@@ -72,15 +76,21 @@ class OffsetReconciler:
         states = {name: merge_ranges(state) for name, state in before.items()}
         for name, position in foreign.items():
             self._take_over(name, position, states)
+        self._unproven = UnprovenFiles(self._config.file or "", self._listing, before, self._content)
         self._follow_files(states)
-        earlier = EarlierFiles(self._config, self._content, self._files)
+        earlier = EarlierFiles(self._config, self._content, self._listing.files)
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
         copies = earlier.copies(states, self._notes)
         self._notes.copies(copies)
-        packed = packed_copies(self._files, states, self._content, self._file_systems)
+        later = self._unproven.later(states)
+        self._notes.later(self._config.file or "", [file.name for file in later])
+        proven = {file.name: file for file in (*self._listing.beside.values(), *later) if file.name in states}
+        proven |= {file.name: file for file in later}
+        packed = packed_copies({**self._listing.files, **proven}, states, self._content, self._file_systems)
         self._notes.packed_copies(packed)
         changes = _changes(before, foreign, states)
-        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset([*copies, *packed]))
+        left_out = frozenset([*copies, *packed])
+        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, left_out, proven)
 
     def _take_over(self, name: str, position: int, states: dict[str, FileState]) -> None:
         file = self._files.get(name)
@@ -93,6 +103,7 @@ class OffsetReconciler:
 
     def _follow_files(self, states: dict[str, FileState]) -> None:
         """Find the file that each offset belongs to."""
+        self._follow_not_begun(states)
         renames = Renames(self._files, states, self._content)
         lost = [name for name in list(states) if not self._fits(name, states, renames)]
         doubtful = set(self._modified(states)).difference(lost)
@@ -111,6 +122,22 @@ class OffsetReconciler:
                 self._miss(name, states)
         states.update(moved)
         self._notes.moved(self._moved)
+
+    def _follow_not_begun(self, states: dict[str, FileState]) -> None:
+        """`file` of which nothing was read yet: its inode is all that is known of it."""
+        name = self._config.file or ""
+        known, file = states.get(name, FileState()).known, self._files.get(name)
+        if known is None or known.describes_content or (file and file.identity == known.identity):
+            return
+        rotated = self._unproven.not_begun(known)
+        if rotated is not None:
+            states[rotated.name] = FileState(replace(known, modified_ms=rotated.modified_ms), {})
+            self._notes.moved_unread(name, rotated.name)
+        if file is None:
+            return
+        if rotated is None:
+            self._unproven.check_gone(name, known)
+        states[name] = states[name].described_by(file)
 
     def _find_moved(
         self,
@@ -143,18 +170,21 @@ class OffsetReconciler:
             if name in doubtful and name not in moved:
                 kept |= {name} if nearness is not Nearness.UNMODIFIED else set()
                 continue
-            free = [
-                file
-                for file in renames.candidates(name, known)
-                if file.name not in moved and file.name not in taken and file.name not in kept
-            ]
+            possible = {file.name: file for file in renames.candidates(name, known)}
+            possible |= {file.name: file for file in self._unproven.candidates(name, known)}
+            free = [f for f in possible.values() if f.name not in moved and f.name not in taken and f.name not in kept]
             likely = [file for file in free if renames.nearness(name, known, file) <= nearness]
-            now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
+            now = next((file for file in likely if self._is_renamed(name, known, file, renames)), None)
             if now is not None:
                 moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
             elif nearness is Nearness.ANY_NAME and name not in self._alike:
-                self._notes.doubtful(name, known.position, [file.name for file in free])
+                told = [file.name for file in free if not self._unproven.is_unknown(file)]
+                self._notes.doubtful(name, known.position, told)
         return moved
+
+    def _is_renamed(self, name: str, known: FileOffset, file: FoundFile, renames: Renames) -> bool:
+        is_renamed = renames.is_renamed(name, known, file)
+        return self._unproven.is_proven(name, known, file, is_renamed=is_renamed)
 
     def _modified(self, states: Mapping[str, FileState]) -> Iterable[str]:
         """Rotated files that were modified since they were read: another file may have got name and inode since."""
@@ -250,6 +280,7 @@ class OffsetReconciler:
         states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
         if name in self._moved or name in self._told or known is None:
             return
+        self._unproven.check_gone(name, known)
         what = (
             f"{name} has {file.size} bytes, but {known.position} bytes of it were read: it was truncated or replaced"
             if file.size < known.position
