@@ -48,7 +48,11 @@ class EarlierFiles:
         unknown = [file for file in self._files.values() if file.name not in (name, *states)]
         family = {n: state for n, state in before.items() if n == name or is_of_family(n, name)}
         if family:
-            selected = self._selected_since(name, unknown, family)
+            selected = self._selected_before(name, unknown, family)
+            for file in unknown:
+                if not is_rotated(file.name, name) and file not in selected:
+                    # It is to be read, also if this run is killed, and the next one finds no older file.
+                    states[file.name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
             unknown = [*self._of_an_earlier_version(name, unknown, family, moved), *selected]
         elif name in foreign and name not in self._files and unknown:
             raise _rotated_away(name, unknown)
@@ -100,7 +104,7 @@ class EarlierFiles:
             and self._content.holds(file, self._content.offset_at_end(other))
         ]
 
-    def _selected_since(
+    def _selected_before(
         self, name: str, unknown: Iterable[FoundFile], family: Mapping[str, FileState]
     ) -> list[FoundFile]:
         """Files that `file.rotated` selects, and that were written before the file was read first."""

@@ -26,25 +26,29 @@ class UnprovenFiles:
         self._name, self._content = name, content
         self._beside = beside = listing.beside
         known = set(committed)
+        self._selected = {n: f for n, f in listing.files.items() if n != name and name and not is_rotated(n, name)}
+        self._has_successor = name in listing.files
         self._adds_to_the_end = any(is_rotated(other, name) for other in (*listing.files, *known))
         self._schemes = {scheme for n in known if (scheme := numbered_scheme(n, name))}
         self._unknown = {n: f for n, f in beside.items() if n not in known and not self._has_known_scheme(n)}
 
     def candidates(self, name: str, known: FileOffset) -> list[FoundFile]:
         """Files with any name that hold what was read of the file."""
-        if name != self._name or not self._unknown:
+        if name != self._name:
             return []
-        return [file for file in self._unknown.values() if self._content.holds(file, known)]
+        return [f for f in (*self._unknown.values(), *self._selected.values()) if self._content.holds(f, known)]
 
     def is_proven(self, name: str, known: FileOffset, file: FoundFile, *, is_renamed: bool) -> bool:
         """Whether a file is the known one; `is_renamed`: it would be, if its name were one that rotation gives."""
+        is_same_inode = bool(file.identity) and file.identity == known.identity
+        if file.name in self._selected and name == self._name:
+            return is_same_inode or self._has_successor or known.is_unmodified(file)
         if file.name not in self._unknown or name != self._name:
             return is_renamed
         if known.position >= FINGERPRINT_BYTES:
             return True
-        is_same_inode = bool(file.identity) and file.identity == known.identity
         has_number = bool(numbered_scheme(file.name, self._name))
-        return is_renamed and (known.is_unmodified(file) or (is_same_inode and has_number))
+        return (is_same_inode and has_number) or (is_renamed and known.is_unmodified(file))
 
     def later(self, states: Mapping[str, FileState]) -> list[FoundFile]:
         """Files without an offset that were written later than a proven one with such a name."""
