@@ -14,7 +14,13 @@ from typing import Any
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import Listing
 from airflow_connect.connectors.file_source.discover.rotation import earlier_names
-from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileRange, FileState, merge_ranges
+from airflow_connect.connectors.file_source.file_offsets import (
+    FINGERPRINT_BYTES,
+    FileOffset,
+    FileRange,
+    FileState,
+    merge_ranges,
+)
 from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file
@@ -82,11 +88,15 @@ class OffsetReconciler:
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
         copies = earlier.copies(states, self._notes)
         self._notes.copies(copies)
-        later = self._unproven.later(states)
-        self._notes.later(self._config.file or "", [file.name for file in later])
-        proven = {file.name: file for file in (*self._listing.beside.values(), *later) if file.name in states}
+        later = self._unproven.later(states, before)
+        proven = {name: file for name, file in self._listing.beside.items() if name in states}
         proven |= {file.name: file for file in later}
         packed = packed_copies({**self._listing.files, **proven}, states, self._content, self._file_systems)
+        later = [file for file in later if file.name not in packed]
+        self._notes.later(self._config.file or "", [file.name for file in later if file.size])
+        for file in later:
+            # It is to be read, also if this run is killed, and the next one finds no proof.
+            states[file.name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
         self._notes.packed_copies(packed)
         changes = _changes(before, foreign, states)
         left_out = frozenset([*copies, *packed])
@@ -127,7 +137,12 @@ class OffsetReconciler:
         """`file` of which nothing was read yet: its inode is all that is known of it."""
         name = self._config.file or ""
         known, file = states.get(name, FileState()).known, self._files.get(name)
-        if known is None or known.describes_content or (file and file.identity == known.identity):
+        if known is None or (file is not None and file.identity == known.identity):
+            if known and file and known.position < FINGERPRINT_BYTES and not known.is_unmodified(file):
+                # The inode may have been used again for a file that begins alike.
+                self._unproven.check_gone(name, known)
+            return
+        if known.describes_content:
             return
         rotated = self._unproven.not_begun(known)
         if rotated is not None:

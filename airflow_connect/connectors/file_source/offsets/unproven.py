@@ -40,7 +40,8 @@ class UnprovenFiles:
 
     def is_proven(self, name: str, known: FileOffset, file: FoundFile, *, is_renamed: bool) -> bool:
         """Whether a file is the known one; `is_renamed`: it would be, if its name were one that rotation gives."""
-        is_same_inode = bool(file.identity) and file.identity == known.identity
+        may_be_same = self._content.may_be_same(name, file)
+        is_same_inode = may_be_same and bool(file.identity) and file.identity == known.identity
         if file.name in self._selected and name == self._name:
             return is_same_inode or self._has_successor or known.is_unmodified(file)
         if file.name not in self._unknown or name != self._name:
@@ -50,17 +51,21 @@ class UnprovenFiles:
         has_number = bool(numbered_scheme(file.name, self._name))
         return (is_same_inode and has_number) or (is_renamed and known.is_unmodified(file))
 
-    def later(self, states: Mapping[str, FileState]) -> list[FoundFile]:
-        """Files without an offset that were written later than a proven one with such a name."""
-        proven: dict[str, int] = {}
-        for name, state in states.items():
-            scheme, known = numbered_scheme(name, self._name), state.known
-            if scheme and known and known.modified_ms is not None:
-                proven[scheme] = min(known.modified_ms, proven.get(scheme, known.modified_ms))
+    def later(self, states: Mapping[str, FileState], before: Mapping[str, FileState]) -> list[FoundFile]:
+        """Files without an offset that were written after a proven one with such a name was read.
+
+        Args:
+            states: of this run.
+            before: as they were committed.
+        """
+        proven = {numbered_scheme(name, self._name) for name in states} - {""}
+        family = [state.known for name, state in before.items() if name == self._name or self._has_number(name)]
+        times = [known.modified_ms for known in family if known and known.modified_ms is not None]
+        oldest = min(times, default=0)
         return [
             file
             for name, file in self._beside.items()
-            if name not in states and file.size and file.modified_ms >= proven.get(numbered_scheme(name, self._name), 1 << 62)
+            if name not in states and file.modified_ms >= oldest and numbered_scheme(name, self._name) in proven
         ]
 
     def check_gone(self, name: str, known: FileOffset) -> None:
@@ -78,7 +83,8 @@ class UnprovenFiles:
     def not_begun(self, known: FileOffset) -> FoundFile | None:
         """The file of which nothing was read yet, by its inode, under another name."""
         for file in self._unknown.values():
-            if file.identity == known.identity and numbered_scheme(file.name, self._name):
+            is_same_inode = file.identity == known.identity and self._content.may_be_same(self._name, file)
+            if is_same_inode and numbered_scheme(file.name, self._name):
                 return file
         return None
 
@@ -91,6 +97,9 @@ class UnprovenFiles:
             return file.modified_ms >= (known.modified_ms or 0)
         return known.describes_content and file.identity == known.identity and self._content.holds(file, known)
 
+    def _has_number(self, name: str) -> bool:
+        return bool(numbered_scheme(name, self._name))
+
     def _has_known_scheme(self, name: str) -> bool:
         return numbered_scheme(name, self._name) in self._schemes
 
@@ -98,9 +107,9 @@ class UnprovenFiles:
 def _rotated_or_foreign(name: str, known: FileOffset, possible: list[str]) -> OffsetError:
     names = ", ".join(possible)
     return OffsetError(
-        f"{name} is another file now, or was truncated, and the file of which {known.position} bytes were read was not"
-        f" found under another name. Beside it are {names}, written since, and never read. Either they were rotated from"
-        f" {name}, and hold lines that are not copied yet; or they belong to another program, and must not be read.",
+        f"{name} may have been rotated since {known.position} bytes of it were read: that file is not found, or not"
+        f" with certainty. Beside it are {names}, written since, and never read. Either they were rotated from {name},"
+        " and hold lines that are not copied yet; or they belong to another program, and must not be read.",
         code="file.rotated_or_foreign",
         suggestion="Set file.rotated to a regular expression: files whose names match it are read as rotated ones, others"
         " are not. To read none of them, let it match only the name of the file itself.",
