@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import PartitionTimes
+from airflow_connect.counting import counted
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 
 
@@ -34,9 +35,10 @@ class Contiguous:
             return ()
         first, offsets = self.given_up[0], sum(map(len, self.given_up))
         where = len({r.topic_partition for r in self.given_up})
+        were, place = "was" if offsets == 1 else "were", f"{first.topic_partition}@{first.start}"
         note = (
-            f"{offsets} offsets of {where} partition(s) were copied, but are not committed, because the range before"
-            f" them ended early: the next run copies them again, as from {first.topic_partition}@{first.start}."
+            f"{counted(offsets, 'offset')} of {counted(where, 'partition')} {were} copied, but not committed, because"
+            f" the range before ended early: the next run copies again from {place}."
         )
         return (note,)
 

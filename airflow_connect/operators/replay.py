@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.counting import counted
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
 
@@ -135,7 +136,7 @@ class ReplayDeadLettersOperator(ConnectorTask):
         redactor_of(spec)
         with self.failing_for_airflow(spec):
             told = self._replay(spec)
-        self.log.info("%d letter(s) of %s %s.", told["replayed"], told["queue"], self._what)
+        self.log.info("%s of %s %s.", counted(told["replayed"], "letter"), told["queue"], self._what)
         return told
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.config.definition.near_names import did_you_mean, nearest
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.planning.planner import LogState
 
@@ -146,7 +147,7 @@ def _offset(tp: TopicPartition, position: Position, log: LogState, at_time: int 
 
 def _unknown(tp: TopicPartition, log: LogState) -> OffsetError:
     partitions = sum(other.topic == tp.topic for other in log.earliest)
-    what, hint = f"Topic {tp.topic} has {partitions} partition(s), and {tp} is not one of them.", ""
+    what, hint = f"Topic {tp.topic} has {counted(partitions, 'partition')}, and {tp} is not one of them.", ""
     if not partitions:
         what = f"The connector does not read topic {tp.topic}, so it has no offset of {tp}."
         hint = did_you_mean(nearest(tp.topic, sorted(log.topic_ids)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
+from airflow_connect.counting import counted
 from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits, max_records, until_timestamp
 
@@ -216,8 +217,8 @@ def _skipped_notes(starts: Mapping[TopicPartition, _Start], log: LogState) -> li
         if found.is_latest and found.offset > log.earliest[tp]:
             skipped[tp.topic] = skipped.get(tp.topic, 0) + found.offset - log.earliest[tp]
     return [
-        f"Topic {topic} is read for the first time. Because of auto.offset.reset=latest, the {count} offsets before its"
-        " end are not copied."
+        f"Topic {topic} is read for the first time. Because of auto.offset.reset=latest, the"
+        f" {counted(count, 'offset before its end is', 'offsets before its end are')} not copied."
         for topic, count in skipped.items()
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from airflow_connect.counting import counted
 from airflow_connect.errors import TooManyErrorsError
 
 if TYPE_CHECKING:
@@ -52,4 +53,6 @@ def skipped(reports: Sequence[TaskReport]) -> str:
     places = [place for r in reports for place in r.failed_places]
     failed = sum(r.failed for r in reports)
     which = "They are" if failed <= min(len(places), PLACES) else "The first are"
-    return f"{failed} record(s) were skipped, because errors.tolerance=all. {which}: {'; '.join(places[:PLACES])}."
+    which = "It is" if failed == 1 else which
+    what = counted(failed, "record was", "records were")
+    return f"{what} skipped, because errors.tolerance=all. {which}: {'; '.join(places[:PLACES])}."

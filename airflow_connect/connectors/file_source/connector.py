@@ -134,8 +134,8 @@ class FileStreamSourceConnector(SourceConnector):
         waiting = [item.file.name for item in items if item.codec == NONE]
         if waiting:
             what = "event" if self._typed.multiline else "line without a line end"
-            self.context.note(f"The last {what} of {counted(len(waiting), 'file')} waits, because more of it may be written:"
-                f" {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
+            self.context.note(f"The last {what} of {counted(len(waiting), 'file')} waits, because more of it may be"
+                f" written: {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
         return []
 
     def _tell(self, listing: Listing, reconciled: ReconciledOffsets) -> None:
@@ -145,8 +145,8 @@ class FileStreamSourceConnector(SourceConnector):
                 self.context.note(f"{entry} is not read: {why}.")
         if listing.linked_directories:
             what = counted(len(listing.linked_directories), "directory is a link", "directories are links")
-            self.context.note(f"{what}, and not followed: {listed(listing.linked_directories)}. To read such a directory,"
-                " name it in files, with a slash at the end.")  # fmt: skip
+            self.context.note(f"{what}, and not followed: {listed(listing.linked_directories)}. To read such a"
+                " directory, name it in files, with a slash at the end.")  # fmt: skip
         if listing.others:
             names = listed([f"{name} ({kind})" for name, kind in listing.others.items()])
             which = "that files selects" if self._typed.file is None else "that may be of a rotated file"
@@ -155,7 +155,9 @@ class FileStreamSourceConnector(SourceConnector):
             self.context.note(f"{what} not of a file: {names}. Nothing is read from there.{hint}")
         if listing.aliases:
             names = listed([f"{alias} -> {name}" for alias, name in listing.aliases.items()])
-            what = counted(len(listing.aliases), "name is a link to a file that is", "names are links to files that are")
+            what = counted(
+                len(listing.aliases), "name is a link to a file that is", "names are links to files that are"
+            )
             self.context.note(f"{what} read under another name: {names}.")
 
     def _standard_input(self) -> list[list[Item]]:

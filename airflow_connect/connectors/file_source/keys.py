@@ -103,10 +103,10 @@ def _which_keys() -> list[ConfigKey]:
         ),
         ConfigKey(
             FILE_ROTATED, Type.STRING, "",
-            "Java regular expression that must match the whole name, without the directory, of a rotated file of `file`,"
-            " such as `app\\.\\d+\\.log`. Names that add a number or a date to the end, as app.log.1 does, need not match."
-            " Blank: of all other names, a file is read if its inode or content is that of the file that was read, and"
-            " so are later ones with such names; if it is unclear, the run fails.",
+            "Java regular expression that must match the whole name, without the directory, of a rotated file of"
+            " `file`, such as `app\\.\\d+\\.log`. Names that add a number or a date to the end, as app.log.1 does, need"
+            " not match. Blank: of all other names, a file is read if its inode or content is that of the file that was"
+            " read, and so are later ones with such names; if it is unclear, the run fails.",
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(

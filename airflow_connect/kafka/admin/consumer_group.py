@@ -25,6 +25,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
@@ -338,7 +339,7 @@ def ensure_no_live_members(admin: Admin, group: str) -> None:
     state, members = group_state(admin, group)
     if members:
         raise NotStoppedError(
-            f"Consumer group {group} is {state} with {len(members)} live member(s): {names(members)}.",
+            f"Consumer group {group} is {state} with {counted(len(members), 'live member')}: {names(members)}.",
             suggestion="Stop the connector where it runs now (Kafka Connect: PUT /connectors/<name>/stop), "
             "wait for the group to become empty, then run again. No offset was changed.",
         )

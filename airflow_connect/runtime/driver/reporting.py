@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from airflow_connect.counting import counted
 from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
 from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError
@@ -65,7 +66,8 @@ def no_progress_warning(reports: Sequence[TaskReport], limits: RunLimits) -> str
     left = sum(p.left for p in partitions)
     if not left or any(p.commit_offset > p.range.start for p in partitions):
         return ""
-    told = f"This run commits nothing: flush.on.end=false leaves all {left} records that it read for the next run"
+    what = counted(left, "record that it read, which is all", "records that it read, which is all")
+    told = f"This run commits nothing: flush.on.end=false leaves {what}, for the next run"
     if limits == RunLimits():
         return f"{told}, because they do not fill a file."
     return (
@@ -83,9 +85,9 @@ def stopped_by_dead_letters(plan: Plan, reports: Sequence[TaskReport]) -> str:
     left = sum(ends[r.topic_partition] - r.end for r in stopped)
     first, bound_mib = stopped[0], MAX_DEAD_LETTER_BYTES >> 20
     return (
-        f"The run ended early in {len(stopped)} partition(s): its dead letters reached {bound_mib} MiB, the limit of "
-        f"one run. {left} offsets of its plan are left for the next run, which continues at "
-        f"{first.topic_partition}@{first.end}. Check the dead letter queue and fix the producer."
+        f"The run ended early in {counted(len(stopped), 'partition')}: its dead letters reached {bound_mib} MiB, the"
+        f" limit of one run. {counted(left, 'offset of its plan is', 'offsets of its plan are')} left for the next run,"
+        f" which continues at {first.topic_partition}@{first.end}. Check the dead letter queue and fix the producer."
     )
 
 

@@ -35,7 +35,7 @@ def run_ours_after_worker(shared: Shared, line: str) -> None:
     wanted = [*shared.lines(), line]
     shared.append(line)
     report = shared.run_ours()
-    assert any("1 offset(s) were taken over from" in note for note in report.notes)
+    assert any("1 offset was taken over from" in note for note in report.notes)
     assert shared.run_ours().status == "empty"  # Nothing is taken over twice.
     assert shared.lines() == wanted
 

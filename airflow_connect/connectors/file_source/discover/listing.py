@@ -176,8 +176,10 @@ def _spelled(path: str, name: str) -> str:
         return ""
     end = os.path.splitext(path_of(name))[1]
     stem = path_of(name).removesuffix(end)
-    return name + path.removeprefix(path_of(name)) if path.startswith(path_of(name)) else (
-        name.removesuffix(end) + path.removeprefix(stem)
+    return (
+        name + path.removeprefix(path_of(name))
+        if path.startswith(path_of(name))
+        else (name.removesuffix(end) + path.removeprefix(stem))
     )
 
 

@@ -52,7 +52,9 @@ class EarlierFiles:
             for file in unknown:
                 if not is_rotated(file.name, name) and file not in selected:
                     # It is to be read, also if this run is killed, and the next one finds no older file.
-                    states[file.name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+                    states[file.name] = FileState(
+                        FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {}
+                    )
             unknown = [*self._of_an_earlier_version(name, unknown, family, moved), *selected]
         elif name in foreign and name not in self._files and unknown:
             raise _rotated_away(name, unknown)
@@ -144,6 +146,6 @@ def _copy_or_log(other: FoundFile, file: FoundFile) -> OffsetError:
         f" of {file.name}, and they were or will be read there, or it is the file that was read, or a later one, and"
         f" {file.name} is a new file that begins alike: then their lines would be lost.",
         code="file.may_be_copy",
-        suggestion="Run again if a program was just copying it. Otherwise set file.replaced=continue if it is a copy: it"
-        " is not read; or file.replaced=read if it is a log of its own: it is read from its beginning.",
+        suggestion="Run again if a program was just copying it. Otherwise set file.replaced=continue if it is a copy:"
+        " it is not read; or file.replaced=read if it is a log of its own: it is read from its beginning.",
     )

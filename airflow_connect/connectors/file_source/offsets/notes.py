@@ -45,7 +45,9 @@ class ReconciliationNotes:
 
     def moved_unread(self, name: str, now: str) -> None:
         """A file of which nothing was read yet has another name."""
-        self._sentences.append(f"{now} has the inode of {name}, of which nothing was read yet: it is read as a rotated file.")
+        self._sentences.append(
+            f"{now} has the inode of {name}, of which nothing was read yet: it is read as a rotated file."
+        )
 
     def later(self, name: str, names: Sequence[str]) -> None:
         """Files with numbered names that are read, because `name` is known to be rotated to such names."""
@@ -122,7 +124,9 @@ class ReconciliationNotes:
             )
         if self._rewritten:
             reading = "All of it is read again." if self._rereads else "Nothing is copied from there."
-            what = counted(len(self._rewritten), "file was modified since it was", "files were modified since they were")
+            what = counted(
+                len(self._rewritten), "file was modified since it was", "files were modified since they were"
+            )
             found.append(
                 f"{what} read, but with the same size, beginning and end: {listed(self._rewritten)}. {reading} See"
                 " file.replaced."
@@ -132,14 +136,14 @@ class ReconciliationNotes:
         if self._earlier:
             what = counted(len(self._earlier), "rotated file was", "rotated files were")
             found.append(
-                f"{what} there before the first run: {listed(self._earlier)}. Nothing is read from there. To read rotated"
-                " files of that time, select them with files instead of file."
+                f"{what} there before the first run: {listed(self._earlier)}. Nothing is read from there. To read"
+                " rotated files of that time, select them with files instead of file."
             )
         if self._copies:
             what = counted(len(self._copies), "rotated file is a copy", "rotated files are copies")
             found.append(
-                f"{what} of what the file itself still contains: {listed(self._copies)}. Nothing is read from there. A log"
-                " of its own that begins alike is read if files selects it, instead of file."
+                f"{what} of what the file itself still contains: {listed(self._copies)}. Nothing is read from there."
+                " A log of its own that begins alike is read if files selects it, instead of file."
             )
         if self._packed_copies:
             what = counted(len(self._packed_copies), "compressed file has", "compressed files have")
@@ -153,9 +157,10 @@ class ReconciliationNotes:
         days, number = self._forgotten_days, len(self._forgotten)
         since = f" for {counted(days, 'day')}" if days else ""
         one, many = f"file that was missing{since} was deleted", f"files that were missing{since} were deleted"
+        which = "The offset" if number == 1 else "The offsets"
         return (
-            f"The offset of {counted(number, one, many)}: {listed(self._forgotten)}. If such a file comes back, it is read"
-            " from its beginning."
+            f"{which} of {counted(number, one, many)}: {listed(self._forgotten)}."
+            " If such a file comes back, it is read from its beginning."
         )
 
 

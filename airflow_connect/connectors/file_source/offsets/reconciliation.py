@@ -279,6 +279,7 @@ class OffsetReconciler:
     def _replace(self, name: str, states: dict[str, FileState]) -> None:
         """Read on, or from the beginning, in another file that begins like the known one, which is nowhere else."""
         file, known = self._files[name], states[name].known
+        self._unproven.check_gone(name, known or FileOffset(0))
         if known is None or self._config.replaced == "fail":
             raise replaced_file(file, known or FileOffset(0))
         self._notes.replaced(name, known.position)

@@ -111,6 +111,6 @@ def _rotated_or_foreign(name: str, known: FileOffset, possible: list[str]) -> Of
         f" with certainty. Beside it are {names}, written since, and never read. Either they were rotated from {name},"
         " and hold lines that are not copied yet; or they belong to another program, and must not be read.",
         code="file.rotated_or_foreign",
-        suggestion="Set file.rotated to a regular expression: files whose names match it are read as rotated ones, others"
-        " are not. To read none of them, let it match only the name of the file itself.",
+        suggestion="Set file.rotated to a regular expression: files whose names match it are read as rotated ones,"
+        " others are not. To read none of them, let it match only the name of the file itself.",
     )

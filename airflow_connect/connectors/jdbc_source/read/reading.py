@@ -20,6 +20,7 @@ from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc_source.values.columns import Column, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, moment_of, names_of, table_mapping
+from airflow_connect.counting import counted
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError
@@ -167,9 +168,10 @@ class Reading:
             return
         count = self.execute(criteria.nulls()).scalar_one()
         if count:
+            were = "was" if count == 1 else "were"
             self.note(
-                f"{count} rows of {source.name} have null in {hidden} and are not copied, because such rows cannot be"
-                " found by position."
+                f"{counted(count, 'row')} of {source.name} with null in {hidden} {were} not copied,"
+                " because such rows cannot be found by position."
             )
 
     def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group, topics
@@ -75,12 +76,13 @@ class Replayed:
     def notes(self) -> list[str]:
         """Sentences about letters that are not where they were, or are gone."""
         moved = [
-            f"{count} letters were written to other partitions of {topic}, because it no longer has theirs: they are"
-            " no longer in order with the records before and after them."
+            f"{counted(count, 'letter was', 'letters were')} written to other partitions of {topic}, because it no"
+            " longer has the old ones: the order with the records before and after is lost."
             for topic, count in self.moved.items()
         ]
         deleted = [
-            f"{tp} has lost {count} offsets that were not replayed: Kafka has deleted them."
+            f"{tp} has lost {counted(count, 'offset that was', 'offsets that were')} not replayed: Kafka has deleted"
+            f" {'it' if count == 1 else 'them'}."
             for tp, count in self.deleted.items()
         ]
         return moved + deleted

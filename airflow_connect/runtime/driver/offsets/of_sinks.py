@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import counted
 from airflow_connect.errors import OffsetError, RetriableError
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
@@ -94,8 +95,8 @@ def _write(kafka: KafkaSession, group: str, change: _Change) -> None:
 def _refuse_open_manifest(view: JournalView, name: str) -> None:
     if view.manifest is not None:
         raise RetriableError(
-            f"Run {view.manifest.run_id} of connector {name} has begun to publish {len(view.manifest.files)} files and"
-            " has not committed their offsets.",
+            f"Run {view.manifest.run_id} of connector {name} has begun to publish"
+            f" {counted(len(view.manifest.files), 'file')} and has not committed their offsets.",
             code="offset.run_unfinished",
             suggestion="No offset was changed. Wait until it ends. If it was killed, run the connector once: that"
             " run finishes the work. Then set the offsets.",

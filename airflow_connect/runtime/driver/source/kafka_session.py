@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.counting import counted
 from airflow_connect.errors import NotStoppedError
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
 from airflow_connect.kafka.admin import consumer_group
@@ -83,8 +84,8 @@ class SourceSession(ClusterSession):
         if workers:
             name = self._config.connector.name
             raise NotStoppedError(
-                f"Connector {name} is {state.target_state} on {len(workers)} live Kafka Connect worker(s) of group "
-                f"{self._config.worker.group_id}: {names(workers)}.",
+                f"Connector {name} is {state.target_state} on {counted(len(workers), 'live Kafka Connect worker')} of"
+                f" group {self._config.worker.group_id}: {names(workers)}.",
                 suggestion=f"Stop it there (PUT /connectors/{name}/stop), then run again. Nothing was changed.",
             )
 

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_connect.counting import counted
 from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
@@ -118,6 +119,7 @@ class SourceRun(RunInProgress):
                 kafka.fence_tasks(len(configs))
             if configs and StartedSource.reconciles(self._config.connector_class):
                 committed = kafka.read_offsets()
+                self._notes.begin_again()
                 with self._started(committed) as after_tasks:
                     self._reconcile(kafka, committed, after_tasks)
             if self._config.resolved.worker.sources.offsets_file:
@@ -149,7 +151,8 @@ class SourceRun(RunInProgress):
             # At once: everything that this run commits from here on is newer than the file.
             kafka.copy_to_file(offsets)
             self._notes.add(
-                f"{len(changes)} offset(s) were taken over from {self._config.resolved.worker.sources.offsets_file}."
+                f"{counted(len(changes), 'offset was', 'offsets were')} taken over from"
+                f" {self._config.resolved.worker.sources.offsets_file}."
             )
 
     def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:
@@ -218,7 +221,9 @@ class SourceRun(RunInProgress):
         if failed:
             notes.append(skipped(reports))
         if repeated:
-            notes.append(f"{repeated} task(s) needed more than one attempt; counts are those of the last attempts.")
+            notes.append(
+                f"{counted(repeated, 'task')} needed more than one attempt; counts are those of the last attempts."
+            )
         return RunReport(
             connector=self._config.name,
             run_id=self._config.run_id,

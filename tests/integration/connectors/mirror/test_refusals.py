@@ -70,7 +70,7 @@ def test_record_that_the_target_refuses_is_skipped_counted_and_named_if_errors_a
     report = mirror.run(**KEPT, **SKIPPING)
 
     assert (report.records, report.source.failed) == (2, 1)
-    (note,) = [one for one in report.notes if one.startswith("1 record(s) were skipped")]
+    (note,) = [one for one in report.notes if one.startswith("1 record was skipped")]
     assert "KAFKA_PRODUCE" in note and f"'topic': '{mirror.topic}'" in note and "'offset': 1" in note
     assert [copy.value for copy in mirror.copies()[0]] == [b"first"]
     # It is not read again.

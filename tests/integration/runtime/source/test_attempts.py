@@ -102,7 +102,7 @@ def test_attempt_that_wakes_up_after_another_one_has_done_its_work_changes_nothi
     numbers.run(tasks_max="2")
 
     assert report.status == "done", report.error  # although the attempt that counts may have found nothing to do
-    assert report.notes == ("1 task(s) needed more than one attempt; counts are those of the last attempts.",)
+    assert report.notes == ("1 task needed more than one attempt; counts are those of the last attempts.",)
     if point == crash_points.SOURCE_TASK_ENDED:
         assert isinstance(zombie, TaskReport)
     else:

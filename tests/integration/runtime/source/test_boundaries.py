@@ -249,7 +249,7 @@ def test_offsets_file_of_a_standalone_worker_is_taken_over_and_kept(numbers: Num
     report = numbers.run()
 
     assert numbers.values() == {0: [4, 5]}
-    assert any("1 offset(s) were taken over" in note for note in report.notes)
+    assert any("1 offset was taken over" in note for note in report.notes)
     kept = java_offsets_file.read(file)
     assert (kept[key], kept[b'["other",{"p":0}]']) == (b'{"n":6}', b'{"n":9}')
     assert numbers.run().status == "empty"

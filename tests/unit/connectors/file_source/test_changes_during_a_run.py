@@ -38,6 +38,11 @@ def polled(source: FileSource, task: SourceTask) -> int:
     return count
 
 
+def poll_all(source: FileSource, task: SourceTask) -> None:
+    while polled(source, task):
+        pass
+
+
 @pytest.mark.parametrize("change", [truncated, written_again], ids=lambda change: change.__name__)
 @pytest.mark.parametrize("columnar", ["false", "true"])
 @pytest.mark.parametrize("with_copy", [False, True], ids=["emptied", "copytruncate"])
@@ -54,9 +59,8 @@ def test_log_that_is_truncated_while_a_task_reads_it_fails_the_run_and_the_next_
     if with_copy:
         (tmp_path / "app.log.1").write_bytes(log.read_bytes())
     change(log)
-    with pytest.raises(UnavailableError, match="A file changed while this run used it: .*app.log ") as error:
-        while polled(source, task):
-            pass
+    with pytest.raises(UnavailableError, match=r"A file changed while this run used it: .*app.log ") as error:
+        poll_all(source, task)
     task.stop()
     assert (error.value.code, error.value.retriable) == ("file.changed_meanwhile", True)
     assert "Either a program has rotated it" in error.value.message and "is lost" in error.value.message
@@ -79,8 +83,7 @@ def test_log_that_is_rotated_while_a_task_reads_it_is_read_to_its_end(tmp_path: 
     polled(source, task)
     log.rename(tmp_path / "app.log.1")
     log.write_text("next\n")
-    while polled(source, task):
-        pass
+    poll_all(source, task)
     task.stop()
     assert source.take() == LINES
     source.run()
@@ -110,7 +113,7 @@ def test_log_that_is_rotated_after_the_run_has_listed_it_fails_the_run_and_keeps
 
     with monkeypatch.context() as patch:
         patch.setattr(reconciliation, "committed_states", change)
-        with pytest.raises(UnavailableError, match="A file changed while this run used it: .*app.log"):
+        with pytest.raises(UnavailableError, match=r"A file changed while this run used it: .*app.log"):
             source.run()
     assert source.committed.values == known
     source.run()

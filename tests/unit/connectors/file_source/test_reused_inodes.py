@@ -111,7 +111,7 @@ def test_short_file_that_repeats_the_beginning_of_the_log_is_read_as_configured(
 ) -> None:
     folder = Folder(tmp_path)
     folder.write("app.log", "banner\n")
-    source = file_source(tmp_path / "app.log", columnar=columnar, **{"file_replaced": setting})
+    source = file_source(tmp_path / "app.log", columnar=columnar, file_replaced=setting)
     source.run()
     source.take()
     # copytruncate, and the program starts again; or a person copies the log.

@@ -246,9 +246,7 @@ def test_copy_of_a_file_that_is_not_truncated_yet_is_not_read_and_takes_the_offs
     copy.write_bytes(log.read_bytes()[: int(log.stat().st_size * copied)])
     source.run()
     assert source.take() == ["more"]
-    assert told(
-        source, f"1 rotated file is a copy of what the file itself still contains: {copy}. Nothing is read"
-    )
+    assert told(source, f"1 rotated file is a copy of what the file itself still contains: {copy}. Nothing is read")
     append(log, "last\n")
     copy.write_bytes(log.read_bytes())
     os.truncate(log, 0)

@@ -77,7 +77,7 @@ def test_crash_between_deleting_and_writing_again_loses_no_offset(copied, monkey
     ("given", "kind", "words"),
     [
         ({"{topic}-1": 99}, OffsetError, "Offset 99 of {topic}-1 is outside the log, which holds [0, 10)"),
-        ({"{topic}-5": 1}, OffsetError, "has 2 partition(s), and {topic}-5 is not one of them"),
+        ({"{topic}-5": 1}, OffsetError, "has 2 partitions, and {topic}-5 is not one of them"),
         ({"{topic}s-0": 1}, OffsetError, "does not read topic {topic}s"),
         ({"{topic}-0": "soon"}, ConfigError, "offsets of {topic}-0 is 'soon'"),
         ({"{topic}": 1}, ConfigError, "does not name a partition"),
