@@ -27,11 +27,15 @@ class KnownContent:
 
     def is_packed(self, file: FoundFile) -> bool:
         """Whether a file is compressed."""
-        return codec_of(file.name, self._config.compression) != NONE
+        return self.is_packed_name(file.name)
+
+    def is_packed_name(self, name: str) -> bool:
+        """Whether a file with a name is compressed."""
+        return codec_of(name, self._config.compression) != NONE
 
     def may_be_same(self, name: str, file: FoundFile) -> bool:
         """Whether a file can be the one that had a name: compressing writes another file, with any free inode."""
-        return (codec_of(name, self._config.compression) != NONE) == self.is_packed(file)
+        return self.is_packed_name(name) == self.is_packed(file)
 
     def holds(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether the content of a file matches an offset, as far as the offset describes it."""

@@ -71,6 +71,7 @@ class OffsetReconciler:
         self._moved: dict[str, str] = {}
         self._alike: set[str] = set()
         self._told: set[str] = set()
+        self._back: dict[str, int] = {}
 
     def reconcile(self, committed: Offsets) -> ReconciledOffsets:
         """See the module.
@@ -116,7 +117,7 @@ class OffsetReconciler:
         self._follow_not_begun(states)
         renames = Renames(self._files, states, self._content)
         lost = [name for name in list(states) if not self._fits(name, states, renames)]
-        doubtful = set(self._modified(states)).difference(lost)
+        doubtful = {*self._modified(states), *self._back}.difference(lost)
         taken = set(states).difference(lost, doubtful, self._unread(states))
         moved = self._find_moved(lost, doubtful, states, taken, renames)
         for name in lost:
@@ -130,6 +131,8 @@ class OffsetReconciler:
                 del states[name]
             else:
                 self._miss(name, states)
+        for name in sorted(self._back.keys() - moved.keys()):
+            self._notes.back(name, self._back[name])
         states.update(moved)
         self._notes.moved(self._moved)
 
@@ -227,7 +230,7 @@ class OffsetReconciler:
         if not self._content.holds(file, known):
             return False
         if known.missing_ms is not None:
-            self._notes.back(name, known.position)
+            self._back[name] = known.position
         elif not file.identity or file.identity == known.identity or self._file_systems.of(name).identity_is_content:
             if not self._is_rewritten(file, known):
                 return True

@@ -88,6 +88,8 @@ class Renames:
         is_rotation = name in earlier_names(file.name) or self._is_shift(name, file.name, has_inode=has_inode)
         if file.name == unpacked_name(name):
             return True  # somebody has decompressed it
+        if self._content.is_packed_name(name) and not self._content.is_packed(file):
+            return False  # rotation compresses, and never decompresses
         if has_inode:
             return is_rotation or known.is_unmodified(file)
         if not is_rotation:
