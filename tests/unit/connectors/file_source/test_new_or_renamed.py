@@ -189,13 +189,19 @@ def test_copy_of_a_known_file_with_its_time_goes_on(tmp_path: Path) -> None:
     assert (source.take(), source.notes) == ([], [])
 
 
+@pytest.mark.parametrize("lines", [1, 500], ids=["short", "long"])
 @pytest.mark.parametrize("setting", ["fail", "continue", "read"])
-def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, tmp_path: Path) -> None:
+def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, lines: int, tmp_path: Path) -> None:
     file = tmp_path / "in" / "status.txt"
-    source = source_that_has_read(file, "ok\n", file_replaced=setting)
-    written(file, "ok\n", LATER_S)
+    source = source_that_has_read(file, "ok\n" * lines, file_replaced=setting)
+    written(file, "ok\n" * lines, LATER_S)
+    if setting == "fail" and lines == 1:
+        with pytest.raises(OffsetError, match="was modified since its 3 bytes were read") as error:
+            source.run()
+        assert error.value.code == "file.replaced" and "file.replaced=continue" in error.value.suggestion
+        return
     source.run()
-    assert source.take() == (["ok"] if setting == "read" else [])
+    assert source.take() == (["ok"] * lines if setting == "read" else [])
     assert told(source, "1 file was modified since it was read, but with the same size, beginning and end")
     source.run()
     assert source.take() == []
