@@ -89,6 +89,14 @@ class ReconciliationNotes:
         """A missing file is there again."""
         self._back.append(f"{name} ({position} bytes)")
 
+    def number_again(self, name: str, position: int) -> None:
+        """A new file has the number of a missing one, and begins alike."""
+        self._sentences.append(
+            f"{name} was missing, and is there again with another inode and time. It begins with the {position} bytes that"
+            " were read, but rotation gives its number again and again: it is read from its beginning. If it is the old"
+            " file, these bytes are copied twice."
+        )
+
     def rewritten(self, name: str) -> None:
         """A file was modified, but has the same content."""
         self._rewritten.append(name)
@@ -171,8 +179,8 @@ def rewritten_file(file: FoundFile) -> OffsetError:
         " was changed, as touch does, or it was emptied, or replaced by a file with its inode, and the same lines were"
         " written again: then they would be lost.",
         code="file.replaced",
-        suggestion="Set file.replaced=continue if only the time was changed: nothing is copied. Set file.replaced=read if"
-        " the lines were written again: the file is read from its beginning.",
+        suggestion="Set file.replaced=continue if only the time was changed: nothing is copied. Set file.replaced=read"
+        " if the lines were written again: the file is read from its beginning.",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import Listing
-from airflow_connect.connectors.file_source.discover.rotation import earlier_names
+from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names
 from airflow_connect.connectors.file_source.file_offsets import (
     FINGERPRINT_BYTES,
     FileOffset,
@@ -230,16 +230,11 @@ class OffsetReconciler:
         if not self._content.holds(file, known):
             return False
         if known.missing_ms is not None:
+            if self._is_number_again(file, known):
+                return False
             self._back[name] = known.position
         elif not file.identity or file.identity == known.identity or self._file_systems.of(name).identity_is_content:
-            if not self._is_rewritten(file, known):
-                return True
-            if self._config.replaced == "fail" and file.size < FINGERPRINT_BYTES:
-                raise rewritten_file(file)
-            self._notes.rewritten(name)
-            if self._config.replaced == "read":
-                self._told.add(name)
-            return self._config.replaced != "read"
+            return not self._is_rewritten(file, known) or self._goes_on(file)
         elif not known.position or renames.with_inode(name, known) is not None:
             # It is a new file that begins like the old one, which has the offset.
             return False
@@ -250,6 +245,24 @@ class OffsetReconciler:
             return False  # a known file was renamed to this name; their times are equal by chance
         states[name] = states[name].described_by(file)
         return True
+
+    def _is_number_again(self, file: FoundFile, known: FileOffset) -> bool:
+        """Whether a short file with the number of a missing one is rather the next that rotation gave this number."""
+        is_other = bool(file.identity) and file.identity != known.identity and not known.is_unmodified(file)
+        if not is_other or known.position >= FINGERPRINT_BYTES or counted(file.name) is None:
+            return False
+        self._notes.number_again(file.name, known.position)
+        self._told.add(file.name)
+        return True
+
+    def _goes_on(self, file: FoundFile) -> bool:
+        """Whether a file with the same content, but another time, keeps its offset."""
+        if self._config.replaced == "fail" and file.size < FINGERPRINT_BYTES:
+            raise rewritten_file(file)
+        self._notes.rewritten(file.name)
+        if self._config.replaced == "read":
+            self._told.add(file.name)
+        return self._config.replaced != "read"
 
     def _is_rewritten(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether a file that was read to its end has the same content, but was modified since."""

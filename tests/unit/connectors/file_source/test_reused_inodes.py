@@ -141,3 +141,15 @@ def test_copy_of_a_log_that_a_pattern_selects_is_read_and_told(columnar: str, tm
     source.run()
     assert source.take() == ["banner", "banner"]
     assert any("app.log.1 is new, and its 7 bytes" in n and "are copied twice" in n for n in source.notes)
+
+
+@PATTERNS
+def test_next_file_with_the_number_of_a_missing_one_is_read_and_told(pattern: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    source = after_a_run(folder, pattern, "true", {"app.log.1": "banner\n", "app.log": "now\n"})
+    folder.move("app.log.1", "kept")
+    source.run()
+    folder.write("app.log.1", "banner\n")
+    source.run()
+    assert source.take() == ["banner"]
+    assert any("app.log.1 was missing, and is there again with another inode" in note for note in source.notes)
