@@ -172,18 +172,6 @@ class ReconciliationNotes:
         )
 
 
-def rewritten_file(file: FoundFile) -> OffsetError:
-    """The error for a short file that was modified and has the same content."""
-    return OffsetError(
-        f"{file.name} was modified since its {file.size} bytes were read, and has the same content. Either only its"
-        " time was changed, as touch does, or it was emptied, or replaced by a file with its inode, and the same lines were"
-        " written again: then they would be lost.",
-        code="file.replaced",
-        suggestion="Set file.replaced=continue if only the time was changed: nothing is copied. Set file.replaced=read"
-        " if the lines were written again: the file is read from its beginning.",
-    )
-
-
 def replaced_file(file: FoundFile, known: FileOffset) -> OffsetError:
     """The error for a file whose name another file has taken that begins with what was read."""
     return OffsetError(

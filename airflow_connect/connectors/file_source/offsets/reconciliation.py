@@ -23,7 +23,7 @@ from airflow_connect.connectors.file_source.file_offsets import (
 )
 from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
-from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file, rewritten_file
+from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file
 from airflow_connect.connectors.file_source.offsets.packed_copies import packed_copies
 from airflow_connect.connectors.file_source.offsets.renames import Nearness, Renames
 from airflow_connect.connectors.file_source.offsets.takeover import take_over
@@ -257,8 +257,6 @@ class OffsetReconciler:
 
     def _goes_on(self, file: FoundFile) -> bool:
         """Whether a file with the same content, but another time, keeps its offset."""
-        if self._config.replaced == "fail" and file.size < FINGERPRINT_BYTES:
-            raise rewritten_file(file)
         self._notes.rewritten(file.name)
         if self._config.replaced == "read":
             self._told.add(file.name)
