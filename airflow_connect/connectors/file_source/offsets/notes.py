@@ -93,8 +93,8 @@ class ReconciliationNotes:
         """A new file has the number of a missing one, and begins alike."""
         self._sentences.append(
             f"{name} was missing, and is there again with another inode and time. It begins with the {position} bytes"
-            " that were read, but rotation gives its number again and again: it is read from its beginning. If it is the"
-            " old file, these bytes are copied twice."
+            " that were read, but rotation gives its number again and again: it is read from its beginning. If it is"
+            " the old file, these bytes are copied twice."
         )
 
     def rewritten(self, name: str) -> None:
