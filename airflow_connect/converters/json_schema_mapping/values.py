@@ -19,6 +19,7 @@ from airflow_connect.converters.json.text import MISSING, NUMBERS, string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.errors import DataError
 
 Writer = Callable[[Any], str | None]
@@ -106,16 +107,9 @@ def _map_reader(schema: Schema, is_strict: bool) -> Reader:
     def read_entries(node: Any) -> dict[Any, Any]:
         if type(node) is not list:
             raise _mismatch("Maps with non-string fields should be encoded as JSON array of objects, but found", node)
-        try:
-            return {
-                key(entry.get(names.KEY, MISSING)): value(entry.get(names.VALUE, MISSING))
-                for entry in map(_checked_entry, node)
-            }
-        except TypeError as error:
-            raise DataError(
-                "A map with arrays, maps or structs as keys cannot be held in memory.",
-                suggestion="Use a primitive type for the keys of the map.",
-            ) from error
+        entries = map(_checked_entry, node)
+        pairs = ((key(entry.get(names.KEY, MISSING)), value(entry.get(names.VALUE, MISSING))) for entry in entries)
+        return map_of_entries(pairs, "an array")
 
     return read_entries
 
