@@ -131,11 +131,11 @@ def _fields(message: Any, options: ProtobufOptions, outer: _Outer) -> tuple[Fiel
 
 def _check_distinct(message: Any, names_of_members: list[str]) -> None:
     """A oneof `paid` becomes the field `paid_0`; another field of this name would take its place."""
-    twice = sorted({name for name in names_of_members if names_of_members.count(name) > 1})
-    if twice:
+    if len(set(names_of_members)) < len(names_of_members):
+        twice = next(name for name in names_of_members if names_of_members.count(name) > 1)
         raise SchemaError(
             f"The Protobuf message type {message.full_name} has a oneof and a field that both become the field "
-            f"{twice[0]}, and one of them would be lost.",
+            f"{twice}, and one of them would be lost.",
             code="data.schema_invalid",
             suggestion="Set value.converter.flatten.unions=true (key.converter. for keys), or "
             "generate.index.for.unions=false with the same prefix.",
