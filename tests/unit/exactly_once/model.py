@@ -373,7 +373,6 @@ class ModelConfig:
 
     @property
     def worker_spark(self) -> dict[str, str]:
-        """For an engine of its own; the model's run is given one."""
         return {}
 
     @property
