@@ -306,6 +306,25 @@ class SinkConnector(Connector):
         """
         return {}
 
+    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+        """Offsets in the target, of a sink that stores them with its records, if the target was set back.
+
+        A database that is restored from a backup lacks records that were committed to Kafka. Where the result is less
+        than the group's offset, the run writes the records in between again. Called if there is something to copy and
+        an earlier run has committed offsets.
+
+        Args:
+            topic_ids: the partitions, with the id of each topic ("": the brokers have none).
+            last_run_id: of the last run that has begun to copy.
+
+        Returns:
+            The offsets that the target has; {} if it is in the state in which that run left it.
+
+        Raises:
+            ConnectError: the target refused, or did not answer.
+        """
+        return {}
+
     def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
         """Schema of the last record in the sink, for those of `partitions` that have one, as JsonConverter writes it.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.staging import PartitionTimes
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.counting import counted
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class _AlteringTask(ConnectorTask):
         redactor_of(spec)
         with self.failing_for_airflow(spec):
             altered = change(spec).to_json()
-        self.log.info("Connector %s: %d offset(s) altered.", altered["connector"], altered["altered"])
+        self.log.info("Connector %s: %s altered.", altered["connector"], counted(altered["altered"], "offset"))
         self.log.info("Before: %s", altered["before"])
         self.log.info("After: %s", altered["after"])
         return altered

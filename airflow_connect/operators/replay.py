@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.operators.connector_task import ConnectorTask, redactor_of
 

@@ -14,7 +14,7 @@ from typing import Any
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.config.definition.near_names import did_you_mean, nearest
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.planning.planner import LogState
 

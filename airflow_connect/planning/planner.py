@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import OffsetError
 from airflow_connect.planning.limits import RunLimits, max_records, until_timestamp
 

@@ -124,19 +124,41 @@ class SchemaRegistryClient:
             DataError: a reference cannot be resolved.
         """
         found: dict[str, SchemaText] = {}
-        self._collect(schema, found, set())
+        self._collect(schema, found, {}, set())
         return found
 
-    def _collect(self, schema: SchemaText, found: dict[str, SchemaText], entered: set[tuple[str, int]]) -> None:
+    def _collect(
+        self,
+        schema: SchemaText,
+        found: dict[str, SchemaText],
+        sources: dict[str, SchemaReference],
+        entered: set[tuple[str, int]],
+    ) -> None:
         for reference in schema.references:
             place = (reference.subject, reference.version)
+            used = self.version(*place).schema
             if place not in entered:
                 entered.add(place)
-                used = self.version(*place).schema
-                self._collect(used, found, entered)
-                found[reference.name] = used
-            elif reference.name not in found:
-                found[reference.name] = self.version(*place).schema
+                self._collect(used, found, sources, entered)
+            known = found.get(reference.name)
+            if known is None:
+                found[reference.name], sources[reference.name] = used, reference
+            elif known.text != used.text:
+                self._choose(found, sources, reference, used)
+
+    @staticmethod
+    def _choose(
+        found: dict[str, SchemaText],
+        sources: dict[str, SchemaReference],
+        reference: SchemaReference,
+        used: SchemaText,
+    ) -> None:
+        """Two different schemas have one name; only in Protobuf does the newer version read what both describe."""
+        name, other = reference.name, sources[reference.name]
+        if used.kind != PROTOBUF or other.subject != reference.subject:
+            raise _ambiguous_reference(other, reference)
+        if reference.version > other.version:
+            found[name], sources[name] = used, reference
 
     def register(self, subject: str, schema: SchemaText, normalize: bool = False) -> int:
         """Register the schema under the subject unless it is already registered; returns its id.
@@ -218,6 +240,17 @@ class SchemaRegistryClient:
                 suggestion="Register the schema first, or set auto.register.schemas=true.",
             )
         return _read(answer, f"the subject {subject}", lambda found: _subject_version(found, subject))
+
+
+def _ambiguous_reference(one: SchemaReference, other: SchemaReference) -> SchemaError:
+    return SchemaError(
+        f"The schema refers to two different schemas with the name {one.name}: version {one.version} of the subject "
+        f"{one.subject} and version {other.version} of the subject {other.subject}. Only one of them was used to write "
+        "the message, and which one is unknown.",
+        code="data.schema_reference",
+        suggestion="Register the schema again, with references that lead to one version of each name. Messages that "
+        "name the old schema can be copied with ByteArrayConverter.",
+    )
 
 
 def _keep(cache: dict[Any, Any], key: Any, value: Any, limit: int) -> None:

@@ -59,6 +59,9 @@ class FileSystem(Protocol):
     linked_directories: list[str]
     """Links to directories that `walk` did not follow, so far."""
 
+    others: dict[str, str]
+    """What `walk` left out because it is no file, so far: by name what it is, such as "a pipe"."""
+
     def find(self, name: str) -> FoundFile | None:
         """The file with this name; None if it does not exist."""
 
@@ -80,6 +83,17 @@ class FileSystem(Protocol):
 
     def close(self) -> None:
         """Release connections."""
+
+
+def changed_meanwhile(what: str) -> UnavailableError:
+    """The error for a file that was truncated or replaced while a run used it; `what`: a clause that names it."""
+    return UnavailableError(
+        f"A file changed while this run used it: {what}. Either a program has rotated it, and what was not read is in"
+        " the rotated file, or its content was deleted, and what was not read is lost.",
+        code="file.changed_meanwhile",
+        suggestion="Run again: the next run looks for the content under other names, resumes from the committed offset,"
+        " and reports what it does not find.",
+    )
 
 
 def unreadable(name: str, error: OSError) -> AccessError | UnavailableError:

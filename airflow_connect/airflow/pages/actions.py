@@ -12,6 +12,7 @@ from airflow_connect.airflow.pages.views.form import NAME, checked_form
 from airflow_connect.airflow.web.audit import record
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.refusals import RefusedError
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError
 
 _STATES: Mapping[str, tuple[str, Callable[[Herder, str], object]]] = {
@@ -62,7 +63,7 @@ def change_offsets(call: Call) -> str | tuple[int, str]:
     ]
     herder.alter_offsets(name, {"offsets": entries})
     call.seen(now=True)
-    return call.href("connector", name=name, done=f"The offsets of {len(wanted)} partitions were changed.")
+    return call.href("connector", name=name, done=f"The offsets of {counted(len(wanted), 'partition')} were changed.")
 
 
 def replay_letters(call: Call) -> str:

@@ -56,6 +56,7 @@ class FileSourceConfig:
     Attributes:
         file: `file`, or None.
         files: `files`.
+        rotated: `file.rotated`, or None.
         exclude: `files.exclude`, or None.
         regex: `files.regex`, or None.
         recursive: `files.recursive`.
@@ -82,6 +83,7 @@ class FileSourceConfig:
 
     file: str | None
     files: tuple[str, ...]
+    rotated: JavaPattern | None
     exclude: JavaPattern | None
     regex: JavaPattern | None
     recursive: bool
@@ -114,10 +116,11 @@ class FileSourceConfig:
             ConfigError: names every wrong key.
         """
         parsed = config_def().parse(raw)
-        exclude, regex = parsed[keys.FILES_EXCLUDE], parsed[keys.FILES_REGEX]
+        exclude, regex, rotated = parsed[keys.FILES_EXCLUDE], parsed[keys.FILES_REGEX], parsed[keys.FILE_ROTATED]
         return cls(
             file=parsed[keys.FILE] or None,
             files=tuple(parsed[keys.FILES]),
+            rotated=compile_java_pattern(rotated, python_names=True) if rotated else None,
             exclude=compile_java_pattern(exclude, python_names=True) if exclude else None,
             regex=compile_java_pattern(regex, python_names=True) if regex else None,
             recursive=parsed[keys.FILES_RECURSIVE],

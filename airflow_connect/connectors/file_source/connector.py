@@ -22,7 +22,9 @@ from airflow_connect.connectors.file_source.read.content import NONE
 from airflow_connect.connectors.file_source.task import FileStreamSourceTask
 from airflow_connect.connectors.file_source.waiting import copies_something
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned, assignment, plan_work
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConfigError
+from airflow_connect.stores.file_system import GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems
 from airflow_connect.stores.local.file_system import LocalFileSystem
 
@@ -112,21 +114,28 @@ class FileStreamSourceConnector(SourceConnector):
         states, _ = committed_states(offsets)
         listing = list_files(self._typed, self._opened, {name: state.position for name, state in states.items()})
         reconciler = OffsetReconciler(self._typed, self._opened, listing, int(time.time() * 1000))
-        reconciled = reconciler.reconcile(offsets)
+        try:
+            reconciled = reconciler.reconcile(offsets)
+        except GoneError as error:
+            raise changed_meanwhile(str(error)) from error
         for note in reconciled.notes:
             self.context.note(note)
         return listing, reconciled
 
     def _work(self, listing: Listing, reconciled: ReconciledOffsets, max_tasks: int) -> list[list[Item]]:
-        work = plan_work(self._typed, self._opened, listing.files, reconciled, max_tasks)
+        try:
+            files = {**listing.files, **reconciled.proven}
+            work = plan_work(self._typed, self._opened, files, reconciled, max_tasks)
+        except GoneError as error:
+            raise changed_meanwhile(str(error)) from error
         items = [item for held in work for item in held]
         if copies_something(items, self._typed, self._opened):
             return work
         waiting = [item.file.name for item in items if item.codec == NONE]
         if waiting:
             what = "event" if self._typed.multiline else "line without a line end"
-            self.context.note(f"The last {what} of {len(waiting)} file(s) waits, because more of it may be written:"
-                f" {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
+            self.context.note(f"The last {what} of {counted(len(waiting), 'file')} waits, because more of it may be"
+                f" written: {listed(waiting)}. With last.line=read it is copied now.")  # fmt: skip
         return []
 
     def _tell(self, listing: Listing, reconciled: ReconciledOffsets) -> None:
@@ -135,14 +144,21 @@ class FileStreamSourceConnector(SourceConnector):
             if not (reconciled.states and why == NO_MATCH):
                 self.context.note(f"{entry} is not read: {why}.")
         if listing.linked_directories:
-            self.context.note(
-                f"{len(listing.linked_directories)} directories are links and are not followed:"
-                f" {listed(listing.linked_directories)}. To read them, name them in files, with a slash at the end."
-            )
+            what = counted(len(listing.linked_directories), "directory is a link", "directories are links")
+            self.context.note(f"{what}, and not followed: {listed(listing.linked_directories)}. To read such a"
+                " directory, name it in files, with a slash at the end.")  # fmt: skip
+        if listing.others:
+            names = listed([f"{name} ({kind})" for name, kind in listing.others.items()])
+            which = "that files selects" if self._typed.file is None else "that may be of a rotated file"
+            what = counted(len(listing.others), f"name {which} is", f"names {which} are")
+            hint = " files.exclude can leave such names out." if self._typed.file is None else ""
+            self.context.note(f"{what} not of a file: {names}. Nothing is read from there.{hint}")
         if listing.aliases:
             names = listed([f"{alias} -> {name}" for alias, name in listing.aliases.items()])
-            self.context.note(f"{len(listing.aliases)} name(s) are links to files that are read under another name,"
-                f" and are left out: {names}.")  # fmt: skip
+            what = counted(
+                len(listing.aliases), "name is a link to a file that is", "names are links to files that are"
+            )
+            self.context.note(f"{what} read under another name: {names}.")
 
     def _standard_input(self) -> list[list[Item]]:
         if self.context.only_plans:

@@ -21,6 +21,7 @@ from airflow_connect.java.patterns.nodes import PatternError
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
 DEFAULT_BATCH_SIZE = 2000
+FILE_ROTATED = "file.rotated"
 FILES, FILES_EXCLUDE, FILES_RECURSIVE = "files", "files.exclude", "files.recursive"
 FILES_REGEX = "files.regex"
 SPLIT_BYTES = "split.bytes"
@@ -101,6 +102,14 @@ def _which_keys() -> list[ConfigKey]:
             Lambda(_check_regex, "regular expression"), low, _WHICH,
         ),
         ConfigKey(
+            FILE_ROTATED, Type.STRING, "",
+            "Java regular expression that must match the whole name, without the directory, of a rotated file of"
+            " `file`, such as `app\\.\\d+\\.log`. Names that add a number or a date to the end, as app.log.1 does, need"
+            " not match. Blank: of all other names, a file is read if its inode or content is that of the file that was"
+            " read, and so are later ones with such names; if it is unclear, the run fails.",
+            Lambda(_check_regex, "regular expression"), low, _WHICH,
+        ),
+        ConfigKey(
             FILES_RECURSIVE, Type.BOOLEAN, True, "Whether a directory in `files` includes its subdirectories.",
             None, low, _WHICH,
         ),
@@ -134,8 +143,9 @@ def _change_keys() -> list[ConfigKey]:
             "What happens if another file has taken the name of one that was read (its inode differs), begins with"
             " all that was read, and was modified since: it may be the same file, written anew, or a new one. `fail`"
             " fails the run; `continue` reads on after the position, for files that rsync or an editor writes;"
-            " `read` reads it from its beginning, also if only its time has changed. Not for S3 and HDFS, which have"
-            " no inodes: there, reading goes on.",
+            " `read` reads it from its beginning, also if only its time has changed. Likewise it decides whether a"
+            " short new rotated file that repeats the beginning of `file` is a copy of it (`continue`: not read) or a"
+            " log of its own (`read`). Not for S3 and HDFS, which have no inodes: there, reading goes on.",
             OneOf("fail", "continue", "read"), low, _CHANGES,
         ),
         ConfigKey(

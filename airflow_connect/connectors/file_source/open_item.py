@@ -24,7 +24,7 @@ from airflow_connect.connectors.file_source.read.line_reader import Block, LineR
 from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.file_source.work import Item
 from airflow_connect.errors import DataError
-from airflow_connect.stores.file_system import FileSystem, GoneError
+from airflow_connect.stores.file_system import FileSystem, GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems, root_of
 
 _LOCAL_BLOCK_BYTES = 2 << 20
@@ -59,6 +59,7 @@ class OpenItem:
     _content: Content
     _reader: LineReader | EventReader
     _takes_last: bool
+    _is_local: bool
 
     @classmethod
     def of(
@@ -105,11 +106,21 @@ class OpenItem:
         # A range that ends before the end of the file was cut at the beginning of a line; in the other cases nothing
         # can follow.
         is_whole = item.end is None or item.end < item.file.size or item.file_range.name is None or item.is_complete
-        return cls(item, fingerprint, content, events, config.takes_last or is_whole)
+        is_local = not root_of(item.file.name) and item.file_range.name is not None
+        return cls(item, fingerprint, content, events, config.takes_last or is_whole, is_local)
 
     def next_block(self) -> Block | None:
-        """The next lines or events; None at the end."""
-        return self._reader.next_block(takes_last=self._takes_last)
+        """The next lines or events; None at the end.
+
+        Raises:
+            UnavailableError: the file was truncated, also if it has grown again since: the block may mix two contents.
+        """
+        block = self._reader.next_block(takes_last=self._takes_last)
+        if self._is_local and self.item.codec == NONE:
+            size = hashed_bytes(self.fingerprint)
+            if content_hash(self._content.raw(size)) != self.fingerprint:
+                raise changed_meanwhile(f"{self.item.file.name} no longer begins with the same {size} bytes")
+        return block
 
     def offset(self, block: Block, index: int) -> dict[str, object]:
         """The source offset after a line of a block."""

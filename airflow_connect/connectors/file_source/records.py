@@ -10,6 +10,7 @@ from airflow_connect.api.source import SourceColumns
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.parse.pattern_source import DEAD_LETTER, FAIL, RAW
 from airflow_connect.connectors.file_source.read.line_reader import Block
+from airflow_connect.counting import counted
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class RecordMaker:
         if not self._skipped or (self._tells_first and not is_end):
             return ""
         self._tells_first = True
-        number = f"{self._skipped} line(s) that" if is_end else "Lines that"
-        return f"{number} do not match the pattern were skipped; the first one ends at {self._first_skipped}."
+        one, many = "line that does not match the pattern was", "lines that do not match the pattern were"
+        number = counted(self._skipped, one, many) if is_end else many.capitalize()
+        return f"{number} skipped; the first one ends at {self._first_skipped}."
 
     def _record(self, item: OpenItem, block: Block, index: int, text: str, now_ms: int) -> SourceRecord | None:
         reason = block.flagged.get(index, "")

@@ -85,13 +85,14 @@ def plan_work(
 
     def age(file: FoundFile) -> tuple[bool, int, int, str]:
         # The file that is still being written comes last, whatever the timestamps are.
-        return family_of(file.name) == file.name and file.name in held_together, *by_age(file)
+        is_written = file.name == config.file or (family_of(file.name) == file.name and config.file is None)
+        return is_written and file.name in held_together, *by_age(file)
 
     for file in sorted((file for file in files.values() if file.name not in reconciled.copies), key=age):
         items = _items(config, file_systems, file, reconciled.states.get(file.name, FileState()))
         if items and items[-1].end == file.size and successors.has(file):
             items[-1] = items[-1]._replace(is_complete=True)
-        family = family_of(file.name)
+        family = config.file or family_of(file.name)
         if config.split_bytes and len(items) > 1:
             for item in items:
                 groups[f"{file.name}\n{item.start}"] = [item]
@@ -133,7 +134,7 @@ def _families_in_progress(
 ) -> set[str]:
     """Families (a file and its rotated predecessors) of which one file was partly read: they are read in order."""
     if config.file is not None:
-        return {family_of(file.name) for file in files} | {config.file}
+        return {config.file}
     found = set()
     for file in files:
         state = reconciled.states.get(file.name)

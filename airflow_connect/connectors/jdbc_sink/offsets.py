@@ -131,6 +131,31 @@ class OffsetsTable:
                 config_path=keys.OFFSETS_TABLE,
             ) from None
 
+    def kept(
+        self, connection: Connection, topic_ids: Mapping[TopicPartition, str], last_run_id: str
+    ) -> dict[TopicPartition, int]:
+        """The offsets of partitions that have one; {} if the last run is the one that has claimed the connector.
+
+        Args:
+            connection: in `single_statements`.
+            topic_ids: the partitions, with the id of each topic.
+            last_run_id: of the last run that has begun to copy.
+        """
+        from sqlalchemy import inspect, select
+
+        if not inspect(connection).has_table(self._table.name, schema=self._table.schema):
+            return {}
+        columns = self._table.c
+        claimed = select(columns.run_id).where(columns.place == self._place("", -1, ""))
+        if connection.execute(claimed).scalar_one_or_none() == last_run_id:
+            return {}
+        found: dict[TopicPartition, int] = {}
+        for partition, topic_id in topic_ids.items():
+            position = self.read(connection, partition, topic_id)
+            if position is not None:
+                found[partition] = position.next_offset
+        return found
+
     def claim(self, connection: Connection, run_id: str) -> int:
         """The next epoch of the connector, for a new run: earlier runs can no longer write where it has begun.
 

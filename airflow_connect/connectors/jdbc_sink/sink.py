@@ -62,6 +62,26 @@ class JdbcSinkConnector(SinkConnector):
                     epoch = offsets.claim(connection, self.context.run_id)
         return [{_EPOCH: str(epoch)}] * max_tasks
 
+    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+        """The offsets in the database, unless the last run is the one that has claimed them.
+
+        Raises:
+            ConnectError: the database refused or did not answer.
+        """
+        config = JdbcSinkConfig.from_config(self.config)
+        if not config.offsets_table:
+            return {}
+        from airflow_connect.connectors.jdbc_sink.offsets import OffsetsTable
+        from airflow_connect.connectors.jdbc_sink.sessions import prepare, single_statements
+        from airflow_connect.databases.connecting import Database
+
+        with Database(config.connection) as database, database.connect() as connection:
+            offsets = OffsetsTable(database, config.offsets_table, config.name)
+            with database.failures(f"read the offsets in {config.offsets_table}"):
+                prepare(connection)
+                with single_statements(connection):
+                    return offsets.kept(connection, topic_ids, last_run_id)
+
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Set the offsets in the database, too: records after them are written again.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.client.connectors import no_connector
 from airflow_connect.control.migration import aiven_s3
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.spec import RunSpec
@@ -133,13 +134,18 @@ def _findings(
             told = f"this installation's, {mine}" if mine else "Kafka Connect's default"
             yield Finding(CHANGE, key, f"Not set: the cluster uses its workers' converter, and runs here use {told}.")
     if kind == "source":
-        yield Finding(NOTE, "offsets", f"{len(offsets)} source offset(s) are copied.")
+        yield Finding(NOTE, "offsets", f"{counted(len(offsets), 'source offset is', 'source offsets are')} copied.")
         if _FILE_SOURCE in config.get("connector.class", ""):
             yield Finding(
                 NOTE, "offset.takeover", "If the text is not ASCII, positions of a worker need this key: see its page."
             )
     else:
-        yield Finding(NOTE, "offsets", f"{len(offsets)} offset(s) of its group are compared, and set if they differ.")
+        yield Finding(
+            NOTE,
+            "offsets",
+            f"{counted(len(offsets), 'offset of its group is', 'offsets of its group are')} compared,"
+            " and set if different.",
+        )
     yield Finding(
         CHANGE, "run.interval.seconds", f"It runs in bounded runs, every {ours.settings.interval_s:g} s unless set."
     )

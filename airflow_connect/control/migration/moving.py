@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.migration.judging import Judged
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 
@@ -40,7 +41,7 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
     try:
         _wait_until_stopped(cluster, name)
         offsets = cluster.offsets(name)
-        tell(f"{name}: stopped in the cluster, at {len(offsets)} offset(s)")
+        tell(f"{name}: stopped in the cluster, at {counted(len(offsets), 'offset')}")
         ours.create(name, judged.config, STOPPED)
         try:
             count = _take_offsets(ours, name, offsets)
@@ -50,7 +51,7 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
     except ConnectError:
         _go_on(cluster, judged)
         raise
-    tell(f"{name}: registered here, {count} offset(s) set")
+    tell(f"{name}: registered here, {counted(count, 'offset')} set")
     try:
         if judged.state == PAUSED:
             ours.pause(name)

@@ -18,6 +18,7 @@ from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import Record
 from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.status_fold import StatusState
+from airflow_connect.counting import counted
 from airflow_connect.errors import (
     AccessError,
     ConfigError,
@@ -218,7 +219,8 @@ class StateTopics:
         workers = live_workers(self.admin, self._settings.group_id)
         if workers:
             raise NotStoppedError(
-                f"{len(workers)} live Kafka Connect worker(s) of group {self._settings.group_id} own the topic"
+                f"{counted(len(workers), 'live Kafka Connect worker')} of group {self._settings.group_id} "
+                f"{'owns' if len(workers) == 1 else 'own'} the topic"
                 f" {self._settings.config_topic.name}: {names(workers)}. Nothing was changed.",
                 suggestion="Use their REST API, or stop them first.",
             )

@@ -23,6 +23,7 @@ from airflow_connect.control.state.status_fold import Status
 from airflow_connect.control.state.topics import Change, State, StateTopics
 from airflow_connect.control.worker.assignment import balanced, placed
 from airflow_connect.control.worker.costs import busy_seconds, costs
+from airflow_connect.counting import counted
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.kafka.admin.worker_membership import View, WorkerMembership
 from airflow_connect.kafka.clients.short_lived import names
@@ -165,9 +166,12 @@ class Sharing:
         taken = [name for name, worker in moved.items() if worker == self._me]
         given = [name for name, worker in moved.items() if worker != self._me]
         if taken:
-            self._tell(f"This worker now has {len(taken)} more connector(s): {names(taken)}.")
+            self._tell(f"This worker now has {counted(len(taken), 'more connector')}: {names(taken)}.")
         if given:
-            self._tell(f"{len(given)} connector(s) have been given to other workers: {names(given)}.")
+            self._tell(
+                f"{counted(len(given), 'connector has', 'connectors have')} been given to other workers:"
+                f" {names(given)}."
+            )
 
     def _refuse_twin(self, view: View) -> None:
         oldest = min(view.tokens.get(self._me, ()), default=self._membership.token)

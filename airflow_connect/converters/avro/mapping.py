@@ -210,6 +210,7 @@ class _SchemaBuilder:
             _check_name(written, f"the field {inner}")
             doc = None if self.settings.discard_type_doc_default else _field_doc(schema, member.name)
             fields.append(self._field(written, member.schema, inner, doc))
+        _check_distinct([field["name"] for field in fields], path)
         record = {"type": "record", **_split(name), "fields": fields}
         short = self.settings.discard_type_doc_default
         doc = schema.parameters.get(SHORT_RECORD_DOC_PARAMETER if short else RECORD_DOC_PARAMETER)
@@ -336,6 +337,17 @@ def _plain(schema: Schema) -> Schema:
 def _split(name: str) -> dict[str, str]:
     namespace, _, short = name.rpartition(".")
     return {"name": short, "namespace": namespace} if namespace else {"name": short}
+
+
+def _check_distinct(written: list[str], path: str) -> None:
+    if len(set(written)) < len(written):
+        twice = next(name for name in written if written.count(name) > 1)
+        raise SchemaError(
+            f"Two fields of {path or 'the value'} would have the name {twice} in Avro, and one of them would be lost.",
+            code="data.field_twice",
+            suggestion="scrub.invalid.names=true replaces several characters by an underscore: rename one of the "
+            "fields before, with ReplaceField.",
+        )
 
 
 def _check_name(name: str, where: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.converters.value_transform import Transform
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes
@@ -74,17 +75,9 @@ def change_of_map_entries(key: Transform | None, item: Transform | None) -> Tran
     """An array of {key, value} to a map."""
 
     def change(value: Sequence[dict[str, Any]]) -> dict[Any, Any]:
-        made = {}
-        for entry in value:
-            entry_key = entry["key"] if key is None else key(entry["key"])
-            if isinstance(entry_key, dict | list):
-                raise DataError(
-                    "A map has keys that are themselves structs, arrays or maps.",
-                    code="data.map_key",
-                    suggestion="Such maps are not supported; convert the keys to strings before they are written.",
-                )
-            made[entry_key] = entry["value"] if item is None else item(entry["value"])
-        return made
+        keys = (entry["key"] if key is None else key(entry["key"]) for entry in value)
+        items = (entry["value"] if item is None else item(entry["value"]) for entry in value)
+        return map_of_entries(zip(keys, items, strict=True), "an array")
 
     return change
 

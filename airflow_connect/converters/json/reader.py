@@ -28,6 +28,7 @@ from airflow_connect.converters.json.text import (
     is_deeper,
     too_deep,
 )
+from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.converters.time_of_day import read_time
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter, narrowed, to_float32, wrapped
@@ -203,13 +204,7 @@ def _map(schema: Schema, options: ReadOptions) -> Reader:
     def read_pairs(node: Any) -> dict[Any, Any]:
         if type(node) is not list:
             raise _mismatch("Maps with non-string fields should be encoded as JSON array of tuples, but found", node)
-        try:
-            return {key(k): value(v) for k, v in (_pair(entry) for entry in node)}
-        except TypeError as error:
-            raise DataError(
-                "A map with arrays, maps or structs as keys cannot be held in memory.",
-                suggestion="Use a primitive type for the keys of the map.",
-            ) from error
+        return map_of_entries(((key(k), value(v)) for k, v in map(_pair, node)), "an array")
 
     return read_pairs
 

@@ -7,7 +7,8 @@ io.confluent.connect.json.JsonSchemaData.toConnectData and fromConnectData (8.1)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_connect.converters.json.text import MISSING, NUMBERS, string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
+from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.errors import DataError
 
 Writer = Callable[[Any], str | None]
@@ -106,16 +108,9 @@ def _map_reader(schema: Schema, is_strict: bool) -> Reader:
     def read_entries(node: Any) -> dict[Any, Any]:
         if type(node) is not list:
             raise _mismatch("Maps with non-string fields should be encoded as JSON array of objects, but found", node)
-        try:
-            return {
-                key(entry.get(names.KEY, MISSING)): value(entry.get(names.VALUE, MISSING))
-                for entry in map(_checked_entry, node)
-            }
-        except TypeError as error:
-            raise DataError(
-                "A map with arrays, maps or structs as keys cannot be held in memory.",
-                suggestion="Use a primitive type for the keys of the map.",
-            ) from error
+        entries = map(_checked_entry, node)
+        pairs = ((key(entry.get(names.KEY, MISSING)), value(entry.get(names.VALUE, MISSING))) for entry in entries)
+        return map_of_entries(pairs, "an array")
 
     return read_entries
 
@@ -146,24 +141,33 @@ def _struct_reader(schema: Schema, is_strict: bool) -> Reader:
 
 
 def _union_reader(schema: Schema, is_strict: bool) -> Reader:
-    members = [(f, value_reader(f.schema, is_strict=is_strict)) for f in schema.fields]
-    nothing: dict[str, Any] = dict.fromkeys(f.name for f in schema.fields)
+    readers = {f.name: value_reader(f.schema, is_strict=is_strict) for f in schema.fields}
+    strict = {f.name: value_reader(f.schema, is_strict=True) for f in schema.fields}
+    nothing: dict[str, Any] = dict.fromkeys(readers)
 
     def read(node: Any) -> dict[str, Any]:
-        best, best_score = None, -1
-        for member in members:
-            # The first simple type that fits; else the struct that shares most names with the object.
-            if _FITS[member[0].schema.type](node):
-                best = member
-                break
-            score = _shared_names(member[0], node)
-            if score > best_score:
-                best, best_score = member, score
-        if best is None:
+        names_that_fit = _fitting(schema.fields, node)
+        if not names_that_fit:
             raise _mismatch("Did not find matching oneof field for data, which is", node)
-        return {**nothing, best[0].name: best[1](node)}
+        if len(names_that_fit) > 1:
+            # Confluent's converter takes the first one, even if it changes a value that fits another one as it is.
+            for name in names_that_fit:
+                with suppress(DataError):
+                    return {**nothing, name: strict[name](node)}
+        first = names_that_fit[0]
+        return {**nothing, first: readers[first](node)}
 
     return read
+
+
+def _fitting(fields: Sequence[Field], node: Any) -> list[str]:
+    """The simple types that fit; if there are none, the structs that share most names with the object."""
+    simple = [f.name for f in fields if _FITS[f.schema.type](node)]
+    if simple:
+        return simple
+    scores = {f.name: _shared_names(f, node) for f in fields}
+    most = max(scores.values(), default=-1)
+    return [name for name, score in scores.items() if score == most] if most >= 0 else []
 
 
 def _shared_names(field: Field, node: Any) -> int:

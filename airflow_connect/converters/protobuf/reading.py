@@ -16,6 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import epoch_day
+from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.converters.protobuf.names import JSON_MESSAGES, ProtobufOptions
 from airflow_connect.converters.protobuf.to_connect import (
     has_optional_keyword,
@@ -146,16 +147,9 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
                 ) from error
 
         return read_map
-    return lambda found: {_hashable(key(entry.key)): value(entry.value) for entry in found}
-
-
-def _hashable(key: Any) -> Any:
-    if isinstance(key, dict | list):
-        raise DataError(
-            "A map with arrays, maps or structs as keys cannot be held in memory.",
-            suggestion="Use a primitive type for the keys of the map.",
-        )
-    return key
+    # Not a map, but a list of the producer's own message type `...Entry`: its keys need not be different.
+    what = f"the repeated field {field.full_name}"
+    return lambda found: map_of_entries(((key(entry.key), value(entry.value)) for entry in found), what)
 
 
 def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:

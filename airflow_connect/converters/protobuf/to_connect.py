@@ -125,7 +125,21 @@ def _fields(message: Any, options: ProtobufOptions, outer: _Outer) -> tuple[Fiel
         else:
             members.append((union_name(oneof, options), _oneof(oneof, options, outer)))
     members += [(f.name, _field(f, options, outer)) for f in plain_fields(message)]
+    _check_distinct(message, [name for name, _ in members])
     return tuple(Field(name, index, schema) for index, (name, schema) in enumerate(members))
+
+
+def _check_distinct(message: Any, names_of_members: list[str]) -> None:
+    """A oneof `paid` becomes the field `paid_0`; another field of this name would take its place."""
+    if len(set(names_of_members)) < len(names_of_members):
+        twice = next(name for name in names_of_members if names_of_members.count(name) > 1)
+        raise SchemaError(
+            f"The Protobuf message type {message.full_name} has a oneof and a field that both become the field "
+            f"{twice}, and one of them would be lost.",
+            code="data.schema_invalid",
+            suggestion="Set value.converter.flatten.unions=true (key.converter. for keys), or "
+            "generate.index.for.unions=false with the same prefix.",
+        )
 
 
 def _name(described: Any, options: ProtobufOptions) -> str:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 
+_AHEAD = "airflow_connect.seconds_ahead"
+
+
 class DatabaseDialect:
     """A database, as far as it differs from others.
 
@@ -21,6 +24,8 @@ class DatabaseDialect:
     name: ClassVar[str]
 
     clock_statement: ClassVar[str] = "SELECT CURRENT_TIMESTAMP"
+    offset_statement: ClassVar[str] = ""
+    """How many seconds the clock of a session is ahead of UTC, in the zone that the server gives to sessions."""
 
     def engine_options(self, address: DatabaseAddress) -> dict[str, Any]:
         """Arguments of `create_engine`."""
@@ -32,6 +37,16 @@ class DatabaseDialect:
 
     def prepare(self, connection: Connection) -> None:
         """Called for each new connection, before its first use."""
+
+    def note_zone(self, connection: Connection) -> None:
+        """Keep how far sessions are ahead of UTC, before `prepare` changes the zone of this one."""
+        if self.offset_statement:
+            connection.info[_AHEAD] = int(connection.exec_driver_sql(self.offset_statement).scalar_one())
+
+    def seconds_ahead(self, connection: Connection) -> int | None:
+        """How many seconds the clock of other sessions is ahead of UTC now; None: there is no such clock."""
+        found = connection.info.get(_AHEAD)
+        return None if found is None else int(found)
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """A cursor of the driver whose result stays on the server; `fetchmany` fetches that many rows."""

@@ -16,6 +16,7 @@ class MySqlDialect(DatabaseDialect):
 
     name = "mysql"
     clock_statement = "SELECT UTC_TIMESTAMP(6)"
+    offset_statement = "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())"
 
     def streaming_cursor(self, connection: Connection) -> Any:
         """PyMySQL's unbuffered cursor: no other statement can run on the connection until it is closed."""
@@ -24,6 +25,7 @@ class MySqlDialect(DatabaseDialect):
 
     def prepare(self, connection: Connection) -> None:
         """TIMESTAMP columns, which are instants, arrive in UTC whatever the server's setting."""
+        self.note_zone(connection)
         connection.exec_driver_sql("SET time_zone = '+00:00'")
         connection.commit()
 

@@ -18,6 +18,7 @@ class PostgreSqlDialect(DatabaseDialect):
     name = "postgresql"
     # Inside a transaction, current_timestamp is the transaction's beginning, which may be long ago.
     clock_statement = "SELECT clock_timestamp()"
+    offset_statement = "SELECT extract(timezone FROM clock_timestamp())::int"
 
     def connect_arguments(self, address: DatabaseAddress) -> dict[str, Any]:
         """Texts arrive in UTF-8. Otherwise those of a database with the encoding SQL_ASCII would arrive as bytes."""
@@ -29,6 +30,7 @@ class PostgreSqlDialect(DatabaseDialect):
 
     def prepare(self, connection: Connection) -> None:
         """Times with a zone arrive in UTC, whatever the server's setting."""
+        self.note_zone(connection)
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.commit()
 

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import Schema
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
+from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.protobuf import files
 from airflow_connect.converters.protobuf.from_connect import schema_from_connect
 from airflow_connect.converters.protobuf.names import ProtobufOptions
@@ -43,6 +44,7 @@ _BOOLEAN_KEYS = (
     ("generate.struct.for.nulls", "false", "A missing message field is a struct of zeros, not null."),
     ("generate.index.for.unions", "true", "Add the number of a oneof to the name of the field that holds it."),
     ("flatten.unions", "false", "The members of a oneof are fields of the struct itself."),
+    (STRICT_TYPES, "false", "Refuse messages with fields or enum numbers that their schema does not have."),
 )
 _NO_REFERENCES_WRITTEN = "Schemas that are written here import only well-known files."
 
@@ -72,6 +74,7 @@ class ProtobufConverter(RegistryConverter):
     kind: ClassVar[str] = PROTOBUF
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
+        self._is_strict = parsed[STRICT_TYPES]
         self._options = ProtobufOptions(
             generalized_sum_types=parsed["generalized.sum.type.support"],
             full_names=parsed["enhanced.protobuf.schema.support"],
@@ -92,7 +95,7 @@ class ProtobufConverter(RegistryConverter):
 
     def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         file = self._file(registered)
-        options = self._options
+        options, is_strict = self._options, self._is_strict
         # A schema can hold several message types, but nearly always all messages have the same one.
         by_indexes: dict[bytes, MessageReader] = {}
 
@@ -106,7 +109,8 @@ class ProtobufConverter(RegistryConverter):
                     raise _no_message(schema_id, indexes)
                 try:
                     version = self._version(topic, message.full_name, schema_id, registered)
-                    reader = _payload_reader(message, schema_id, options, version, end)
+                    schema = schema_to_connect(message, options, version)
+                    reader = _payload_reader(message, schema_id, schema, options, end, is_strict=is_strict)
                 except DataError as error:
                     reader = refusing(error)
                 by_indexes[key] = reader
@@ -160,10 +164,9 @@ class ProtobufConverter(RegistryConverter):
 
 
 def _payload_reader(
-    message: Any, schema_id: int, options: ProtobufOptions, version: int | None, start: int
+    message: Any, schema_id: int, schema: Schema, options: ProtobufOptions, start: int, *, is_strict: bool
 ) -> MessageReader:
     """A reader of messages of one type; `start` is where their data begins."""
-    schema = schema_to_connect(message, options, version)
     read = message_reader(message, schema, options)
     parse = message_factory.GetMessageClass(message).FromString
     name = message.full_name
@@ -177,9 +180,26 @@ def _payload_reader(
                 code="data.truncated",
                 suggestion="It was truncated, or written with a schema other than the one it names.",
             ) from error
+        if is_strict:
+            _refuse_unknown_fields(found, name, schema_id)
         return SchemaAndValue(schema, read(found))
 
     return read_payload
+
+
+def _refuse_unknown_fields(found: Any, name: str, schema_id: int) -> None:
+    """Unknown fields are in none of the values that are read; in proto2, unknown numbers of an enum are among them."""
+    size = found.ByteSize()
+    found.DiscardUnknownFields()
+    lost = size - found.ByteSize()
+    if lost:
+        raise DataError(
+            f"The message of the type {name} has {lost} bytes in fields, or enum numbers of proto2, that the Protobuf "
+            f"schema {schema_id} does not have.",
+            code="data.unknown_fields",
+            suggestion="The producer's type is newer than the schema that its messages name: register the newer schema "
+            f"there. Without {STRICT_TYPES}=true, what the schema does not have is left out, as in Kafka Connect.",
+        )
 
 
 # The list of positions between id and data: zigzag varints, first how many; a single 0 is short for [0].

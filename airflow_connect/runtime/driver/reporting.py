@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import STOPPED_BY_DEAD_LETTERS, Plan, RunReport, TaskReport
 from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError

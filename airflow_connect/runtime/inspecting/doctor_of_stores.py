@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.counting import counted
 
 if TYPE_CHECKING:
     from airflow_connect.runtime.spec import RunSpec
@@ -27,10 +28,7 @@ _NO_RULE = (
     "No rule aborts unfinished uploads. Runs sweep those of their predecessors; those of a deleted connector stay, and"
     " cost money."
 )
-_SOON = (
-    "A rule aborts unfinished uploads after {} day(s). A run that fails while it publishes needs them until the next"
-    " one."
-)
+_SOON = "A rule aborts unfinished uploads after {}. A run that fails while it publishes needs them until the next one."
 Result = tuple[str, str, str, bool]
 
 
@@ -112,7 +110,7 @@ def _lifecycle(transport: S3Transport, did: str) -> Iterator[Result]:
     elif min(days) < FEWEST_DAYS:
         yield (
             did,
-            _SOON.format(min(days)),
+            _SOON.format(counted(min(days), "day")),
             f"Let it wait for 7 days, at least {FEWEST_DAYS}.",
             False,
         )

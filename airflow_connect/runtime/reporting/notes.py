@@ -9,6 +9,8 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from airflow_connect.counting import counted
+
 MOST_NOTES = 20
 """Maximum per task or connector: the report of a run over 100,000 files must not have 100,000 sentences."""
 
@@ -22,9 +24,18 @@ class Notes:
         """Starts without notes."""
         self._sentences: Counter[str] = Counter()
         self._more = 0
+        self._hashes: set[int] = set()
+        self._said_before: set[int] = set()
+
+    def begin_again(self) -> None:
+        """The same is looked at once more: sentences that were added so far are not counted, or kept, again."""
+        self._said_before |= self._hashes
 
     def add(self, sentence: str) -> None:
         """Log a sentence, and keep it unless there are too many."""
+        if hash(sentence) in self._said_before:
+            return
+        self._hashes.add(hash(sentence))
         if sentence in self._sentences:
             self._sentences[sentence] += 1
             return
@@ -62,4 +73,5 @@ def _with_count(sentence: str, times: int, text: str) -> str:
 
 
 def _rest(more: int) -> list[str]:
-    return [f"There were {more} more notes; the log has all of them."] if more > 0 else []
+    beginning = "There was" if more == 1 else "There were"
+    return [f"{beginning} {counted(more, 'more note')}; the log has all of them."] if more > 0 else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_connect.documents.counts import format_count, plural
+from airflow_connect.counting import format_count, plural
 
 MAX_PLAN_ROWS = 20
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")

@@ -33,6 +33,7 @@ class HdfsFileSystem:
             ConfigError: the client does not accept the address.
         """
         self.linked_directories: list[str] = []
+        self.others: dict[str, str] = {}
         try:
             import hdfs_native  # noqa: F401
         except ImportError as error:

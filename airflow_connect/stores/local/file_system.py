@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from airflow_connect.stores.file_system import FoundFile, GoneError, unreadable
+from airflow_connect.stores.file_system import FoundFile, GoneError, changed_meanwhile, unreadable
 
 SCHEME = "file://"
 
@@ -25,6 +25,12 @@ def host_of(name: str) -> str:
     return "" if host == "localhost" else host
 
 
+def kind_of(mode: int) -> str:
+    """What an entry of a directory is, from its mode, if it is no file."""
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
 class LocalFileSystem:
     """The file system of this machine."""
 
@@ -33,6 +39,7 @@ class LocalFileSystem:
     def __init__(self) -> None:
         """Nothing is open."""
         self.linked_directories: list[str] = []
+        self.others: dict[str, str] = {}
 
     def find(self, name: str) -> FoundFile | None:
         """See `FileSystem`; `open` rejects anything but regular files."""
@@ -57,15 +64,22 @@ class LocalFileSystem:
             # Only the character that begins an escape: other names stay what they were in committed offsets.
             name = prefix + (entry.name.replace("%", "%25") if is_url else entry.name)
             try:
-                if entry.is_dir(follow_symlinks=False):
-                    if recursive:
-                        yield from self.walk(name, recursive=True)
-                elif recursive and entry.is_dir():
-                    self.linked_directories.append(name)
-                elif entry.is_file():
-                    yield _found(name, entry.stat())
-            except FileNotFoundError:
-                continue  # deleted since the directory was read
+                if recursive and entry.is_dir(follow_symlinks=False):
+                    yield from self.walk(name, recursive=True)
+                    continue
+                status = entry.stat()
+            except OSError as error:
+                if entry.is_symlink():
+                    self.others[name] = f"a link that leads to no file ({error.strerror})"
+                elif not isinstance(error, FileNotFoundError):  # deleted since the directory was read
+                    raise unreadable(name, error) from error
+                continue
+            if recursive and stat.S_ISDIR(status.st_mode):
+                self.linked_directories.append(name)
+            elif stat.S_ISREG(status.st_mode):
+                yield _found(name, status)
+            else:
+                self.others[name] = kind_of(status.st_mode)
 
     def has_directory(self, directory: str) -> bool:
         """See `FileSystem`."""
@@ -95,7 +109,10 @@ class LocalFileSystem:
         if file.identity and file.identity != str(now.st_ino):
             os.close(descriptor)
             raise GoneError(f"another file has replaced {file.name}")
-        return LocalBytes(file.name, descriptor)
+        if now.st_size < file.size:
+            os.close(descriptor)
+            raise GoneError(f"{file.name} was truncated or written again since this run was planned")
+        return LocalBytes(file.name, descriptor, file.size)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -104,16 +121,20 @@ class LocalFileSystem:
 class LocalBytes:
     """An open file of this machine."""
 
-    def __init__(self, name: str, descriptor: int) -> None:
-        """`descriptor` is closed by `close`."""
-        self._name, self._descriptor = name, descriptor
+    def __init__(self, name: str, descriptor: int, size: int) -> None:
+        """`descriptor` is closed by `close`; `size`: bytes that the file had when it was opened, or a part of them."""
+        self._name, self._descriptor, self._size = name, descriptor, size
 
     def read_at(self, position: int, size: int) -> bytes:
-        """See `FileBytes`."""
+        """See `FileBytes`. Files only grow: bytes of one that has become smaller may be those of the next content."""
         try:
-            return os.pread(self._descriptor, size, position)
+            data = os.pread(self._descriptor, size, position)
+            now = os.fstat(self._descriptor).st_size
         except OSError as error:
             raise unreadable(self._name, error) from error
+        if now < self._size:
+            raise changed_meanwhile(f"{self._name} has {now} bytes, and had {self._size} bytes before")
+        return data
 
     def close(self) -> None:
         """See `FileBytes`. Idempotent: the descriptor's number may belong to another file by now."""

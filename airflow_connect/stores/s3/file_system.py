@@ -22,6 +22,7 @@ class S3FileSystem:
     def __init__(self, settings: S3Settings) -> None:
         """No request yet."""
         self.linked_directories: list[str] = []
+        self.others: dict[str, str] = {}
         self._root = f"{SCHEME}{settings.bucket}/"
         self._transport = S3Transport(settings)
         self._requests = S3Requests(self._transport)

@@ -31,6 +31,14 @@ _NAME_CHARACTERS = 16_000_000
 """Limit for all names of a flat record together: a long name is repeated before each of its members."""
 
 
+def _twice(name: str) -> DataError:
+    return DataError(
+        f"Two members of the flattened record would have the name {name}, and one of them would be lost.",
+        code="data.field_twice",
+        suggestion="Rename or exclude one of them before, with ReplaceField, or choose another delimiter.",
+    )
+
+
 def _too_large() -> DataError:
     return DataError(
         f"The names of the flattened record would have more than {_NAME_CHARACTERS} characters in all.",
@@ -64,6 +72,8 @@ class _Flatten(OfKeyOrValue):
                 room -= len(name)
                 if room < 0:
                     raise _too_large()
+                if name in flat:
+                    raise _twice(name)
                 flat[name] = member
             return self.with_part(record, None, flat)
         struct = require_struct(schema, value, _PURPOSE)

@@ -340,7 +340,7 @@ def test_offsets_are_previewed_confirmed_and_set_only_while_the_connector_is_sto
     confirmed = {name: html.unescape(value) for name, value in hidden.items()}
     assert json.loads(confirmed["wanted"]) == {f"{topic}-0": 5}
     done = op.post(address, params=query, data=confirmed)
-    assert "The offsets of 1 partitions were changed." in done.text
+    assert "The offsets of 1 partition were changed." in done.text
     assert showcase.herder.offsets(PAUSED)["offsets"][0]["offset"] == {"kafka_offset": 5}
     event, who, extra = last_entry()
     assert (event, who, extra["connector"]) == ("connect.alter_offsets", "op", PAUSED)

@@ -211,7 +211,7 @@ def test_run_goes_on_where_a_killed_worker_was(kafka: KafkaBroker, shared_source
         wait_until(lambda: len(killed.lines()) == 20, "the worker's lines", HANDOVER_S, every_s=0.1)
         worker.kill()
         killed.append("the last")
-        assert "live Kafka Connect worker(s)" in str(killed.try_ours().error)
+        assert "live Kafka Connect worker" in str(killed.try_ours().error)
         wait_until(lambda: killed.try_ours().status == "done", "the group without members", HANDOVER_S, every_s=0.5)
         assert killed.lines() == [*(f"line {n}" for n in range(20)), "the last"]
 
@@ -310,7 +310,7 @@ def test_what_a_live_worker_runs_is_shown_as_it_shows_it_and_cannot_be_changed(s
     wait_until(lambda: herder.status(name) == theirs("/status"), "the same states", HANDOVER_S, every_s=0.1)
     assert herder.info(name) == theirs("") and herder.tasks(name) == theirs("/tasks")
     for change in (herder.pause, herder.stop, herder.delete, herder.resume):
-        with pytest.raises(NotStoppedError, match="own the topic"):
+        with pytest.raises(NotStoppedError, match=r"owns? the topic"):
             change(name)
     assert theirs("/status")["connector"]["state"] == "RUNNING"
 

@@ -169,6 +169,24 @@ def test_references_and_known_files_are_imported(
     assert found.value == {"total": {"units": 5}, "at": 1000}
 
 
+def test_fields_that_the_schema_does_not_have_are_refused_by_strict_types(
+    make_converter: MakeConverter, schema_registry: Registry, unique_name: str
+) -> None:
+    text = """syntax = "proto2"; enum Color { RED = 0; }
+        message Line { repeated Color c = 1; } message O { optional Line l = 1; }"""
+    schema_id = schema_registry.register(f"{unique_name}-value", text, schemaType="PROTOBUF")
+    strict = make_converter(strict_types="true")
+    newer_enum, newer_field = b"\x0a\x04\x08\x00\x08\x07", b"\x0a\x04\x08\x00\x10\x07"
+    for data in (newer_enum, newer_field):
+        with pytest.raises(DataError, match="type O has 2 bytes in fields, or enum numbers") as refused:
+            strict.to_connect(unique_name, prefixed(schema_id, b"\x02\x02", data))
+        assert refused.value.code == "data.unknown_fields"
+        found = make_converter().to_connect(unique_name, prefixed(schema_id, b"\x02\x02", data))
+        assert found.value == {"l": {"c": ["RED"]}}
+    found = strict.to_connect(unique_name, prefixed(schema_id, b"\x02\x02", b"\x0a\x02\x08\x00"))
+    assert found.value == {"l": {"c": ["RED"]}}
+
+
 def test_version_of_each_schema_is_the_one_of_its_subject(
     make_converter: MakeConverter, schema_registry: Registry, unique_name: str
 ) -> None:

@@ -368,12 +368,11 @@ class ModelConfig:
         allowed = Splitting("" if is_allowed else "the model does not allow it", self.flush_size)
         return SplitRules(lambda: allowed, max(1, self.split_from))
 
-    def check_converters(self) -> None:
-        """The model has none."""
+    def check_converters(self) -> tuple[str, ...]:
+        return ()
 
     @property
     def worker_spark(self) -> dict[str, str]:
-        """For an engine of its own; the model's run is given one."""
         return {}
 
     @property
@@ -387,9 +386,10 @@ class ModelConfig:
     def stop(self) -> None:
         """Nothing is open."""
 
-    def first_offsets(self, partitions: Iterable[TopicPartition], *, apply: bool) -> dict[TopicPartition, int]:
-        """Nobody has copied before."""
+    def first_offsets(self, *_: object, **_options: bool) -> dict[TopicPartition, int]:
         return {}
+
+    kept_offsets = first_offsets
 
     def time_keeper(self, topics: Iterable[str]) -> None:
         """Directories of the model follow no time."""

@@ -253,6 +253,29 @@ def test_client_references_are_followed_in_order_of_use() -> None:
     assert [(name, used.text) for name, used in found.items()] == [("Deep", '"deep"'), ("Mid", '"mid"')]
 
 
+def _mentioned_twice(kind: str, subject: str) -> str:
+    """What `N` is, in a schema that refers to version 2 of `n`, and to one that refers to version 1 of `subject`."""
+
+    def version(text: str, *references: SchemaReference) -> tuple[int, dict[str, object]]:
+        told = [reference.to_json() for reference in references]
+        return 200, {"subject": "s", "version": 1, "id": 1, "schema": text, "schemaType": kind, "references": told}
+
+    top = SchemaText(kind, "top", (SchemaReference("N", "n", 2), SchemaReference("Mid", "mid", 1)))
+    answers = (version("newer"), version("mid", SchemaReference("N", subject, 1)), version("older"))
+    with RegistryDouble(*answers) as registry:
+        return _client(registry.url).referenced(top)["N"].text
+
+
+@pytest.mark.parametrize(("kind", "subject"), [("AVRO", "n"), ("JSON", "n"), ("PROTOBUF", "another")])
+def test_client_two_schemas_of_one_name_are_refused(kind: str, subject: str) -> None:
+    with pytest.raises(SchemaError, match=rf"with the name N: version 2 of .* n and version 1 of .* {subject}"):
+        _mentioned_twice(kind, subject)
+
+
+def test_client_newer_version_of_an_imported_protobuf_file_counts() -> None:
+    assert _mentioned_twice("PROTOBUF", "n") == "newer"
+
+
 def test_client_latest_is_asked_for_again_after_its_time() -> None:
     answer = (200, {"subject": "s", "version": 1, "id": 1, "schema": '"int"'})
     with RegistryDouble(answer) as registry:

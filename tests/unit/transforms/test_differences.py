@@ -12,6 +12,7 @@ from airflow_connect.api.record import SinkRecord
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.fields.cast import Cast
+from airflow_connect.transforms.fields.flatten import Flatten
 from airflow_connect.transforms.fields.insert_field import InsertField
 from airflow_connect.transforms.fields.mask_field import MaskField
 from airflow_connect.transforms.fields.timestamp_converter import TimestampConverter
@@ -95,3 +96,11 @@ def test_insert_static_field_without_value_names_the_field() -> None:
         InsertField.Value().configure({"static.field": "source!"})
     assert caught.value.config_path == "static.value"
     assert "static field: source." in caught.value.message
+
+
+@pytest.mark.parametrize("value", [{"a": {"b": 1}, "a.b": 2}, {"a.b": 2, "a": {"b": 1}}])
+def test_flatten_refuses_two_members_of_one_name(value: object) -> None:
+    flatten = Flatten.Value()
+    flatten.configure({})
+    with pytest.raises(DataError, match=r"Two members of the flattened record would have the name a\.b"):
+        flatten.apply(record(None, value))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
-from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_rotated
+from airflow_connect.connectors.file_source.discover.rotation import directory_of, is_of_family, is_rotated
 from airflow_connect.errors import ConfigError
 from airflow_connect.stores.file_system import FileSystem, FoundFile
 from airflow_connect.stores.file_systems import FileSystems, root_of
@@ -24,11 +24,14 @@ class Listing:
     """What a run finds.
 
     Attributes:
-        files: by name: those to read and, with `file`, also files that may be rotated predecessors of it.
+        files: by name: those to read and, with `file`, also files with names of rotated predecessors of it.
+        beside: with `file`, files whose names begin and end as its name does: some may be rotated predecessors of it,
+            others belong to other programs (see `offsets/unproven`).
         aliases: other names of these files, which are links, with the name that is read.
         empty: entries of the configuration that name no file now, with the reason.
         missing_directories: directories of the configuration that do not exist.
         linked_directories: links to directories that were not followed, and lead elsewhere.
+        others: entries that match, but are no files, such as pipes; by name what they are.
     """
 
     files: dict[str, FoundFile] = field(default_factory=dict)
@@ -36,6 +39,8 @@ class Listing:
     empty: dict[str, str] = field(default_factory=dict)
     missing_directories: tuple[str, ...] = ()
     linked_directories: tuple[str, ...] = ()
+    others: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, FoundFile] = field(default_factory=dict)
 
 
 def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: Mapping[str, int]) -> Listing:
@@ -51,11 +56,14 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
         ConfigError: the directory of `file` does not exist.
     """
     found: dict[str, FoundFile] = {}
+    beside: dict[str, FoundFile] = {}
     empty: dict[str, str] = {}
     missing: list[str] = []
     linked: dict[str, None] = {}
+    others: dict[str, str] = {}
     if config.file is not None:
-        found = _with_rotated(config.file, file_systems)
+        found, beside = _with_rotated(config.file, config, file_systems)
+        others = _rotated_others(config.file, file_systems)
         if config.file not in found and not file_systems.of(config.file).has_directory(directory_of(config.file)):
             raise _no_directory(config.file)
         if config.file not in found:
@@ -64,6 +72,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
         matching = list(_matching(pattern, file_systems, recursive=config.recursive))
         found |= {file.name: file for file in matching if _is_wanted(file.name, config)}
         linked |= dict.fromkeys(_leading_elsewhere(pattern, file_systems))
+        others |= _matching_others(pattern, file_systems, config)
         if not matching:
             directory = directory_of(_literal(pattern))
             is_there = file_systems.of(pattern).has_directory(directory)
@@ -72,7 +81,7 @@ def list_files(config: FileSourceConfig, file_systems: FileSystems, positions: M
     files, aliases = _without_links(found, config, file_systems, positions)
     # A directory that another entry names is read.
     unread = tuple(name for name in linked if f"{name}/" not in config.files)
-    return Listing(files, aliases, empty, tuple(missing), unread)
+    return Listing(files, aliases, empty, tuple(missing), unread, others, beside)
 
 
 def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
@@ -81,6 +90,18 @@ def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
     names, file_system.linked_directories = file_system.linked_directories, []
     inside = os.path.join(os.path.realpath(path_of(directory_of(_literal(pattern))) or "."), "")
     return [name for name in names if not f"{os.path.realpath(path_of(name))}/".startswith(inside)]
+
+
+def _matching_others(pattern: str, file_systems: FileSystems, config: FileSourceConfig) -> dict[str, str]:
+    """What a pattern selects although it is no file. Subdirectories are left out by `files.recursive`."""
+    file_system = file_systems.of(pattern)
+    found, file_system.others = file_system.others, {}
+    is_selected = _selects(pattern, recursive=config.recursive)
+    return {
+        name: kind
+        for name, kind in found.items()
+        if is_selected(name) and _is_wanted(name, config) and not (pattern.endswith("/") and kind == "a directory")
+    }
 
 
 def _why_empty(pattern: str) -> str:
@@ -130,18 +151,43 @@ def _is_wanted(name: str, config: FileSourceConfig) -> bool:
     return config.exclude is None or not config.exclude.search(name)
 
 
-def _with_rotated(name: str, file_systems: FileSystems) -> dict[str, FoundFile]:
+def _with_rotated(
+    name: str, config: FileSourceConfig, file_systems: FileSystems
+) -> tuple[dict[str, FoundFile], dict[str, FoundFile]]:
     file_system = file_systems.of(name)
     own = _named(name, file_system)
-    found = {name: own} if own else {}
+    found, besides = {name: own} if own else {}, {}
     if not file_system.identity_is_content:
-        path = path_of(name)
         for file in file_system.walk(directory_of(name), recursive=False):
-            beside = path_of(file.name)
-            if is_rotated(beside, path):
-                rotated = name + beside[len(path) :]
-                found[rotated] = replace(file, name=rotated)
-    return found
+            spelled = _spelled(path_of(file.name), name)
+            if not spelled:
+                continue
+            base = path_of(file.name)[len(path_of(directory_of(name))) :]
+            if is_rotated(spelled, name) or (config.rotated is not None and config.rotated.fullmatch(base)):
+                found[spelled] = replace(file, name=spelled)
+            elif config.rotated is None:
+                besides[spelled] = replace(file, name=spelled)
+    return found, besides
+
+
+def _spelled(path: str, name: str) -> str:
+    """The name of a file of the family of `name`, which may be a URL with escapes of its own; "" for other files."""
+    if not is_of_family(path, path_of(name)):
+        return ""
+    end = os.path.splitext(path_of(name))[1]
+    stem = path_of(name).removesuffix(end)
+    return (
+        name + path.removeprefix(path_of(name))
+        if path.startswith(path_of(name))
+        else (name.removesuffix(end) + path.removeprefix(stem))
+    )
+
+
+def _rotated_others(name: str, file_systems: FileSystems) -> dict[str, str]:
+    """What has the name of a rotated file, but is none."""
+    file_system = file_systems.of(name)
+    found, file_system.others = file_system.others, {}
+    return {other: kind for other, kind in found.items() if is_rotated(path_of(other), path_of(name))}
 
 
 def _named(name: str, file_system: FileSystem) -> FoundFile | None:
@@ -169,14 +215,23 @@ def _matching(pattern: str, file_systems: FileSystems, *, recursive: bool) -> It
         elif (file := _named(pattern, file_system)) is not None:
             yield file
         return
-    directory = directory_of(literal)
-    rest = path_of(pattern)[len(path_of(directory)) :]
-    if pattern.endswith("/"):
-        rest += "**" if recursive else "*"
-    expression = _glob(rest)
-    for file in file_system.walk(directory, recursive="/" in rest or "**" in rest):
-        if expression.fullmatch(path_of(file.name), len(path_of(directory))):
+    rest, is_selected = _rest(pattern, recursive=recursive), _selects(pattern, recursive=recursive)
+    for file in file_system.walk(directory_of(literal), recursive="/" in rest or "**" in rest):
+        if is_selected(file.name):
             yield file
+
+
+def _rest(pattern: str, *, recursive: bool) -> str:
+    """The part of a pattern after the directory that is searched."""
+    rest = path_of(pattern)[len(path_of(directory_of(_literal(pattern)))) :]
+    return rest + ("**" if recursive else "*") if pattern.endswith("/") else rest
+
+
+def _selects(pattern: str, *, recursive: bool) -> Callable[[str], bool]:
+    """Whether a pattern selects a name below the directory that is searched."""
+    expression = _glob(_rest(pattern, recursive=recursive))
+    start = len(path_of(directory_of(_literal(pattern))))
+    return lambda name: expression.fullmatch(path_of(name), start) is not None
 
 
 @cache

@@ -12,7 +12,7 @@ from airflow_connect.connectors.file_source.file_offsets import (
 )
 from airflow_connect.connectors.file_source.read.content import BLOCK_BYTES, NONE, codec_of, open_content, read_range
 from airflow_connect.errors import DataError
-from airflow_connect.stores.file_system import FoundFile, GoneError
+from airflow_connect.stores.file_system import FoundFile, GoneError, changed_meanwhile
 from airflow_connect.stores.file_systems import FileSystems
 
 
@@ -27,11 +27,15 @@ class KnownContent:
 
     def is_packed(self, file: FoundFile) -> bool:
         """Whether a file is compressed."""
-        return codec_of(file.name, self._config.compression) != NONE
+        return self.is_packed_name(file.name)
+
+    def is_packed_name(self, name: str) -> bool:
+        """Whether a file with a name is compressed."""
+        return codec_of(name, self._config.compression) != NONE
 
     def may_be_same(self, name: str, file: FoundFile) -> bool:
         """Whether a file can be the one that had a name: compressing writes another file, with any free inode."""
-        return (codec_of(name, self._config.compression) != NONE) == self.is_packed(file)
+        return self.is_packed_name(name) == self.is_packed(file)
 
     def holds(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether the content of a file matches an offset, as far as the offset describes it."""
@@ -95,5 +99,6 @@ class KnownContent:
         file_system = self._file_systems.of(file.name)
         try:
             return read_range(file_system, file, codec_of(file.name, self._config.compression), start, size)
-        except GoneError:
-            return b""
+        except GoneError as error:
+            # Its content would seem to be new. What was there may have a name by now that the run has not listed.
+            raise changed_meanwhile(str(error)) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.file_offsets import FileOffset
+from airflow_connect.counting import counted
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
 
@@ -42,6 +43,21 @@ class ReconciliationNotes:
         """Offsets follow files to new names."""
         self._moved = [f"{old} -> {new}" for old, new in names.items()]
 
+    def moved_unread(self, name: str, now: str) -> None:
+        """A file of which nothing was read yet has another name."""
+        self._sentences.append(
+            f"{now} has the inode of {name}, of which nothing was read yet: it is read as a rotated file."
+        )
+
+    def later(self, name: str, names: Sequence[str]) -> None:
+        """Files with numbered names that are read, because `name` is known to be rotated to such names."""
+        if names:
+            what = counted(len(names), "file is", "files are")
+            self._sentences.append(
+                f"{what} read as rotated from {name}, because files with such names were, and these were written later:"
+                f" {listed(names)}. If they belong to another program, set file.rotated."
+            )
+
     def doubtful(self, name: str, position: int, candidates: Iterable[str]) -> None:
         """Files that begin with all that was read from `name`, but are not taken for it."""
         for candidate in candidates:
@@ -50,6 +66,13 @@ class ReconciliationNotes:
                 " that name. It may be that file, renamed and written to, or a new one: it is read from its beginning."
                 " If it was renamed, these bytes are copied twice."
             )
+
+    def may_be_copy(self, other: FoundFile, file: FoundFile) -> None:
+        """A new file holds nothing but the beginning of a known one, and is read."""
+        self._sentences.append(
+            f"{other.name} is new, and its {other.size} bytes are those with which {file.name} begins. It is read from"
+            f" its beginning: if it is a copy of {file.name}, these bytes are copied twice."
+        )
 
     def replaced(self, name: str, position: int) -> None:
         """Another file with the same beginning has a name, and `file.replaced` says what it is."""
@@ -65,6 +88,14 @@ class ReconciliationNotes:
     def back(self, name: str, position: int) -> None:
         """A missing file is there again."""
         self._back.append(f"{name} ({position} bytes)")
+
+    def number_again(self, name: str, position: int) -> None:
+        """A new file has the number of a missing one, and begins alike."""
+        self._sentences.append(
+            f"{name} was missing, and is there again with another inode and time. It begins with the {position} bytes"
+            " that were read, but rotation gives its number again and again: it is read from its beginning. If it is"
+            " the old file, these bytes are copied twice."
+        )
 
     def rewritten(self, name: str) -> None:
         """A file was modified, but has the same content."""
@@ -91,41 +122,54 @@ class ReconciliationNotes:
         """Complete sentences for the report."""
         found = list(self._sentences)
         if self._moved:
-            found.append(f"{len(self._moved)} file(s) were renamed; their offsets moved along: {listed(self._moved)}.")
+            what = counted(len(self._moved), "file was renamed; its offset", "files were renamed; their offsets")
+            found.append(f"{what} moved along: {listed(self._moved)}.")
         if self._back:
+            what = counted(len(self._back), "missing file is there again", "missing files are there again")
             found.append(
-                f"{len(self._back)} missing file(s) are there again, and what was read of them is not read twice:"
-                f" {listed(self._back)}. Delete the offset of a file that is a new one."
+                f"{what}, and what was read before is not read twice: {listed(self._back)}. Delete the offset of a file"
+                " that is a new one."
             )
         if self._rewritten:
-            reading = "They are read again." if self._rereads else "Nothing is copied from them."
+            reading = "All of it is read again." if self._rereads else "Nothing is copied from there."
+            what = counted(
+                len(self._rewritten), "file was modified since it was", "files were modified since they were"
+            )
             found.append(
-                f"{len(self._rewritten)} file(s) were modified since they were read, but have the same size,"
-                f" beginning and end: {listed(self._rewritten)}. {reading} See file.replaced."
+                f"{what} read, but with the same size, beginning and end: {listed(self._rewritten)}. {reading} See"
+                " file.replaced."
             )
         if self._forgotten:
-            why = f"that were missing for {self._forgotten_days} days" if self._forgotten_days else "that are missing"
-            found.append(
-                f"The offsets of {len(self._forgotten)} file(s) {why} were deleted: {listed(self._forgotten)}. If such"
-                " a file comes back, it is read from its beginning."
-            )
+            found.append(self._forgotten_sentence())
         if self._earlier:
+            what = counted(len(self._earlier), "rotated file was", "rotated files were")
             found.append(
-                f"{len(self._earlier)} rotated file(s) were there before the first run, and are not read:"
-                f" {listed(self._earlier)}. To read them, select them with files instead of file."
+                f"{what} there before the first run: {listed(self._earlier)}. Nothing is read from there. To read"
+                " rotated files of that time, select them with files instead of file."
             )
         if self._copies:
+            what = counted(len(self._copies), "rotated file is a copy", "rotated files are copies")
             found.append(
-                f"{len(self._copies)} rotated file(s) are copies of what the file itself still contains, and are not"
-                f" read: {listed(self._copies)}. If one of them is a log of its own that begins alike, select it with"
-                " files instead of file."
+                f"{what} of what the file itself still contains: {listed(self._copies)}. Nothing is read from there."
+                " A log of its own that begins alike is read if files selects it, instead of file."
             )
         if self._packed_copies:
+            what = counted(len(self._packed_copies), "compressed file has", "compressed files have")
             found.append(
-                f"{len(self._packed_copies)} compressed file(s) have the content of the file of the same name without"
-                f" the extension, which is still there, and are not read: {listed(self._packed_copies)}."
+                f"{what} the content of the file of the same name without the extension, which is still there:"
+                f" {listed(self._packed_copies)}. Nothing is read from there."
             )
         return found
+
+    def _forgotten_sentence(self) -> str:
+        days, number = self._forgotten_days, len(self._forgotten)
+        since = f" for {counted(days, 'day')}" if days else ""
+        one, many = f"file that was missing{since} was deleted", f"files that were missing{since} were deleted"
+        which = "The offset" if number == 1 else "The offsets"
+        return (
+            f"{which} of {counted(number, one, many)}: {listed(self._forgotten)}."
+            " If such a file comes back, it is read from its beginning."
+        )
 
 
 def replaced_file(file: FoundFile, known: FileOffset) -> OffsetError:

@@ -7,19 +7,27 @@ The result is written in one transaction before tasks read, so a run that dies l
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.discover.listing import Listing
-from airflow_connect.connectors.file_source.file_offsets import FileOffset, FileRange, FileState, merge_ranges
+from airflow_connect.connectors.file_source.discover.rotation import counted, earlier_names
+from airflow_connect.connectors.file_source.file_offsets import (
+    FINGERPRINT_BYTES,
+    FileOffset,
+    FileRange,
+    FileState,
+    merge_ranges,
+)
 from airflow_connect.connectors.file_source.offsets.earlier_files import EarlierFiles
 from airflow_connect.connectors.file_source.offsets.known_content import KnownContent
 from airflow_connect.connectors.file_source.offsets.notes import ReconciliationNotes, replaced_file
 from airflow_connect.connectors.file_source.offsets.packed_copies import packed_copies
 from airflow_connect.connectors.file_source.offsets.renames import Nearness, Renames
 from airflow_connect.connectors.file_source.offsets.takeover import take_over
+from airflow_connect.connectors.file_source.offsets.unproven import UnprovenFiles
 from airflow_connect.errors import OffsetError
 from airflow_connect.stores.file_system import FoundFile
 from airflow_connect.stores.file_systems import FileSystems
@@ -39,6 +47,7 @@ class ReconciledOffsets:
         notes: complete sentences for the run's report.
         moved: current names of files, by their names at the last run.
         copies: files that are not read because all of them is read from another one.
+        proven: files that turned out to be rotated ones of `file`: to be read too.
     """
 
     states: dict[str, FileState]
@@ -46,6 +55,7 @@ class ReconciledOffsets:
     notes: list[str] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
     copies: frozenset[str] = frozenset()
+    proven: Mapping[str, FoundFile] = field(default_factory=dict)
 
 
 class OffsetReconciler:
@@ -54,12 +64,14 @@ class OffsetReconciler:
     def __init__(self, config: FileSourceConfig, file_systems: FileSystems, listing: Listing, now_ms: int) -> None:
         """`listing`: as `list_files` found it; `now_ms`: milliseconds since the epoch."""
         self._config, self._file_systems, self._now_ms = config, file_systems, now_ms
-        self._files, self._missing_directories = listing.files, listing.missing_directories
+        self._listing, self._missing_directories = listing, listing.missing_directories
+        self._files = {**listing.files, **listing.beside}
         self._content = KnownContent(config, file_systems)
         self._notes = ReconciliationNotes(config)
         self._moved: dict[str, str] = {}
         self._alike: set[str] = set()
         self._told: set[str] = set()
+        self._back: dict[str, int] = {}
 
     def reconcile(self, committed: Offsets) -> ReconciledOffsets:
         """See the module.
@@ -71,15 +83,25 @@ class OffsetReconciler:
         states = {name: merge_ranges(state) for name, state in before.items()}
         for name, position in foreign.items():
             self._take_over(name, position, states)
+        self._unproven = UnprovenFiles(self._config.file or "", self._listing, before, self._content)
         self._follow_files(states)
-        earlier = EarlierFiles(self._config, self._content, self._files)
+        earlier = EarlierFiles(self._config, self._content, self._listing.files)
         self._notes.earlier(earlier.leave_out(states, before, foreign, self._moved))
-        copies = earlier.copies(states)
+        copies = earlier.copies(states, self._notes)
         self._notes.copies(copies)
-        packed = packed_copies(self._files, states, self._content, self._file_systems)
+        later = self._unproven.later(states, before)
+        proven = {name: file for name, file in self._listing.beside.items() if name in states}
+        proven |= {file.name: file for file in later}
+        packed = packed_copies({**self._listing.files, **proven}, states, self._content, self._file_systems)
+        later = [file for file in later if file.name not in packed]
+        self._notes.later(self._config.file or "", [file.name for file in later if file.size])
+        for file in later:
+            # It is to be read, also if this run is killed, and the next one finds no proof.
+            states[file.name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
         self._notes.packed_copies(packed)
         changes = _changes(before, foreign, states)
-        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, frozenset([*copies, *packed]))
+        left_out = frozenset([*copies, *packed])
+        return ReconciledOffsets(states, changes, self._notes.sentences(), self._moved, left_out, proven)
 
     def _take_over(self, name: str, position: int, states: dict[str, FileState]) -> None:
         file = self._files.get(name)
@@ -92,10 +114,12 @@ class OffsetReconciler:
 
     def _follow_files(self, states: dict[str, FileState]) -> None:
         """Find the file that each offset belongs to."""
+        self._follow_not_begun(states)
         renames = Renames(self._files, states, self._content)
         lost = [name for name in list(states) if not self._fits(name, states, renames)]
-        taken = set(states).difference(lost, self._unread(states))
-        moved = self._find_moved(lost, states, taken, renames)
+        doubtful = {*self._modified(states), *self._back}.difference(lost)
+        taken = set(states).difference(lost, doubtful, self._unread(states))
+        moved = self._find_moved(lost, doubtful, states, taken, renames)
         for name in lost:
             if name in moved:
                 continue  # a rotation replaced it with the next file and deleted it
@@ -107,41 +131,93 @@ class OffsetReconciler:
                 del states[name]
             else:
                 self._miss(name, states)
+        for name in sorted(self._back.keys() - moved.keys()):
+            self._notes.back(name, self._back[name])
         states.update(moved)
         self._notes.moved(self._moved)
 
+    def _follow_not_begun(self, states: dict[str, FileState]) -> None:
+        """`file` of which nothing was read yet: its inode is all that is known of it."""
+        name = self._config.file or ""
+        known, file = states.get(name, FileState()).known, self._files.get(name)
+        if known is None or (file is not None and file.identity == known.identity):
+            if known and file and known.position < FINGERPRINT_BYTES and not known.is_unmodified(file):
+                # The inode may have been used again for a file that begins alike.
+                self._unproven.check_gone(name, known)
+            return
+        if known.describes_content:
+            return
+        rotated = self._unproven.not_begun(known)
+        if rotated is not None:
+            states[rotated.name] = FileState(replace(known, modified_ms=rotated.modified_ms), {})
+            self._notes.moved_unread(name, rotated.name)
+        if file is None:
+            return
+        if rotated is None:
+            self._unproven.check_gone(name, known)
+        states[name] = states[name].described_by(file)
+
     def _find_moved(
-        self, lost: Iterable[str], states: Mapping[str, FileState], taken: Container[str], renames: Renames
+        self,
+        lost: Iterable[str],
+        doubtful: Set[str],
+        states: Mapping[str, FileState],
+        taken: Container[str],
+        renames: Renames,
     ) -> dict[str, FileState]:
-        """The states of renamed files by their new names, which must not be `taken`."""
+        """The states of renamed files by their new names, which must not be `taken`.
+
+        A `doubtful` file keeps its state, unless more of it is known as the content of a file that is `lost`.
+        """
         moved: dict[str, FileState] = {}
-        # The inode before all names. Then the longest content, because a file that begins like many must not be taken
-        # by another one; of equally long ones, those with a name to which only .gz was added.
+        kept: set[str] = set()
+        # A file with the inode and the time of a known one is that file. Then the longest content, because a file that
+        # begins like many must not be taken by another one: the inode of a file that was deleted, or compressed, may
+        # have been used again. Of equally long ones, the inode, then a name to which only .gz was added.
         steps = sorted(
-            (nearness is not Nearness.SAME_INODE, -states[name].position, nearness, name)
-            for name in lost
+            (nearness is not Nearness.UNMODIFIED, -states[name].position, nearness, name)
+            for name in (*lost, *doubtful)
             for nearness in Nearness
         )
         for _, _, nearness, name in steps:
             known = states[name].known
-            if name in self._moved or known is None or not known.describes_content:
+            if name in self._moved or name in kept or known is None or not known.describes_content:
                 continue
             if self._file_systems.of(name).identity_is_content:
                 continue
-            free = [f for f in renames.candidates(name, known) if f.name not in moved and f.name not in taken]
+            if name in doubtful and name not in moved:
+                kept |= {name} if nearness is not Nearness.UNMODIFIED else set()
+                continue
+            possible = {file.name: file for file in renames.candidates(name, known)}
+            possible |= {file.name: file for file in self._unproven.candidates(name, known)}
+            free = [f for f in possible.values() if f.name not in moved and f.name not in taken and f.name not in kept]
             likely = [file for file in free if renames.nearness(name, known, file) <= nearness]
-            now = next((file for file in likely if renames.is_renamed(name, known, file)), None)
+            now = next((file for file in likely if self._is_renamed(name, known, file, renames)), None)
             if now is not None:
                 moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
             elif nearness is Nearness.ANY_NAME and name not in self._alike:
-                self._notes.doubtful(name, known.position, [file.name for file in free])
+                told = [file.name for file in free if not self._unproven.is_unknown(file)]
+                self._notes.doubtful(name, known.position, told)
         return moved
+
+    def _is_renamed(self, name: str, known: FileOffset, file: FoundFile, renames: Renames) -> bool:
+        is_renamed = renames.is_renamed(name, known, file)
+        return self._unproven.is_proven(name, known, file, is_renamed=is_renamed)
+
+    def _modified(self, states: Mapping[str, FileState]) -> Iterable[str]:
+        """Rotated files that were modified since they were read: another file may have got name and inode since."""
+        for name, state in states.items():
+            known, file = state.known, self._files.get(name)
+            if known and file and known.describes_content and not known.is_unmodified(file) and earlier_names(name):
+                yield name
 
     def _unread(self, states: Mapping[str, FileState]) -> Iterable[str]:
         """Names at which another file was to be read from its beginning: a known one may have got there since."""
         for name, state in states.items():
             known, file = state.known, self._files.get(name)
-            if known and file and not known.describes_content and known.identity != file.identity:
+            if known is None or file is None or known.describes_content:
+                continue
+            if known.identity != file.identity or not known.is_unmodified(file):
                 yield name
 
     def _fits(self, name: str, states: dict[str, FileState], renames: Renames) -> bool:
@@ -154,14 +230,11 @@ class OffsetReconciler:
         if not self._content.holds(file, known):
             return False
         if known.missing_ms is not None:
-            self._notes.back(name, known.position)
+            if self._is_number_again(file, known):
+                return False
+            self._back[name] = known.position
         elif not file.identity or file.identity == known.identity or self._file_systems.of(name).identity_is_content:
-            if not self._is_rewritten(file, known):
-                return True
-            self._notes.rewritten(name)
-            if self._config.replaced == "read":
-                self._told.add(name)
-            return self._config.replaced != "read"
+            return not self._is_rewritten(file, known) or self._goes_on(file)
         elif not known.position or renames.with_inode(name, known) is not None:
             # It is a new file that begins like the old one, which has the offset.
             return False
@@ -172,6 +245,22 @@ class OffsetReconciler:
             return False  # a known file was renamed to this name; their times are equal by chance
         states[name] = states[name].described_by(file)
         return True
+
+    def _is_number_again(self, file: FoundFile, known: FileOffset) -> bool:
+        """Whether a short file with the number of a missing one is rather the next that rotation gave this number."""
+        is_other = bool(file.identity) and file.identity != known.identity and not known.is_unmodified(file)
+        if not is_other or known.position >= FINGERPRINT_BYTES or counted(file.name) is None:
+            return False
+        self._notes.number_again(file.name, known.position)
+        self._told.add(file.name)
+        return True
+
+    def _goes_on(self, file: FoundFile) -> bool:
+        """Whether a file with the same content, but another time, keeps its offset."""
+        self._notes.rewritten(file.name)
+        if self._config.replaced == "read":
+            self._told.add(file.name)
+        return self._config.replaced != "read"
 
     def _is_rewritten(self, file: FoundFile, known: FileOffset) -> bool:
         """Whether a file that was read to its end has the same content, but was modified since."""
@@ -206,6 +295,7 @@ class OffsetReconciler:
     def _replace(self, name: str, states: dict[str, FileState]) -> None:
         """Read on, or from the beginning, in another file that begins like the known one, which is nowhere else."""
         file, known = self._files[name], states[name].known
+        self._unproven.check_gone(name, known or FileOffset(0))
         if known is None or self._config.replaced == "fail":
             raise replaced_file(file, known or FileOffset(0))
         self._notes.replaced(name, known.position)
@@ -222,6 +312,7 @@ class OffsetReconciler:
         states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
         if name in self._moved or name in self._told or known is None:
             return
+        self._unproven.check_gone(name, known)
         what = (
             f"{name} has {file.size} bytes, but {known.position} bytes of it were read: it was truncated or replaced"
             if file.size < known.position

@@ -19,9 +19,9 @@ from airflow_connect.stores.file_system import FoundFile
 
 
 class Nearness(IntEnum):
-    """What a file has in common with a known one: the inode, or the name but for a compression extension."""
+    """What a file has in common with a known one: inode and time, the inode, or the name but for an extension."""
 
-    SAME_INODE, SAME_NAME, ANY_NAME = range(3)
+    UNMODIFIED, SAME_INODE, SAME_NAME, ANY_NAME = range(4)
 
 
 class Renames:
@@ -57,7 +57,8 @@ class Renames:
 
     def candidates(self, name: str, known: FileOffset) -> Iterator[FoundFile]:
         """Files with the content of a known one that it may be now, the likeliest first."""
-        found = {file.name: file for file in self._by_identity.get(known.identity, ())}
+        same_inode = self._by_identity.get(known.identity, ())
+        found = {file.name: file for file in same_inode if self._content.may_be_same(name, file)}
         found |= {file.name: file for file in self._by_earlier_name.get(name, ()) if file.name not in found}
         unpacked = self._files.get(unpacked_name(name))
         for file in (*self._shifted(name), *((unpacked,) if unpacked else ())):
@@ -67,7 +68,7 @@ class Renames:
     def nearness(self, name: str, known: FileOffset, file: FoundFile) -> Nearness:
         """What a candidate has in common with a known file, besides its content."""
         if file.identity and file.identity == known.identity and self._content.may_be_same(name, file):
-            return Nearness.SAME_INODE
+            return Nearness.UNMODIFIED if known.is_unmodified(file) else Nearness.SAME_INODE
         is_same_name = name == unpacked_name(file.name) or file.name == unpacked_name(name)
         return Nearness.SAME_NAME if is_same_name else Nearness.ANY_NAME
 
@@ -83,10 +84,12 @@ class Renames:
 
     def is_renamed(self, name: str, known: FileOffset, file: FoundFile) -> bool:
         """Whether a candidate is the known file, or a copy of it."""
-        has_inode = self.nearness(name, known, file) is Nearness.SAME_INODE
+        has_inode = self.nearness(name, known, file) <= Nearness.SAME_INODE
         is_rotation = name in earlier_names(file.name) or self._is_shift(name, file.name, has_inode=has_inode)
         if file.name == unpacked_name(name):
             return True  # somebody has decompressed it
+        if self._content.is_packed_name(name) and not self._content.is_packed(file):
+            return False  # rotation compresses, and never decompresses
         if has_inode:
             return is_rotation or known.is_unmodified(file)
         if not is_rotation:

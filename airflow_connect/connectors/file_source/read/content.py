@@ -58,6 +58,10 @@ class Content:
             # It is raised again once these bytes are read.
         return self._ahead[:size]
 
+    def raw(self, size: int) -> bytes:
+        """The first bytes of the file itself as they are now; does not change what `read` returns next."""
+        return self._file.read_at(0, size)
+
     def close(self) -> None:
         """Release the file."""
         self._file.close()

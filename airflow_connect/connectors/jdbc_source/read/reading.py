@@ -20,7 +20,7 @@ from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
-from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
+from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, names_of, table_mapping
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
@@ -88,6 +88,7 @@ class Reading:
         self.end_us, self.note = end_us, note
         self.snapshot: Snapshot | None = None
         self.progressed: Callable[[], None] = _nothing
+        self._zones_compared = False
         self.times = LocalTimes(config.connection.zone)
         self.name = config.connection.address.database
         if self.name == "postgresql":
@@ -219,7 +220,23 @@ class Reading:
             tracked = tracked_columns(self.config, columns, source.name)
         for column in tracked.columns:
             self.database.quoting.check_is_found("column", column.name, (column.name,))
+        self._compare_zones(tracked)
         return Criteria(source, tracked, self.name, self.database.quoting, self.times)
+
+    def _compare_zones(self, tracked: Tracked) -> None:
+        """Say once if local times that the database's own clock writes are not those of `db.timezone`."""
+        ahead = self.database.dialect.seconds_ahead(self.connection)
+        if self._zones_compared or ahead is None or not any(c.kind is Kind.TIMESTAMP for c in tracked.timestamps):
+            return
+        self._zones_compared = True
+        now = self.times.aware(self.end_us)
+        expected = micros_of(self.times.local(self.end_us) - now.replace(tzinfo=None)) // SECOND_US
+        if ahead != expected:
+            self.note(
+                f"Sessions of the database are {_hours(ahead)}, but db.timezone is {_hours(expected)}. If the tracked"
+                " timestamps are written by the database's clock (CURRENT_TIMESTAMP), rows are copied hours late, or"
+                " rows of the current second are missed: set db.timezone to the zone in which they are written."
+            )
 
     def first(self, table: TableId | None, position: Position) -> bool:
         """Whether there is a row after a position; always true in mode bulk."""
@@ -243,6 +260,10 @@ class Reading:
 
 def _nothing() -> None:
     """Nobody wants to know."""
+
+
+def _hours(ahead_s: int) -> str:
+    return f"{abs(ahead_s) / 3600:g} hours {'behind' if ahead_s < 0 else 'ahead of'} UTC" if ahead_s else "in UTC"
 
 
 def _rows(count: int) -> str:

@@ -18,7 +18,7 @@ from airflow_connect.connectors.mirror.checkpoint.history import CheckpointHisto
 from airflow_connect.connectors.mirror.checkpoint.translation import Translation
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now, every_committed_offset
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names

@@ -16,7 +16,7 @@ from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.protocol.records import OffsetSync
 from airflow_connect.connectors.mirror.syncs.ledger import CopiedRange, PartitionLedger, syncs_of
 from airflow_connect.connectors.mirror.syncs.store import RANGE_HEADER, TOPIC_IDS_HEADER
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import resolve_topics

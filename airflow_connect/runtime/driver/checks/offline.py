@@ -74,8 +74,13 @@ def unknown_converter_keys(resolved: ResolvedConfig | ResolvedSourceConfig) -> I
 
 
 def unknown_key_notes(resolved: ResolvedConfig | ResolvedSourceConfig) -> tuple[str, ...]:
-    """A sentence about the keys of a run that nothing reads, without their values; () if there are none."""
-    unknown = (*resolved.connector.unknown, *unknown_converter_keys(resolved), *resolved.worker.unknown)
+    """A sentence about the keys of a run that nothing reads, without their values; () if there are none.
+
+    A connector of others may read keys that it does not declare: of those only the ones that look misspelt are named.
+    """
+    is_built_in = plugins.load(resolved.connector.connector).__module__.startswith("airflow_connect.")
+    of_connector = [key for key in resolved.connector.unknown if is_built_in or key.nearest]
+    unknown = (*of_connector, *unknown_converter_keys(resolved), *resolved.worker.unknown)
     listed = [
         f"{key.name} (did you mean {key.nearest}?)" if key.nearest else key.name
         for key in sorted(unknown, key=lambda key: (not key.nearest, key.name))

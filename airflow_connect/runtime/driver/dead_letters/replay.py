@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import TIMESTAMP_LOG_APPEND_TIME
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import ConfigError, OffsetError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.kafka.admin import consumer_group, topics

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import OffsetError, RetriableError
 from airflow_connect.exactly_once.journal import Commit, JournalView
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest

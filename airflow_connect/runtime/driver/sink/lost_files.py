@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.documents.counts import agreeing, plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import TaskPlan
 from airflow_connect.errors import ConnectError, OffsetError
 from airflow_connect.planning.packing import pack

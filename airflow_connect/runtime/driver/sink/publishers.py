@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.api.staging import LeftOver, Outcome
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import ConnectError, TaskFailedError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
@@ -45,6 +45,7 @@ from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
 from airflow_connect.runtime.driver.sink.run_times import RunTimes, airflow_task, unannounced
 from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
+from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
@@ -249,12 +250,21 @@ class SinkRun(RunInProgress):
         taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
         log = taken_over.in_log(log)
         positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+        of_target: tuple[str, ...] = ()
+        if positions.total and state is not None:
+            earlier = earlier_offsets(self._config.sink, log, memory, state.run_id)
+            if earlier:
+                facts = facts_of(log, earlier, self._config.sink.store_name)
+                log, memory = set_back(log, memory, earlier)
+                with naming(facts):
+                    positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+                of_target = tuple(f"{fact} Its records from there on are written again." for fact in facts)
         of_bounds = bounds.check(positions) if bounds is not None else ()
         sizes = state.bytes_per_record if state else {}
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
-        notes = (*positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
+        notes = (*of_target, *positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         name, run_id, at_latest = self._config.name, self._config.run_id, dict(positions.at_latest)
         plan = Plan(name, run_id, created_ms, tasks, dict(log.topic_ids), notes, at_latest=at_latest)
         return plan, positions

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
 from airflow_connect.config.keys import connector as keys
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import TaskFailedError
 from airflow_connect.runtime.driver.checks.sinks import overrides
 from airflow_connect.runtime.driver.sink.publishers import NoPublisher, SinkPublisher
@@ -68,6 +68,12 @@ class StartedSink(Started):
         if not partitions or not self._overrides("first_offsets"):
             return {}
         return self.call("first_offsets", lambda connector: dict(connector.first_offsets(partitions, apply=apply)))
+
+    def kept_offsets(self, topic_ids: Mapping[TopicPartition, str], last_run_id: str) -> Mapping[TopicPartition, int]:
+        """The offsets in a target that was set back."""
+        if not self._overrides("kept_offsets"):
+            return {}
+        return self.call("kept_offsets", lambda connector: dict(connector.kept_offsets(topic_ids, last_run_id)))
 
     def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
         """Schemas that tasks start with."""

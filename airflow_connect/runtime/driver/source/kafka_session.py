@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.errors import NotStoppedError
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
 from airflow_connect.kafka.admin import consumer_group

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_connect.documents.counts import plural
+from airflow_connect.counting import plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
@@ -119,6 +119,7 @@ class SourceRun(RunInProgress):
                 kafka.fence_tasks(len(configs))
             if configs and StartedSource.reconciles(self._config.connector_class):
                 committed = kafka.read_offsets()
+                self._notes.begin_again()
                 with self._started(committed) as after_tasks:
                     self._reconcile(kafka, committed, after_tasks)
             if self._config.resolved.worker.sources.offsets_file:

@@ -80,7 +80,7 @@ def test_run_in_which_all_lines_wait_starts_no_engine_and_says_so(make_lines: Ma
     report = run_without_engine(source)
     assert (report.status, report.tasks, report.error) == ("empty", 0, None)
     (note,) = report.notes
-    assert "The last event of 1 file(s) waits, because more of it may be written" in note
+    assert "The last event of 1 file waits, because more of it may be written" in note
 
 
 def test_run_compares_files_with_offsets_once_before_its_tasks_and_once_after_them(

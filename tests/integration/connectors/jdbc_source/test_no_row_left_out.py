@@ -238,3 +238,22 @@ def test_last_millisecond_of_a_minute_of_sqlite_is_not_the_next_one(sqlite_datab
     assert runs.run().ids() == [1, 2]
     sqlite_database.execute("INSERT INTO orders VALUES (3, '2026-01-01 00:01:00.000')")
     assert runs.run().ids() == [3]
+
+
+@pytest.mark.parametrize("server", ["postgresql", "mariadb"])
+def test_zone_of_the_server_that_is_not_db_timezone_is_named(request: pytest.FixtureRequest, server: str) -> None:
+    database: Database = request.getfixturevalue(f"{server}_database")
+    database.execute(
+        f"CREATE TABLE orders (id int PRIMARY KEY, changed {stamp_type(database)} NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:00')",
+    )
+    more = {"timestamp_column_name": "changed"}
+    assert copies(database, "timestamp", **more).run().notes == []
+    (note,) = copies(database, "timestamp", db_timezone="Asia/Tokyo", **more).run().notes
+    assert note.startswith("Sessions of the database are in UTC, but db.timezone is 9 hours ahead of UTC.")
+    if server == "postgresql":
+        ((name,),) = database.rows("SELECT current_database()")
+        database.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'America/Phoenix'")
+        (note,) = copies(database, "timestamp", **more).run().notes
+        assert note.startswith("Sessions of the database are 7 hours behind UTC, but db.timezone is in UTC.")
+        assert copies(database, "timestamp", db_timezone="America/Phoenix", **more).run().notes == []

@@ -92,7 +92,7 @@ def test_file_that_was_renamed_to_any_name_and_not_modified_is_not_copied_again(
     source.run()
     assert source.take() == []
     (note,) = dict.fromkeys(source.notes)
-    assert "1 file(s) were renamed; their offsets moved along" in note and "data.csv -> " in note
+    assert "1 file was renamed; its offset moved along" in note and "data.csv -> " in note
 
 
 def test_file_that_was_moved_to_another_directory_is_not_copied_again(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_file_that_was_moved_to_another_directory_is_not_copied_again(tmp_path: 
     (tmp_path / "done").mkdir()
     (tmp_path / "in" / "data.csv").rename(tmp_path / "done" / "data.csv")
     source.run()
-    assert source.take() == ["a", "b"] and told(source, "were renamed")
+    assert source.take() == ["a", "b"] and told(source, "was renamed")
 
 
 @pytest.mark.parametrize("name", ["app.log.1", "app.log-20261125", "app-20261125.log", "app.1.log"])
@@ -143,7 +143,7 @@ def test_rotated_file_that_is_compressed_and_counted_on_is_not_copied_again(tmp_
     log.write_text("three\n")
     source.run()
     assert source.take() == ["three"]
-    assert told(source, "2 file(s) were renamed")
+    assert told(source, "2 files were renamed")
 
 
 def test_rotated_files_that_are_mirrored_with_other_inodes_are_not_copied_again(tmp_path: Path) -> None:
@@ -189,14 +189,15 @@ def test_copy_of_a_known_file_with_its_time_goes_on(tmp_path: Path) -> None:
     assert (source.take(), source.notes) == ([], [])
 
 
+@pytest.mark.parametrize("lines", [1, 500], ids=["short", "long"])
 @pytest.mark.parametrize("setting", ["fail", "continue", "read"])
-def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, tmp_path: Path) -> None:
+def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, lines: int, tmp_path: Path) -> None:
     file = tmp_path / "in" / "status.txt"
-    source = source_that_has_read(file, "ok\n", file_replaced=setting)
-    written(file, "ok\n", LATER_S)
+    source = source_that_has_read(file, "ok\n" * lines, file_replaced=setting)
+    written(file, "ok\n" * lines, LATER_S)
     source.run()
-    assert source.take() == (["ok"] if setting == "read" else [])
-    assert told(source, "1 file(s) were modified since they were read, but have the same size, beginning and end")
+    assert source.take() == (["ok"] * lines if setting == "read" else [])
+    assert told(source, "1 file was modified since it was read, but with the same size, beginning and end")
     source.run()
     assert source.take() == []
 
@@ -209,7 +210,7 @@ def test_file_that_comes_back_is_told_and_goes_on(tmp_path: Path) -> None:
     written(file, "one\ntwo\n", LATER_S)
     source.run()
     assert source.take() == ["two"]
-    assert told(source, "1 missing file(s) are there again, and what was read of them is not read twice")
+    assert told(source, "1 missing file is there again, and what was read before is not read twice")
 
 
 def test_offset_of_a_file_that_is_missing_for_long_is_deleted_and_told(
@@ -224,7 +225,7 @@ def test_offset_of_a_file_that_is_missing_for_long_is_deleted_and_told(
         monkeypatch.setattr(time, "time", lambda days=days: now_s + days * DAY_MS / 1000)
         source.run()
         assert bool(source.committed.values) is is_known
-        assert told(source, "that were missing for 30 days were deleted") is not is_known
+        assert told(source, "that was missing for 30 days was deleted") is not is_known
 
 
 def test_offsets_in_a_directory_that_is_not_there_are_kept_and_the_directory_is_named(tmp_path: Path) -> None:
@@ -304,7 +305,7 @@ def test_rotated_file_without_inodes_is_not_copied_again(has_successor: bool, tm
         written(log, "two\n", LATER_S)
     source.run()
     assert source.take() == (["two"] if has_successor else [])
-    assert told(source, "1 file(s) were renamed")
+    assert told(source, "1 file was renamed")
 
 
 def test_offset_moves_to_a_name_at_which_a_killed_run_was_to_read_another_file(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_lines_that_are_skipped_are_counted_in_the_report(columnar: str, tmp_pat
     source = file_source(tmp_path / "f", batch_size="1", columnar=columnar, pattern_mismatch="skip", **REGEX)
     source.run()
     told = f"do not match the pattern were skipped; the first one ends at byte 8 of {tmp_path}/f."
-    assert source.notes == [f"Lines that {told}", f"3 line(s) that {told}"]
+    assert source.notes == [f"Lines that {told}", f"3 lines that {told}"]
 
 
 def test_line_that_does_not_match_fails_the_task_after_the_lines_before(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_link_and_its_target_are_one_file(link, columnar: str, tmp_path: Path) -
     source = file_source(f"{tmp_path}/*.log", columnar=columnar)
     source.run(tasks=2)
     assert source.take() == ["x"]
-    assert told(source, f"1 name(s) are links to files that are read under another name, and are left out: {alias} -> ")
+    assert told(source, f"1 name is a link to a file that is read under another name: {alias} -> ")
     with target.open("a") as out:
         out.write("y\n")
     source.run(tasks=2)
@@ -156,7 +156,7 @@ def test_same_file_under_a_path_and_a_url_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("x\n")
     source = file_source(files=f"{tmp_path}/a.log,{(tmp_path / 'a.log').as_uri()},{tmp_path}/./a.log")
     source.run()
-    assert source.take() == ["x"] and told(source, "2 name(s) are links")
+    assert source.take() == ["x"] and told(source, "2 names are links")
 
 
 def test_files_of_equal_content_are_two_files(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_link_to_a_directory_is_not_followed_and_named(tmp_path: Path) -> None:
         source = file_source(files=pattern)
         source.run()
         assert sorted(source.take()) == ["logs/a", "logs/release-1"]
-        assert told(source, f"1 directories are links and are not followed: {tmp_path}/logs/link.")
+        assert told(source, f"1 directory is a link, and not followed: {tmp_path}/logs/link.")
     source = file_source(files=f"{tmp_path}/logs/**,{tmp_path}/logs/link/")
     source.run()
     assert sorted(source.take()) == ["elsewhere", "logs/a", "logs/release-1"]

@@ -19,7 +19,7 @@ from airflow_connect.converters.avro.mapping import AvroMapping
 from airflow_connect.converters.avro.names import AvroSettings, scrub
 from airflow_connect.converters.avro.parsing import parsed_for_reading, parsed_for_writing
 from airflow_connect.converters.avro.reading import read_schema
-from airflow_connect.errors import DataError
+from airflow_connect.errors import DataError, SchemaError
 from tests.unit.formats.connect_values import schemas, values_of
 
 N = "io.confluent.connect.avro"
@@ -99,6 +99,13 @@ def test_round_trip_null_is_the_default_unless_told_otherwise() -> None:
     schema = s.struct(("a", replace(s.OPTIONAL_STRING, default="x")), name="R")
     assert _round_trip(schema, {"a": None})[2] == {"a": "x"}
     assert _round_trip(schema, {"a": None}, ignore_default_for_nullables=True)[2] == {"a": None}
+
+
+def test_avro_schema_two_fields_that_are_scrubbed_to_one_name_are_refused() -> None:
+    mapping = AvroMapping(AvroSettings(scrub_invalid_names=True))
+    inner = s.struct(("a-b", s.INT32), ("a_b", s.INT32))
+    with pytest.raises(SchemaError, match="Two fields of inner would have the name a_b in Avro"):
+        mapping.avro_schema(s.struct(("inner", inner)))
 
 
 def test_avro_schema_invalid_names_are_scrubbed_when_asked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from decimal import Decimal
@@ -216,3 +217,25 @@ def test_value_of_an_enum_that_is_not_text_is_an_error(generalized: bool, is_opt
     for node, kind in ((1, "NUMBER"), (1.5, "NUMBER"), (True, "BOOLEAN"), ([2], "ARRAY"), ({}, "OBJECT")):
         with pytest.raises(DataError, match=f"The value of an enum is {kind}"):
             read(node)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "node"),
+    [
+        ({"properties": {"n": {"type": "integer"}}}, {"properties": {"n": {"type": "string"}}}, {"n": "text"}),
+        ({"items": {"type": "integer"}}, {"items": {"type": "string"}}, ["text"]),
+        ({"type": "integer", "connect.type": "int8"}, {"type": "integer"}, 300),
+    ],
+)
+def test_union_takes_the_type_that_changes_nothing(first: Any, second: Any, node: Any) -> None:
+    schema = schema_to_connect(References(json.dumps({"oneOf": [first, second]}), {}), JsonSchemaOptions())
+    one, other = (f"{names.ONE_OF}.field.{n}" for n in range(2))
+    assert value_reader(schema)(node) == {one: None, other: node}
+
+
+def test_union_without_a_type_that_fits_reads_as_confluent() -> None:
+    kinds = [{"properties": {"n": {"type": "integer"}}}, {"properties": {"n": {"type": "boolean"}}}]
+    schema = schema_to_connect(References(json.dumps({"oneOf": kinds}), {}), JsonSchemaOptions())
+    assert value_reader(schema)({"n": "text"})[f"{names.ONE_OF}.field.0"] == {"n": 0}
+    with pytest.raises(DataError, match="is text, but the type is INT64"):
+        value_reader(schema, is_strict=True)({"n": "text"})

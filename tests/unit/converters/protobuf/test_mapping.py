@@ -312,3 +312,12 @@ def test_what_protobuf_cannot_hold_is_refused(schema: Schema) -> None:
 )
 def test_value_that_is_no_struct_is_a_wrapper(schema: Schema, message: str) -> None:
     assert schema_from_connect(schema, ProtobufOptions()).message == f"google.protobuf.{message}"
+
+
+def test_field_with_the_name_of_a_union_is_refused() -> None:
+    text = 'syntax = "proto3"; message M { oneof paid { string card = 1; } string paid_0 = 2; }'
+    message = message_at(open_schema(text, {}), [0])
+    with pytest.raises(SchemaError, match="type M has a oneof and a field that both become the field paid_0"):
+        schema_to_connect(message, ProtobufOptions())
+    found = schema_to_connect(message, ProtobufOptions(flatten_unions=True))
+    assert [field.name for field in found.fields] == ["card", "paid_0"]

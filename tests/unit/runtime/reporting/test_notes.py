@@ -42,4 +42,18 @@ def test_equal_numbers_of_several_tasks_are_not_one_number():
 
 
 def test_notes_of_tasks_that_are_left_out_are_counted():
-    assert of_tasks([["a"], ["b"], ["c"]], most=2) == ["a", "b", "There were 1 more notes; the log has all of them."]
+    assert of_tasks([["a"], ["b"], ["c"]], most=2) == ["a", "b", "There was 1 more note; the log has all of them."]
+
+
+def test_what_is_noticed_again_when_the_same_is_looked_at_once_more_is_not_counted_again() -> None:
+    notes = Notes()
+    for number in range(MOST_NOTES + 1):
+        notes.add(f"File {number} was modified.")
+    before = notes.sentences
+    assert before[-1] == "There was 1 more note; the log has all of them."
+    notes.begin_again()
+    for number in range(MOST_NOTES + 1):
+        notes.add(f"File {number} was modified.")
+    assert notes.sentences == before
+    notes.add("File 99 was modified.")
+    assert notes.sentences[-1] == "There were 2 more notes; the log has all of them."

@@ -1,0 +1,63 @@
+"""Targets that were set back: a database from a backup lacks records whose offsets are committed to Kafka.
+
+A sink that stores offsets with its records can tell (`SinkConnector.kept_offsets`). An operator who sets the group's
+offset in Kafka alone is left alone: then the group has another offset than the last run has committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_connect.errors import OffsetError
+from airflow_connect.planning.planner import LogState, Memory
+
+if TYPE_CHECKING:
+    from airflow_connect.api.offsets import TopicPartition
+    from airflow_connect.runtime.driver.sink.started_sink import StartedSink
+
+
+def earlier_offsets(sink: StartedSink, log: LogState, memory: Memory, last_run_id: str) -> dict[TopicPartition, int]:
+    """The offsets in the target that are before those of the group, where the group has what the last run committed.
+
+    Raises:
+        ConnectError: the target refused, or did not answer.
+    """
+    unaltered = {
+        tp: log.topic_ids.get(tp.topic, "")
+        for tp, offset in log.committed.items()
+        if tp in log.earliest and memory.committed.get(tp) == offset
+    }
+    if not unaltered or not last_run_id:
+        return {}
+    kept = sink.kept_offsets(unaltered, last_run_id)
+    return {tp: kept[tp] for tp in unaltered if kept.get(tp, log.committed[tp]) < log.committed[tp]}
+
+
+def set_back(log: LogState, memory: Memory, offsets: Mapping[TopicPartition, int]) -> tuple[LogState, Memory]:
+    """Log and memory as if no run had committed more than what the target has."""
+    committed = {**log.committed, **offsets}
+    return replace(log, committed=committed), replace(memory, committed={**memory.committed, **offsets})
+
+
+def facts_of(log: LogState, offsets: Mapping[TopicPartition, int], store: str) -> tuple[str, ...]:
+    """A sentence about each partition; `log`: as the group has it."""
+    return tuple(
+        f"{store} has the records of {tp} up to {offset}, but earlier runs have committed {log.committed[tp]}: it was"
+        " set back since, such as by a restored backup."
+        for tp, offset in sorted(offsets.items())
+    )
+
+
+@contextmanager
+def naming(facts: Sequence[str]) -> Iterator[None]:
+    """Say why these offsets are asked for, if Kafka no longer has them."""
+    try:
+        yield
+    except OffsetError as error:
+        raise OffsetError(
+            " ".join((*facts, error.message)),
+            code=error.code, suggestion=error.suggestion, config_path=error.config_path,
+        ) from None  # fmt: skip

@@ -1,0 +1,89 @@
+"""A database that goes back to an earlier state: a backup that is restored, a failover to a replica that was behind."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
+from tests.support.kafka_data import delete_records
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(params=["postgresql", "mariadb"])
+def sink(request: pytest.FixtureRequest, kafka, make_topic) -> JdbcSink:
+    topic = make_topic(partitions=2)
+    return jdbc_sink(kafka, request.getfixturevalue(f"{request.param}_database"), topic)
+
+
+def numbers(first: int, end: int, partition: int) -> list[tuple[int, None, str]]:
+    return [(partition, None, json.dumps({"n": n})) for n in range(first, end)]
+
+
+def back_up(sink: JdbcSink) -> None:
+    sink.target.execute(*(f"CREATE TABLE backup_{n} AS SELECT * FROM {t}" for n, t in enumerate(all_tables(sink))))
+
+
+def restore(sink: JdbcSink) -> None:
+    for number, table in enumerate(all_tables(sink)):
+        sink.target.execute(f"DELETE FROM {table}", f"INSERT INTO {table} SELECT * FROM backup_{number}")
+
+
+def all_tables(sink: JdbcSink) -> list[str]:
+    return [sink.table, "airflow_connect_offsets"]
+
+
+def rows(sink: JdbcSink) -> list[int]:
+    return sorted(value["n"] for value in sink.values())
+
+
+def test_records_that_a_restored_database_lacks_are_written_again_once(sink, produce):
+    produce(sink.topic, [*numbers(0, 10, 0), *numbers(100, 110, 1)])
+    assert sink.run().records == 20
+    back_up(sink)
+    produce(sink.topic, [*numbers(10, 20, 0), *numbers(110, 113, 1)])
+    assert sink.run().records == 13
+    restore(sink)
+    produce(sink.topic, numbers(20, 25, 0))  # Partition 1 has nothing new.
+
+    report = sink.run()
+
+    assert rows(sink) == [*range(25), *range(100, 113)]
+    assert report.records == 18
+    of_target = [note for note in report.notes if "was set back since" in note]
+    assert len(of_target) == 2
+    assert f"{sink.topic}-0 up to 10, but earlier runs have committed 20" in of_target[0]
+    produce(sink.topic, numbers(25, 26, 0))
+    assert [note for note in sink.run().notes if "set back" in note] == []
+    assert rows(sink) == [*range(26), *range(100, 113)]
+
+
+def test_records_that_kafka_no_longer_has_fail_the_run_with_both_offsets(sink, kafka, produce):
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run()
+    back_up(sink)
+    produce(sink.topic, numbers(10, 20, 0))
+    sink.run()
+    restore(sink)
+    delete_records(kafka.bootstrap, sink.topic, 0, 15)
+    produce(sink.topic, numbers(20, 25, 0))
+    error = sink.try_run().error
+    assert error is not None and error["code"] == "offset.out_of_range"
+    assert f"{sink.topic}-0 up to 10, but earlier runs have committed 20" in error["message"]
+    assert "is outside the log, which holds [15, 25)" in error["message"]
+    assert rows(sink) == list(range(10))
+
+
+def test_offset_that_an_operator_has_set_in_kafka_is_not_undone(sink, kafka, produce):
+    produce(sink.topic, numbers(0, 10, 0))
+    sink.run()
+    produce(sink.topic, numbers(10, 20, 0))
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"connect-{sink.name}"})
+    consumer.commit(offsets=[TopicPartition(sink.topic, 0, 15)], asynchronous=False)
+    consumer.close()
+    report = sink.run()
+    assert rows(sink) == [*range(10), *range(15, 20)]
+    assert [note for note in report.notes if "set back" in note] == []

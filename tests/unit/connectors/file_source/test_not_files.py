@@ -1,0 +1,87 @@
+"""Pipes, sockets, directories and links that lead nowhere: never opened, and named in the report."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_connect.errors import AccessError
+from airflow_connect.stores.local import file_system
+from tests.unit.connectors.file_source.source_runs import FileSource, file_source
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """One of each kind beside a file."""
+    monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+    Path("a.log").write_text("one\n")
+    os.mkfifo("b.log")
+    Path("c.log").symlink_to("nowhere")
+    Path("d.log").mkdir()
+    Path("e.log").symlink_to("e.log")
+    Path("f.log").symlink_to("d.log")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("g.log")
+        yield tmp_path
+
+
+def notes(source: FileSource) -> list[str]:
+    """What one run says."""
+    source.notes.clear()
+    source.task_configs()
+    return source.notes
+
+
+def test_what_is_not_a_file_is_named_and_counted(folder: Path) -> None:
+    source = file_source(f"{folder}/*.log", columnar="true")
+    source.run()
+    assert source.take() == ["one"]
+    kinds = {
+        "b": "a pipe", "c": "a link that leads to no file (No such file or directory)", "d": "a directory",
+        "e": "a link that leads to no file (Too many levels of symbolic links)", "f": "a directory", "g": "a socket",
+    }  # fmt: skip
+    names = ", ".join(f"{folder}/{name}.log ({kind})" for name, kind in kinds.items())
+    (note,) = notes(source)
+    assert note.startswith(f"6 names that files selects are not of a file: {names}. Nothing is read from there.")
+
+
+def test_what_is_not_selected_or_excluded_is_not_named(folder: Path) -> None:
+    assert notes(file_source(f"{folder}/[ab].log", files_exclude="b.log")) == []
+
+
+@pytest.mark.parametrize("recursive", ["true", "false"])
+def test_directories_below_a_directory_are_no_matter_of_a_note(recursive: str, folder: Path) -> None:
+    (told,) = [n for n in notes(file_source(files=f"{folder}/", files_recursive=recursive)) if "not of a file" in n]
+    assert told.startswith("4 names") and "directory" not in told.replace("No such file or directory", "")
+
+
+def test_rotated_file_of_the_log_that_is_not_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "app.log").write_text("one\n")
+    os.mkfifo(tmp_path / "app.log.1")
+    os.mkfifo(tmp_path / "other.log")
+    (note,) = notes(file_source(tmp_path / "app.log"))
+    assert note.startswith(f"1 name that may be of a rotated file is not of a file: {tmp_path}/app.log.1 (a pipe).")
+
+
+def test_file_that_may_not_be_described_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.log").write_text("one\n")
+
+    class Denied:
+        name = "a.log"
+
+        def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+            return False
+
+        def is_symlink(self) -> bool:
+            return False
+
+        def stat(self) -> os.stat_result:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(file_system.os, "scandir", lambda _: iter([Denied()]))
+    with pytest.raises(AccessError, match=r"a.log cannot be read: Permission denied"):
+        file_source(f"{tmp_path}/*.log").task_configs()
