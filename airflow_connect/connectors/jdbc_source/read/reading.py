@@ -22,6 +22,7 @@ from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, names_of, table_mapping
+from airflow_connect.counting import agreeing, counted
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError, RetriableError
@@ -191,15 +192,15 @@ class Reading:
         hidden, timeless = criteria.tracked.nullable, criteria.timeless()
         if hidden and (count := self.execute(criteria.nulls()).scalar_one()):
             self.note(
-                f"{_rows(count)} of {source.name} {'has' if count == 1 else 'have'} null in {hidden} and"
-                f" {'is' if count == 1 else 'are'} not copied, because such rows cannot be found by position."
+                f"{counted(count, 'row')} of {source.name} {agreeing(count, 'have')} null in {hidden} and"
+                f" {agreeing(count, 'are')} not copied, because such rows cannot be found by position."
             )
         if timeless is not None and (count := self.execute(timeless).scalar_one()):
             where = ", ".join(column.name for column in criteria.tracked.timestamps)
             what = "a timestamp of zero" if self.name == "mysql" else "an infinite timestamp"
             self.note(
-                f"{_rows(count)} of {source.name} {'has' if count == 1 else 'have'} {what} in {where} and"
-                f" {'is' if count == 1 else 'are'} not copied, because such rows cannot be found by position."
+                f"{counted(count, 'row')} of {source.name} {agreeing(count, 'have')} {what} in {where} and"
+                f" {agreeing(count, 'are')} not copied, because such rows cannot be found by position."
             )
 
     def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:
@@ -264,10 +265,6 @@ def _nothing() -> None:
 
 def _hours(ahead_s: int) -> str:
     return f"{abs(ahead_s) / 3600:g} hours {'behind' if ahead_s < 0 else 'ahead of'} UTC" if ahead_s else "in UTC"
-
-
-def _rows(count: int) -> str:
-    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def bulk_statement(source: Source, part: TableRange | None, order: str = "") -> Statement:

@@ -217,7 +217,7 @@ def test_rows_with_null_are_counted_and_named(database: Database) -> None:
     )
     run = copies(database, "timestamp", validate_non_null="false", table_whitelist="loose", **STAMP).run()
     assert run.ids() == [1]
-    assert any("2 rows of loose with null in changed were not copied" in note for note in run.notes)
+    assert any("2 rows of loose have null in changed and are not copied" in note for note in run.notes)
 
 
 @pytest.mark.parametrize(

@@ -62,13 +62,9 @@ def test_validate_misspelt_key_of_the_json_converter_is_named() -> None:
     assert (finding["level"], finding["suggestion"]) == ("unknown", "Did you mean value.converter.strict.types?")
 
 
-@pytest.mark.parametrize(
-    "converter", ["StringConverter", "ByteArrayConverter", "LongConverter", "BooleanConverter", "ProtobufConverter"]
-)
+@pytest.mark.parametrize("converter", ["StringConverter", "ByteArrayConverter", "LongConverter", "BooleanConverter"])
 def test_validate_strict_types_beside_a_converter_without_it_is_named(converter: str) -> None:
     others = {key: value for key, value in CONNECTOR.items() if not key.startswith("value.converter.")}
-    if converter == "ProtobufConverter":
-        others["value.converter.schema.registry.url"] = "http://registry:8081"
     config = {**others, "value.converter": converter, "value.converter.strict.types": "true"}
     found = validate_connector(RunSpec({**config, "format.class": "JsonFormat"}, WORKER))
     assert [(f["key"], f["level"]) for f in found] == [("value.converter.strict.types", "unknown")]
