@@ -45,6 +45,22 @@ def fenced_writer(broker: KafkaBroker, name: str) -> TransactionalWriter:
     return writer
 
 
+def next_writer(broker: KafkaBroker, name: str) -> TransactionalWriter:
+    """The writer of the next run. The broker may answer once, and not again until its controller lets it."""
+    found: list[TransactionalWriter] = []
+
+    def is_fenced() -> bool:
+        try:
+            found.append(fenced_writer(broker, name))
+        except UnavailableError as error:
+            assert error.retriable
+            return False
+        return True
+
+    wait_until(is_fenced, "a writer to be fenced", 90)
+    return found[0]
+
+
 def wake(broker: KafkaBroker) -> None:
     """Let it go on. After so long its own controller has to let it in again, which takes some seconds."""
 
@@ -81,7 +97,7 @@ def test_commit_that_is_not_answered_is_unknown_until_the_state_is_read(
     writer.close()
     wake(broker)
 
-    successor = fenced_writer(broker, unique_name)
+    successor = next_writer(broker, unique_name)
     successor.commit([(unique_name, 0, b"k", b"after")])
     successor.close()
     # A commit is confirmed before its markers are written; the next writer is fenced in after that.
