@@ -187,8 +187,8 @@ def _moved(tp: TopicPartition, committed: int, remembered: int) -> str:
     count = last - first
     what = "not copied by this connector" if committed > remembered else "copied again, if Kafka still has them"
     return (
-        f"The group's offset of {tp} is {committed}, and the last run committed {remembered}: somebody else has moved"
-        f" it. The {plural(count, 'offset')} in [{first}, {last}) {agreeing(count, 'are')} {what}."
+        f"The group's offset of {tp} is {committed}, and the last run committed {remembered}: another client has"
+        f" changed it. The {plural(count, 'offset')} in [{first}, {last}) {agreeing(count, 'are')} {what}."
     )
 
 

@@ -60,7 +60,7 @@ class FileSystem(Protocol):
     """Links to directories that `walk` did not follow, so far."""
 
     others: dict[str, str]
-    """What `walk` left out because it is no file, so far: by name what it is, such as "a pipe"."""
+    """What `walk` left out so far because it is not a file: by name what it is, such as "a pipe"."""
 
     def find(self, name: str) -> FoundFile | None:
         """The file with this name; None if it does not exist."""

@@ -201,7 +201,7 @@ def test_any_plan_lies_inside_the_log_and_stores_every_start_that_the_group_does
     ("committed", "what"),
     [(35, "The 5 offsets in [30, 35) are not copied"), (29, "The 1 offset in [29, 30) is copied again")],
 )
-def test_offset_that_somebody_else_has_moved_is_named_and_committed_again(committed, what):
+def test_offset_that_another_client_has_changed_is_named_and_committed_again(committed, what):
     found = plan(log(committed=committed), Memory({TP: 30}, {"t": "id"}))
 
     assert what in found.notes[0]

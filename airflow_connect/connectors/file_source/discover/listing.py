@@ -93,7 +93,7 @@ def _leading_elsewhere(pattern: str, file_systems: FileSystems) -> list[str]:
 
 
 def _matching_others(pattern: str, file_systems: FileSystems, config: FileSourceConfig) -> dict[str, str]:
-    """What a pattern selects although it is no file. Subdirectories are left out by `files.recursive`."""
+    """What a pattern selects besides files. Subdirectories are left out by `files.recursive`."""
     file_system = file_systems.of(pattern)
     found, file_system.others = file_system.others, {}
     is_selected = _selects(pattern, recursive=config.recursive)

@@ -2,7 +2,7 @@
 
 That follows a restored backup, a failover to a replica that was behind, `TRUNCATE ... RESTART IDENTITY`, and a table
 of SQLite without AUTOINCREMENT whose last rows were deleted. Rows that are deleted after they were copied, as in an
-outbox, are no reason for concern: the database goes on with the next number.
+outbox, do no harm: the database continues with the next number.
 """
 
 from __future__ import annotations
