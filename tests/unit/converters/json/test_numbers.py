@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from airflow_connect.api import schema as s
 from airflow_connect.api.schema import Type
 from airflow_connect.converters.json.converter import JsonConverter
-from airflow_connect.converters.json.text import MAX_DEPTH, MAX_NUMBER_DIGITS
+from airflow_connect.converters.json.text import MAX_DEPTH, MAX_NUMBER_DIGITS, has_long_number
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import narrowed
 from tests.support.session.searching import examples
@@ -147,6 +147,19 @@ def test_document_beyond_a_limit_is_refused_in_every_way(inside: str, member: st
             read.to_connect("t", data)
         if read.has_columns:
             assert read.to_columns("t", pa.array([data], pa.binary())) is None
+
+
+@pytest.mark.parametrize("number", ["1" * 1001, "0." + "7" * 1000, f"{'1' * 334}.{'2' * 333}e{'3' * 334}"])
+def test_number_of_too_many_digits_is_found_wherever_it_begins(number: str) -> None:
+    for place in range(40):
+        assert has_long_number(f'{{"a":"{"x" * place}","b":{number},"c":"{"y" * (40 - place)}"}}'.encode())
+
+
+def test_digits_of_ordinary_records_are_no_long_number() -> None:
+    row = {"price": 18_237.25, "lat": 52.520008123456, "at": "2026-01-02T03:04:05.678Z", "id": 9_007_199_254_740_991}
+    assert not has_long_number(json.dumps([row] * 2000).encode())
+    # Twenty sampled digits alone decide nothing.
+    assert not has_long_number(b"1" * 332 + b" " + b"1" * 332)
 
 
 CONSTANTS = [f"{sign}{name}" for name in ("NaN", "Inf", "Infinity") for sign in ("", "-")]
