@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from airflow_connect.config.definition.references import written
+from airflow_connect.config.definition.references import is_reference, written
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.numbers import float64_of, integer_text, parse_float, parse_integer
 
@@ -23,7 +23,7 @@ LONGEST_REASON = 1500
 """Maximum length of the reason: a list of valid values may be long, and a reason may quote the value again."""
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-_LIST_SEPARATOR = re.compile(r"\s*,\s*", re.ASCII)
+_LIST_BLANKS = " \t\n\r\f\v"
 _CHAIN_ALIAS = re.compile(r"^(transforms|predicates)\.[^.]*\.")
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|secret|token|jaas|private\.?key|keystore\.key|truststore\.certificates"
@@ -239,7 +239,7 @@ def _parse_list(name: str, value: Any) -> list[str]:
     if not isinstance(value, str):
         raise invalid(name, value, "Expected a comma separated list.")
     text = java_trim(value)
-    return _LIST_SEPARATOR.split(text) if text else []
+    return [item.strip(_LIST_BLANKS) for item in text.split(",")] if text else []
 
 
 def _parse_class(name: str, value: Any, find_class: Callable[[str], Any] | None) -> str:
@@ -324,4 +324,4 @@ def _is_secret(name: str, value: Any, known: frozenset[str]) -> bool:
 
 
 def _is_reference(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and re.fullmatch(r"\$\{[^}]*:[^}]*\}", value) is not None)
+    return value is None or (isinstance(value, str) and is_reference(value))

@@ -39,9 +39,9 @@ class _Last:
 class Schedule:
     """Remembers runs and says what is due.
 
-    A connector is due when it is new, when its configuration is, when a restart was requested since its last run
-    began, and when its interval is over. After a permanent error, the interval does not count. A connector with
-    conditions on its lag waits for one of them as well, unless a restart was requested.
+    A connector is due when it is new, when its configuration is, when a restart was requested or it was resumed since
+    its last run began, and when its interval is over. After a permanent error, the interval does not count. A connector
+    with conditions on its lag waits for one of them as well, unless a restart was requested.
     """
 
     def __init__(self, interval_s: float, first_offset: int) -> None:
@@ -87,6 +87,8 @@ class Schedule:
         last = self._last.get(name)
         if last is None or last.offset != config.connectors[name].offset:
             return True
+        if config.target_offsets.get(name, -1) >= last.seen:
+            return True  # Resumed, perhaps with other offsets: what the last run failed at may be repaired.
         return last.may_repeat and now_s - last.ended_s >= self._interval_of(config, name)
 
     def _interval_of(self, config: ConfigState, name: str) -> float:

@@ -147,3 +147,27 @@ def test_a_connector_that_was_restarted_waits_for_no_lag():
     topic.add(restart())
     (due,) = topic.schedule.due(topic.state, 100)
     assert due.lag is None
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_connector_that_failed_permanently_is_due_once_it_is_resumed(state: str):
+    topic = with_connector(interval_s=10)
+    topic.ran("c", 0, may_repeat=False)
+    assert topic.due(1e9) == []
+    topic.add(records.target_state("c", state))
+    assert topic.due(1e9) == []
+    topic.add(records.target_state("c", "STARTED"))
+    assert topic.due(1) == ["c"]
+    topic.ran("c", 2, may_repeat=False)
+    # Resuming a connector that is neither paused nor stopped changes nothing, as in Kafka Connect.
+    topic.add(records.target_state("c", "STARTED"))
+    assert topic.due(1e9) == []
+
+
+def test_a_connector_that_was_stopped_and_resumed_during_its_run_is_due_again():
+    topic = with_connector(interval_s=10)
+    (due,) = topic.schedule.due(topic.state, 0)
+    topic.schedule.begin(topic.state, due)
+    topic.add(records.target_state("c", "STOPPED"), records.target_state("c", "STARTED"))
+    topic.schedule.end("c", 5, may_repeat=False)
+    assert topic.due(6) == ["c"]
