@@ -40,19 +40,19 @@ def uses() -> Iterator[tuple[str, re.Pattern[Any], str]]:
 
 
 def seconds(method: Callable[[Any], Any], text: Any) -> float:
-    """The CPU time of the fastest of three calls."""
-    taken = []
-    for _ in range(3):
-        began = time.process_time()
-        method(text)
-        taken.append(time.process_time() - began)
-    return min(taken)
+    """The CPU time of one call."""
+    began = time.process_time()
+    method(text)
+    return time.process_time() - began
 
 
 def is_square(method: Callable[[Any], Any], made: Callable[[int], Any]) -> bool:
     """Whether eight times the text takes much more than eight times as long: 64 times with the square."""
-    long_s = seconds(method, made(LONG))
-    return long_s > 0.005 and long_s > 24 * seconds(method, made(SHORT))
+    long = made(LONG)
+    if seconds(method, long) < 0.005:
+        return False
+    long_s, short_s = (min(seconds(method, text) for _ in range(3)) for text in (long, made(SHORT)))
+    return long_s > 0.005 and long_s > 24 * short_s
 
 
 def repeated(pattern: re.Pattern[Any], method: str) -> Iterator[str]:

@@ -14,8 +14,10 @@ _URL_PASSWORD = re.compile(r"(?<=[\w+.-])://[^\s/:@]*+:([^\s/@]+)@")
 _JAAS_VALUE = re.compile(
     r"""(?<!\w)(?=\w*?(?:password|secret|token))\w++\s*+=\s*+(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE
 )
-_PARAMETER = re.compile(r"[;?&]([\w.-]+)=([^;&\s]+)")
-"""Parameters of a URL: Spark Connect takes its token as one."""
+_PARAMETER = re.compile(r"(?:^|[;?&])([\w.-]+)=([^;&\s]+)")
+"""Parameters of a URL: Spark Connect takes its token as one. Lists of properties look the same."""
+_LISTED = re.compile(r",\s*+([\w.-]+)=([^;&,\s]+)")
+_HEADER = re.compile(r"\bauthorization\s*+:\s*+(?:(?:bearer|basic|apikey|token)\s++)?+([^\s,]+)", re.IGNORECASE)
 _JAVA_OPTION = re.compile(r"""(?<![\w.-])(?=[\w.-]*?-D)([\w.-]++)=("[^"]*"|'[^']*'|\S+)""")
 # Masking shorter values would damage every line of a log. Airflow has the same limit.
 MIN_SECRET_LENGTH = 5
@@ -44,8 +46,9 @@ def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
         if (key in names or is_secret_name(key)) and not is_reference(value):
             yield value
             yield from (part for groups in _JAAS_VALUE.findall(value) for part in groups if part)
-        named = [*_PARAMETER.findall(value), *_JAVA_OPTION.findall(value)]
-        inside = [*_URL_PASSWORD.findall(value), *(text for name, text in named if is_secret_name(name))]
+        named = [*_PARAMETER.findall(value), *_LISTED.findall(value), *_JAVA_OPTION.findall(value)]
+        inside = [text for name, text in named if is_secret_name(name)]
+        inside += [*_URL_PASSWORD.findall(value), *_HEADER.findall(value)]
         yield from (text.strip("\"'") for text in inside if not is_reference(text))
 
 

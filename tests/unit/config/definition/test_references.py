@@ -138,6 +138,7 @@ def test_parse_gives_what_references_stand_for() -> None:
     parsed = plain.parse(raw)
     assert (parsed["number"], parsed["sasl.password"]) == (12, Password(SECRET))
 
+
 KAFKAS_PATTERN = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 """org.apache.kafka.common.config.ConfigTransformer."""
 
