@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
 from airflow_connect.connectors.jdbc_source.offsets.positions import (
+    BEFORE,
     INCREMENTING,
+    LOCAL,
     NANOS,
     PROTOCOL,
     QUERY,
@@ -135,7 +137,7 @@ class JdbcSourceConnector(SourceConnector):
                 continue
             if AFTER in dict(partition):
                 check_range_offset(dict(partition), offset)
-            for key in (INCREMENTING, TIMESTAMP, NANOS):
+            for key in (INCREMENTING, TIMESTAMP, NANOS, LOCAL, BEFORE):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
