@@ -90,7 +90,10 @@ class JdbcSourceConnector(SourceConnector):
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             with database.failures("divide large tables"):
-                division.add(waiting, new)
+                division.add(waiting, new, several=several)
+                for item, error in division.bad:
+                    self.context.leave_out(item.name, error)
+                    waiting.remove(item)
                 if division.divided and not self.context.only_plans:
                     self._exported = ExportedSnapshot.export(
                         config.connection, connection, division.divided, self.context.note
