@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from airflow_connect.counting import plural
 from airflow_connect.documents.source_run import LeftOutPart
-from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.errors import ConnectError, DataError
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +41,13 @@ def without_doubles(parts: Iterable[LeftOutPart]) -> list[LeftOutPart]:
     return list({part.name: part for part in parts}.values())
 
 
-def error_of(parts: Sequence[LeftOutPart]) -> TaskFailedError:
+def error_of(parts: Sequence[LeftOutPart]) -> DataError:
     """The error with which the run ends, after everything else is committed."""
     names = ", ".join(part.name for part in parts)
-    return TaskFailedError(
-        f"{plural(len(parts), 'part')} of the source could not be copied and {'was' if len(parts) == 1 else 'were'} left"
-        f" out: {names}. Everything else is committed. The reason of the first: {parts[0].reason}",
+    count = plural(len(parts), "part")
+    return DataError(
+        f"{count} of the source could not be copied and {'was' if len(parts) == 1 else 'were'} left out: {names}."
+        f" Everything else is committed. The reason of the first: {parts[0].reason}",
         code="source.left_out",
         suggestion="Nothing is lost: correct the cause, and the next run copies what was left out from where it"
         " stopped. Or take it out of the configuration. The notes of the run have the reason of each.",

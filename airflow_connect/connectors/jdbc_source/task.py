@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
@@ -41,10 +41,12 @@ log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
 """Size of a batch of columns, in Arrow; the driver's rows take ten times as much while they are converted."""
 _LEAST_ROWS, _MOST_ROWS = 100, 20_000
-_LEFT_OUT: Any = object()
-"""Instead of a batch: the table cannot be read, and is left out."""
 _ANY_NUMBER = 1 << 62
 """Batches of ADBC end at a number of bytes."""
+
+
+class _LeftOut:
+    """Instead of a batch: the table cannot be read, and is left out."""
 
 
 class JdbcSourceTask(SourceTask):
@@ -153,7 +155,7 @@ class JdbcSourceTask(SourceTask):
         return {BULK_RUN: self.context.run_id, BULK_DONE: done}
 
     def _leaves_out(self, item: Item, error: ConnectError) -> bool:
-        """Whether the rest of a table is left out because of an error; its offset stays before what was not returned."""
+        """Whether the rest of a table is left out; its offset stays before what was not returned."""
         if not self._skips or not is_of_a_table(error):
             return False
         self.context.leave_out(item.name, error)
@@ -169,7 +171,7 @@ class JdbcSourceTask(SourceTask):
         while self._waiting:
             item = self._waiting[0]
             batch = self._read(item, count)
-            if batch is _LEFT_OUT:
+            if isinstance(batch, _LeftOut):
                 self._next_table()
             elif batch is None:
                 self._finish(item)
@@ -181,7 +183,7 @@ class JdbcSourceTask(SourceTask):
                 return None
         return None
 
-    def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | None:
+    def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | _LeftOut | None:
         """The next batch of a table; None at its end.
 
         Raises:
@@ -206,7 +208,7 @@ class JdbcSourceTask(SourceTask):
             self._disconnect()
             counted = self._counted(error)
             if self._leaves_out(item, counted):
-                return _LEFT_OUT
+                return _LeftOut()
             raise counted from error.__cause__
         self._failures = 0
         if batch is not None:

@@ -457,9 +457,7 @@ class TableReader:
         if self._sent is not None:
             moment, is_new = self._moves.moment, self._sent.is_new
             rows = [row for row in rows if is_new(row, moment(row).in_order_us)]
-            self.position = self._sent.position(
-                reached.instant_us if reached.before_us is None else reached.before_us
-            )
+            self.position = self._sent.position(reached.instant_us if reached.before_us is None else reached.before_us)
             return RowBatch(rows, self._mapping, before, self.position)
         self.position = reached.position()
         return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))

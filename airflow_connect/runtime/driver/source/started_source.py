@@ -15,8 +15,8 @@ from airflow_connect.runtime.left_out import LeftOut
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
-    from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.errors import ConnectError
+    from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.started import ConnectorRun
     from airflow_connect.runtime.reporting.notes import Notes
 

@@ -20,6 +20,7 @@ def test_run_fails_after_the_other_tables_are_committed(numbers: Numbers, tmp_pa
     numbers.config = {
         "connector.class": "io.confluent.connect.jdbc.JdbcSourceConnector", "mode": "incrementing",
         "connection.url": database.jdbc_url, "topic.prefix": prefix,
+        "topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1",
     }  # fmt: skip
     report = numbers.try_run()
     assert report.status == "failed" and report.records == 4 and report.error is not None

@@ -36,7 +36,12 @@ def database(tmp_path: Path) -> Database:
 
 
 def topics(database: Database, tasks: int = 1, **more: str) -> list[str]:
-    config = {"connection.url": database.jdbc_url, "mode": "bulk", **RENAMED, **{k.replace("_", "."): v for k, v in more.items()}}
+    config = {
+        "connection.url": database.jdbc_url,
+        "mode": "bulk",
+        **RENAMED,
+        **{k.replace("_", "."): v for k, v in more.items()},
+    }
     return [topic.removeprefix("db-") for topic in Copies(config).run(tasks=tasks).topics]
 
 
