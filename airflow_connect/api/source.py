@@ -146,6 +146,14 @@ class SourceTaskContext(Protocol):
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
+    def count(self, sentence: str, number: int) -> None:
+        """Add to the number of a note in the run's report.
+
+        Args:
+            sentence: it ends with a colon, and the report has the sum after it.
+            number: what is added.
+        """
+
     def leave_out(self, part: str, error: ConnectError) -> None:
         """The task reads no more of a part of the source; the run copies the others, then fails.
 

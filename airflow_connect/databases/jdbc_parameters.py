@@ -18,6 +18,8 @@ from airflow_connect.config.definition.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError
 
 _MAX_SHOWN = 60
+ZERO_DATES = "zero_dates"
+"""Not an argument of the driver: what sources make of MySQL's date 0000-00-00; `urls.py` takes it out."""
 
 
 @dataclass(slots=True)
@@ -279,6 +281,15 @@ def _mysql_charset(result: Translated, name: str, value: str) -> None:
         raise ValueError("UTF-8: text of every character set is read and written as UTF-8")
 
 
+def _mysql_zero_dates(result: Translated, name: str, value: str) -> None:
+    # Connector/J 8 and 9: EXCEPTION, CONVERT_TO_NULL, ROUND; 5.1: exception, convertToNull, round.
+    words = {"exception": "exception", "converttonull": "null", "round": "round"}
+    found = words.get(value.strip().lower().replace("_", ""))
+    if found is None:
+        raise ValueError("EXCEPTION, CONVERT_TO_NULL or ROUND")
+    result.arguments[ZERO_DATES] = found
+
+
 _MYSQL: dict[str, _Translate] = {
     "user": _user,
     "username": _user,
@@ -304,7 +315,7 @@ _MYSQL: dict[str, _Translate] = {
     "trustStore": _refused("Use serverSslCert with a PEM file."),
     "clientCertificateKeyStoreUrl": _refused("Use ssl_cert and ssl_key with PEM files."),
     "keyStore": _refused("Use ssl_cert and ssl_key with PEM files."),
-    "zeroDateTimeBehavior": IGNORED,
+    "zeroDateTimeBehavior": _mysql_zero_dates,
     "tinyInt1isBit": IGNORED,
     "yearIsDateType": IGNORED,
     **dict.fromkeys(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
 from airflow_connect.config.definition.values import HIDDEN
-from airflow_connect.databases.jdbc_parameters import Translated, translate
+from airflow_connect.databases.jdbc_parameters import ZERO_DATES, Translated, translate
 from airflow_connect.errors import ConfigError, MissingPackageError, missing_package
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class DatabaseAddress:
         database: `postgresql`, `mysql` (also MariaDB), `sqlite`, `mssql` or `oracle`.
         ignored: parameters that have no effect here.
         secrets: texts that must not appear in a message.
+        zero_dates: what a source makes of MySQL's date 0000-00-00: `exception`, `null` or `round`.
     """
 
     url: URL
@@ -57,6 +58,7 @@ class DatabaseAddress:
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    zero_dates: str = "exception"
 
     @property
     def display(self) -> str:
@@ -203,6 +205,7 @@ def _address(
     user = _first(user, parts.user, from_url.user, from_properties.user)
     password = _first(password, parts.password, from_url.password, from_properties.password)
     arguments = {**from_properties.arguments, **from_url.arguments, **parts.arguments}
+    zero_dates = arguments.pop(ZERO_DATES, "exception")
     if database == "mysql":
         arguments = _mysql_arguments(arguments)
     name = parts.database or from_url.database or from_properties.database
@@ -216,7 +219,7 @@ def _address(
         query=parts.query,
     )
     return DatabaseAddress(
-        url, database, arguments, _ignored(from_url, from_properties), _secrets(password, arguments, parts.query)
+        url, database, arguments, _ignored(from_url, from_properties), _secrets(password, arguments, parts.query), zero_dates
     )
 
 

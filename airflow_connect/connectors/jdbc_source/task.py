@@ -234,6 +234,7 @@ class JdbcSourceTask(SourceTask):
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
         reading.snapshot = self._snapshot
         reading.progressed = self._timeout.progressed
+        reading.count = self.context.count
         if self._config.changed_only and item.table is not None:
             self._reader = self._changed_reader(reading, item, item.table)
             return True

@@ -24,6 +24,7 @@ class Notes:
         """Starts without notes."""
         self._sentences: Counter[str] = Counter()
         self._more = 0
+        self._numbers: Counter[str] = Counter()
         self._hashes: set[int] = set()
         self._said_before: set[int] = set()
 
@@ -45,11 +46,18 @@ class Notes:
         else:
             self._more += 1
 
+    def count(self, sentence: str, number: int) -> None:
+        """Add to the number at the end of a note; `sentence` ends before it, with a colon."""
+        if sentence not in self._numbers:
+            log.warning("%s at least %d.", sentence, number)
+        self._numbers[sentence] += number
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """The kept notes, in order, and the number of others."""
         kept = [_with_count(sentence, times, "This was noted {} times.") for sentence, times in self._sentences.items()]
-        return (*kept, *_rest(self._more))
+        numbers = [f"{sentence} {number}." for sentence, number in self._numbers.items()]
+        return (*kept, *numbers[:MOST_NOTES], *_rest(self._more + len(numbers[MOST_NOTES:])))
 
 
 def of_tasks(notes: Iterable[Sequence[str]], most: int = MOST_NOTES) -> list[str]:

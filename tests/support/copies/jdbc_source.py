@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ class Run:
 
     records: list[SourceRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    numbers: Counter[str] = field(default_factory=Counter)
     tasks: list[Mapping[str, str]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     left_out: dict[str, ConnectError] = field(default_factory=dict)
@@ -64,6 +66,9 @@ class _Context:
 
     def leave_out(self, part: str, error: ConnectError) -> None:
         self._run.left_out.setdefault(part, error)
+
+    def count(self, sentence: str, number: int) -> None:
+        self._run.numbers[sentence] += number
 
     def skip_to(self, partition: Partition, offset: Mapping[str, Any]) -> None:
         self.skipped.append((partition, offset))

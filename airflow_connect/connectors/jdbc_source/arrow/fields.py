@@ -20,6 +20,7 @@ from airflow_connect.api import schema as schemas
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc_source.values.local_times import DAY_US, LocalTimes
 from airflow_connect.connectors.jdbc_source.values.mapping import FieldMapping, TableMapping, arrow_type
+from airflow_connect.connectors.jdbc_source.values.out_of_range import Beyond
 from airflow_connect.converters.decimal_columns import unscaled_column
 
 _LEAST_DAY, _MOST_DAY = (d.toordinal() - date(1970, 1, 1).toordinal() for d in (date.min, date.max))
@@ -27,6 +28,7 @@ _LEAST_US, _MOST_US = _LEAST_DAY * DAY_US, (_MOST_DAY + 1) * DAY_US - 1
 _MOST_DIGITS = 38
 """Of Arrow's decimal128."""
 _NANOS = 1000
+_DAYS_TO_2000 = date(2000, 1, 1).toordinal() - date(1970, 1, 1).toordinal()
 _PLAIN_TEXTS = frozenset({"text", "varchar", "bpchar"})
 
 Decode = Callable[[Any], Any]
@@ -108,7 +110,7 @@ def arrow_field(field: FieldMapping, granularity: str, times: LocalTimes) -> Arr
     if kind is Kind.TIME:
         if name == "time":
             return ArrowField(field, (), pa.time64("us"), _times)
-        return ArrowField(field, ("text",), pa.string(), None, time.fromisoformat)
+        return ArrowField(field, ("text",), pa.string(), None, _time_of_text)
     if kind in (Kind.TIMESTAMP, Kind.INSTANT):
         zone = "UTC" if kind is Kind.INSTANT else None
         return ArrowField(field, (), pa.timestamp("us", zone), _timestamps(field.column, granularity, times))
@@ -215,13 +217,29 @@ def _check_range(numbers: Any, least: int, most: int) -> None:
 
 
 def _moment(value: Any) -> Any:
-    """A temporal scalar of Arrow as a Python object; a number if Python has none for it, which no column accepts."""
+    """A temporal scalar of Arrow as a Python object."""
     if not value.is_valid:
         return None
     if pa.types.is_time(value.type) and value.value >= DAY_US:
-        return value.value  # 24:00, of which Arrow would make 00:00
+        return Beyond(is_above=True)  # 24:00, of which Arrow would make 00:00
     try:
         found: date | time | datetime = value.as_py()
     except (ValueError, OverflowError):
-        return value.value
+        return Beyond(is_above=_is_above(value))
     return found
+
+
+def _is_above(value: Any) -> bool:
+    """Whether a date or time that Python has not is a late one.
+
+    ADBC adds the days, or microseconds, from 1970 to 2000 to the number of PostgreSQL, whose infinities are the largest
+    and the smallest number. So late dates become the smallest numbers, and -infinity the next one after them.
+    """
+    bits, since_1970 = (32, _DAYS_TO_2000) if pa.types.is_date32(value.type) else (64, _DAYS_TO_2000 * DAY_US)
+    negative_infinity = -(1 << (bits - 1)) + since_1970
+    number: int = value.value
+    return number > 0 or number < negative_infinity
+
+
+def _time_of_text(text: str) -> time | Beyond:
+    return Beyond(is_above=True, text=text) if text.startswith("24") else time.fromisoformat(text)

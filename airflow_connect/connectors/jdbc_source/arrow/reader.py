@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
-from airflow_connect.connectors.jdbc_source.read.moves import Moves
+from airflow_connect.connectors.jdbc_source.read.moves import Moves, no_moment
 from airflow_connect.connectors.jdbc_source.read.reading import Reading, bulk_statement, last_group
 from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
 from airflow_connect.connectors.jdbc_source.settings import names
@@ -164,6 +164,8 @@ class ArrowReader:
         if self._moves.has_fractions:
             place = self._place(self._criteria.tracked.incrementing)
             self._moves.check_whole(self._fields[place].driver_values(piece.column(place)))
+        if self._criteria.tracked.timestamps:
+            self._moments(piece)  # only checked: each row could be the last one of a batch
         return self._converted([piece], self._moves.positions([self._last_row(piece)])[0])
 
     def _groups(self, piece: pa.RecordBatch) -> ColumnBatch | None:
@@ -205,7 +207,10 @@ class ArrowReader:
         stamps = self._criteria.tracked.timestamps
         arrays: list[Any] = [piece.column(self._place(column)) for column in stamps]
         self._check_types(piece)
-        return column_us(pc.coalesce(*arrays), stamps[0].kind)
+        try:
+            return column_us(pc.coalesce(*arrays), stamps[0].kind)
+        except ValueError:
+            raise no_moment() from None
 
     def _last_row(self, piece: pa.RecordBatch) -> list[Any]:
         """The last row as psycopg returns it, with its tracked columns only."""

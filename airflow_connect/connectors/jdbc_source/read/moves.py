@@ -11,6 +11,7 @@ from airflow_connect.connectors.jdbc_source.read.criteria import Tracked
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.values.mapping import moment_of
+from airflow_connect.connectors.jdbc_source.values.out_of_range import Beyond
 from airflow_connect.errors import DataError
 
 Row = Sequence[Any]
@@ -71,6 +72,8 @@ class Moves:
         for index, convert in self._times:
             value = row[index]
             if value is not None:
+                if isinstance(value, Beyond) or (isinstance(value, str) and not self._parses):
+                    raise no_moment(value.text if isinstance(value, Beyond) else value)
                 local_us = self._skipped(value) if self._may_skip else None
                 if local_us is None:
                     return Moment(convert(value))
@@ -109,3 +112,13 @@ class Moves:
                 last = at.position()
             positions.append(last)
         return positions
+
+
+def no_moment(text: str = "") -> DataError:
+    """The error for a tracked timestamp that no position can hold; `text`: as the database writes it, or ""."""
+    return DataError(
+        f"A tracked timestamp has a value that is not a date of the years 1 to 9999{f': {text}' if text else ''}. No"
+        " offset can hold it, and values.out.of.range does not apply to tracked columns.",
+        code="database.value",
+        suggestion="Correct the row, or use another column.",
+    )

@@ -14,6 +14,7 @@ from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc_source.read.moves import Moment, Moves, Row
 from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
@@ -22,6 +23,7 @@ from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, names_of, table_mapping
+from airflow_connect.connectors.jdbc_source.values.out_of_range import Fitting
 from airflow_connect.counting import agreeing, counted
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
@@ -78,6 +80,7 @@ class Reading:
         note: adds a sentence to the report.
         snapshot: in which ranges of tables are read, or None.
         progressed: called whenever the database has answered.
+        count: adds to the number in a note of the report.
     """
 
     def __init__(
@@ -89,11 +92,12 @@ class Reading:
         self.end_us, self.note = end_us, note
         self.snapshot: Snapshot | None = None
         self.progressed: Callable[[], None] = _nothing
+        self.count: Callable[[str, int], None] = _nothing
         self._zones_compared = False
         self.times = LocalTimes(config.connection.zone)
         self.name = config.connection.address.database
         if self.name == "postgresql":
-            _load_texts(connection)
+            load_leniently(connection)
 
     def enter_snapshot(self, enter: Callable[[Snapshot], str]) -> None:
         """Begin to read a range; `enter` returns why that is not possible in the snapshot, or ""."""
@@ -177,7 +181,10 @@ class Reading:
         """
         config, table = self.config, source.table
         name = "" if table is None else table.table
-        mapping = table_mapping(columns, self.name, name, config.numeric_mapping, config.granularity, self.times)
+        fitting = Fitting(config.out_of_range, config.connection.address.zero_dates, self.count)
+        mapping = table_mapping(
+            columns, self.name, name, config.numeric_mapping, config.granularity, self.times, fitting
+        )
         if mapping.left_out:
             self.note(
                 f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"
@@ -259,7 +266,7 @@ class Reading:
             result.close()
 
 
-def _nothing() -> None:
+def _nothing(*_: Any) -> None:
     """Nobody wants to know."""
 
 
@@ -476,12 +483,3 @@ def _named(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:
     stamps = config.timestamps if config.uses_timestamps else ()
     found = (find_column(columns, name, "Timestamp columns", "query") for name in stamps)
     return Tracked(incrementing, tuple(found))
-
-
-def _load_texts(connection: Connection) -> None:
-    """Types of PostgreSQL that Connect has as texts arrive as texts."""
-    from psycopg.types.string import TextLoader
-
-    adapters = connection.connection.driver_connection.adapters  # type: ignore[union-attr]
-    for name in ("json", "jsonb", "uuid"):
-        adapters.register_loader(name, TextLoader)

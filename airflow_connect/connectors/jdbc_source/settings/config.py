@@ -34,6 +34,7 @@ class JdbcSourceConfig:
         lookback_rows: rows that are remembered.
         checks_null: `validate.non.null`.
         numeric_mapping, granularity: see the keys.
+        out_of_range: `values.out.of.range`.
         prefix: of topics.
         batch_rows: rows of a batch.
         changed_only: `bulk.changed.only`.
@@ -64,6 +65,7 @@ class JdbcSourceConfig:
     checks_null: bool
     numeric_mapping: str
     granularity: str
+    out_of_range: str
     prefix: str
     batch_rows: int
     changed_only: bool
@@ -107,6 +109,7 @@ class JdbcSourceConfig:
             checks_null=parsed[names.VALIDATE_NON_NULL],
             numeric_mapping=mapping.lower(),
             granularity=parsed[names.TIMESTAMP_GRANULARITY].lower(),
+            out_of_range=parsed[names.VALUES_OUT_OF_RANGE].lower(),
             prefix=parsed[names.TOPIC_PREFIX],
             batch_rows=parsed[names.BATCH_MAX_ROWS],
             changed_only=parsed[names.BULK_CHANGED_ONLY],

@@ -18,6 +18,8 @@ from airflow_connect.connectors.jdbc_source.settings.names import (
     BULK,
     BULK_CHANGED_ONLY,
     CATALOG_PATTERN,
+    CLAMP,
+    FAIL,
     GRANULARITIES,
     INCREMENTING,
     INCREMENTING_COLUMN,
@@ -28,6 +30,7 @@ from airflow_connect.connectors.jdbc_source.settings.names import (
     LOOKBACK_MS,
     MAPPINGS,
     MODE,
+    NULL,
     NUMERIC_MAPPING,
     NUMERIC_PRECISION_MAPPING,
     POLL_INTERVAL_MS,
@@ -52,6 +55,7 @@ from airflow_connect.connectors.jdbc_source.settings.names import (
     TIMESTAMP_MAPPING,
     TOPIC_PREFIX,
     VALIDATE_NON_NULL,
+    VALUES_OUT_OF_RANGE,
 )
 from airflow_connect.databases.keys import connection_keys
 from airflow_connect.java.patterns.compiled import compile_java_pattern
@@ -246,6 +250,15 @@ def _value_keys() -> list[ConfigKey]:
             "How timestamps are written: connect_logical (milliseconds), or as micro- or nanoseconds in an INT64, as a"
             " text with the same number, or as a date and time in db.timezone.",
             EnumString(*GRANULARITIES), low, _VALUES,
+        ),
+        ConfigKey(
+            VALUES_OUT_OF_RANGE, Type.STRING, FAIL,
+            "What becomes of a value that its field cannot hold: dates before year 1 or after 9999, infinite ones,"
+            " dates with zeros (MySQL), infinity and NaN in a NUMERIC, numbers above INT64, times beyond a day. fail:"
+            " the table is not copied any further, and the run fails. null: null is written. clamp: the nearest value"
+            " that fits; fails where there is none. The report has the number of such values of each column. For"
+            " 0000-00-00, zeroDateTimeBehavior in connection.url takes precedence.",
+            EnumString(FAIL, NULL, CLAMP), medium, _VALUES,
         ),
         ConfigKey(
             BATCH_MAX_ROWS, Type.INT, 1000,

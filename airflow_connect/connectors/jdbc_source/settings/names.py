@@ -19,6 +19,8 @@ NUMERIC_MAPPING, NUMERIC_PRECISION_MAPPING = "numeric.mapping", "numeric.precisi
 TOPIC_PREFIX, BATCH_MAX_ROWS, POLL_INTERVAL_MS = "topic.prefix", "batch.max.rows", "poll.interval.ms"
 SPLIT_ROWS, READ_TIMEOUT_MS = "table.split.min.rows", "read.timeout.ms"
 DEFAULT_BATCH_ROWS = 1000
+VALUES_OUT_OF_RANGE = "values.out.of.range"
+FAIL, NULL, CLAMP = "fail", "null", "clamp"
 
 MAPPINGS = ("none", "precision_only", "best_fit", "best_fit_eager_double")
 LOGICAL = "connect_logical"

@@ -6,6 +6,7 @@ and SQLite, and io.confluent.connect.jdbc.source.{NumericMapping,TimestampGranul
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,6 +19,7 @@ from airflow_connect.api.schema import Schema, Type
 from airflow_connect.connectors.jdbc_source.settings.names import LOGICAL
 from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.connectors.jdbc_source.values.local_times import DAY_US, LocalTimes, days_of, micros_of
+from airflow_connect.connectors.jdbc_source.values.out_of_range import Beyond, Fitting, OutOfRangeError, guarded
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.numbers import unscaled_bytes
 
@@ -30,6 +32,8 @@ PRECISION = "connect.decimal.precision"
 """Confluent's schema parameter with the number of digits of a Decimal."""
 
 _MOST_INTEGER_DIGITS = 18
+_LAST_MS = 86_399_999
+"""The last millisecond of a day."""
 _EXACT = Context(prec=2000, traps=[Inexact])
 _ROUNDING = Context(prec=2000, rounding=ROUND_HALF_UP)
 _ALLOWED = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
@@ -61,9 +65,13 @@ class TableMapping:
         left_out: columns whose type has no counterpart.
     """
 
-    def __init__(self, fields: Sequence[FieldMapping], name: str, where: str, left_out: Sequence[Column] = ()) -> None:
-        """`where`: the table, for messages."""
+    def __init__(
+        self, fields: Sequence[FieldMapping], name: str, where: str, left_out: Sequence[Column], fitting: Fitting
+    ) -> None:
+        """`where`: the table, for messages; `fitting`: what becomes of values that do not fit."""
         self.fields = fields
+        self._fitting = fitting
+        self._fitted: Counter[str] = Counter()
         self._where = where
         self.left_out = left_out
         self.schema = schemas.struct(*((field.column.name, field.schema) for field in fields), name=name or None)
@@ -74,7 +82,9 @@ class TableMapping:
         Raises:
             DataError: a value does not fit; the message names its column.
         """
+        self._fitted.clear()
         columns = [self._converted(field, [row[field.index] for row in rows]) for field in self.fields]
+        self._count()
         names = [field.column.name for field in self.fields]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
@@ -84,6 +94,7 @@ class TableMapping:
         Raises:
             DataError: as `values`.
         """
+        self._fitted.clear()
         by_column = list(zip(*rows, strict=True))
         return self.struct([self.field_array(field, by_column[field.index]) for field in self.fields])
 
@@ -107,6 +118,7 @@ class TableMapping:
         """The arrays of all fields as one."""
         import pyarrow as pa
 
+        self._count()
         struct = pa.struct([pa.field(f.column.name, a.type) for f, a in zip(self.fields, arrays, strict=True)])
         return pa.StructArray.from_arrays(list(arrays), fields=list(struct))
 
@@ -114,15 +126,38 @@ class TableMapping:
         convert = field.convert
         try:
             if convert is not None:
-                values = [None if value is None else convert(value) for value in values]
+                values = self._each(field, convert, values)
             if not field.schema.optional and None in values:
                 raise ValueError("there is a null, although the column was declared NOT NULL")
         except DataError as error:
             raise self._misfit(field, error.message.rstrip(".")) from None
         except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            reason = str(error) if type(error) is ValueError else type(error).__name__
+            reason = str(error) if type(error) in (ValueError, OutOfRangeError) else type(error).__name__
             raise self._misfit(field, reason) from None
         return values
+
+    def _each(self, field: FieldMapping, convert: Convert, values: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return [None if value is None else convert(value) for value in values]
+        except OutOfRangeError:
+            return [None if value is None else self._fit(field, convert, value) for value in values]
+
+    def _fit(self, field: FieldMapping, convert: Convert, value: Any) -> Any:
+        try:
+            return convert(value)
+        except OutOfRangeError as error:
+            found, how = self._fitting.fitted(error)
+            if found is None and not field.schema.optional:
+                raise ValueError(f"{error}, and null is not possible: the column was declared NOT NULL") from None
+            column = f"the column {field.column.name} ({field.column.type_name}) of {self._where}"
+            self._fitted[f"Values out of range in {column} that were {how}:"] += 1
+            return found
+
+    def _count(self) -> None:
+        """Report what was changed in rows that will be sent: a batch that fails comes again, row by row."""
+        for sentence, number in self._fitted.items():
+            self._fitting.count(sentence, number)
+        self._fitted.clear()
 
     def _misfit(self, field: FieldMapping, reason: str) -> DataError:
         return DataError(
@@ -130,12 +165,14 @@ class TableMapping:
             " written as"
             f" {field.schema.name or field.schema.type.value}: {reason[:300]}.",
             code="database.value",
-            suggestion="Correct the row, or select the column with another type in a query.",
+            suggestion="Correct the row, set values.out.of.range if the value is out of range, or select the column with"
+            " another type in a query.",
         )
 
 
 def table_mapping(
     columns: Sequence[Column], database: str, name: str, numeric_mapping: str, granularity: str, times: LocalTimes,
+    fitting: Fitting,
 ) -> TableMapping:  # fmt: skip
     """The mapping of a table, or of a query's result.
 
@@ -146,6 +183,7 @@ def table_mapping(
         numeric_mapping: `numeric.mapping`.
         granularity: `timestamp.granularity`.
         times: for times without a zone.
+        fitting: what becomes of values that do not fit.
 
     Raises:
         ConfigError: two columns have the same name, or none has a known type.
@@ -168,6 +206,8 @@ def table_mapping(
             left_out.append(column)
         else:
             schema, convert = made
+            if convert is not None and database != "sqlite":
+                convert = guarded(convert, column.kind)
             fields.append(FieldMapping(index, column, replace(schema, optional=column.optional), convert))
     if not fields:
         raise ConfigError(
@@ -175,7 +215,7 @@ def table_mapping(
             code="database.column",
             suggestion="Select the columns with other types in a query.",
         )
-    return TableMapping(fields, name, where, left_out)
+    return TableMapping(fields, name, where, left_out, fitting)
 
 
 def arrow_type(schema: Schema) -> pa.DataType:
@@ -232,7 +272,7 @@ class _Maker:
             Kind.STRING: (schemas.STRING, _text if sqlite else None),
             Kind.BYTES: (schemas.BYTES, _sqlite_bytes if sqlite else bytes),
             Kind.DATE: (schemas.date(), self._sqlite_date if sqlite else days_of),
-            Kind.YEAR: (schemas.date(), lambda year: days_of(date(year, 1, 1))),
+            Kind.YEAR: (schemas.date(), _year),
             Kind.TIME: (schemas.time(), _sqlite_time if sqlite else _time_ms),
         }
         return simple.get(kind)
@@ -244,9 +284,9 @@ class _Maker:
             if mapping == "best_fit_eager_double" and (scale > 0 or column.scale is None):
                 return schemas.FLOAT64, float
             if mapping == "precision_only" and scale == 0 and fits:
-                return _fitting_integer(column.precision), int
+                return _fitting_integer(column.precision), _finite_integer
             if mapping in ("best_fit", "best_fit_eager_double") and fits:
-                return (schemas.FLOAT64, float) if scale > 0 else (_fitting_integer(column.precision), int)
+                return (schemas.FLOAT64, float) if scale > 0 else (_fitting_integer(column.precision), _finite_integer)
         schema = schemas.decimal(scale)
         if column.precision:
             parameters = {**schema.parameters, PRECISION: str(column.precision)}
@@ -261,7 +301,8 @@ class _Maker:
         unit, _, form = granularity.partition("_")
         factor, digits = (1, 6) if unit == "micros" else (1000, 9)
         if form == "long":
-            return schemas.INT64, lambda value: instant(value) * factor
+            whole = _checked_integer(schemas.INT64)
+            return schemas.INT64, lambda value: whole(instant(value) * factor)
         if form == "string":
             return schemas.STRING, lambda value: str(instant(value) * factor)
 
@@ -298,11 +339,26 @@ def _checked_integer(schema: Schema) -> Convert:
 
     def convert(value: Any) -> int:
         number = int(value)
-        if not -limit <= number < limit or number != value:
+        if number != value:
             raise ValueError(f"it is not a whole number of {_ALLOWED[schema.type]} bits")
+        if not -limit <= number < limit:
+            nearest = limit - 1 if number > 0 else -limit
+            raise OutOfRangeError(f"it is not a whole number of {_ALLOWED[schema.type]} bits", nearest)
         return number
 
     return convert
+
+
+def _finite_integer(value: Any) -> int:
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise OutOfRangeError("it is not a finite number")
+    return int(value)
+
+
+def _year(year: int) -> int:
+    if not year:
+        raise OutOfRangeError("it is the year 0000, which no calendar has", days_of(date.min))
+    return days_of(date(year, 1, 1))
 
 
 def _decimal(scale: int, *, rounds: bool) -> Convert:
@@ -313,7 +369,7 @@ def _decimal(scale: int, *, rounds: bool) -> Convert:
         if number.is_finite() and number.as_tuple().exponent == -scale:
             return number
         if not number.is_finite():
-            raise ValueError("it is not a finite number")
+            raise OutOfRangeError("it is not a finite number")
         try:
             # Binary fractions of SQLite never fit exactly.
             return number.quantize(unit, context=_ROUNDING if rounds and isinstance(value, float) else _EXACT)
@@ -347,10 +403,12 @@ def _bits(column: Column) -> tuple[Schema, Convert | None]:
 
 def _time_ms(value: Any) -> int:
     """Milliseconds since midnight of a `time`, or of MySQL's duration; a time with a zone counts in UTC."""
+    if isinstance(value, Beyond):
+        raise OutOfRangeError("it is not a time of a day", _LAST_MS if value.is_above else 0)
     if isinstance(value, timedelta):
         micros = micros_of(value)
         if not 0 <= micros < DAY_US:
-            raise ValueError("it is not a time of a day")
+            raise OutOfRangeError("it is not a time of a day", _LAST_MS if micros > 0 else 0)
         return micros // 1000
     micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
     if value.tzinfo is not None:

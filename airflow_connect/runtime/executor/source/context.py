@@ -92,6 +92,10 @@ class SourceContext:
         """Add a sentence to the report of the run."""
         self.notes.add(sentence)
 
+    def count(self, sentence: str, number: int) -> None:
+        """Add to the number of a note."""
+        self.notes.count(sentence, number)
+
     def leave_out(self, part: str, error: ConnectError) -> None:
         """Fail the run because of a part of the source, when the others are committed."""
         self.left_out.add(part, error)
