@@ -219,7 +219,12 @@ def _address(
         query=parts.query,
     )
     return DatabaseAddress(
-        url, database, arguments, _ignored(from_url, from_properties), _secrets(password, arguments, parts.query), zero_dates
+        url,
+        database,
+        arguments,
+        _ignored(from_url, from_properties),
+        _secrets(password, arguments, parts.query),
+        zero_dates,
     )
 
 

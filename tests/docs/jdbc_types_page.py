@@ -21,13 +21,15 @@ NOTES = {
         "Domains count as the type they are based on, other types of the category text (such as `citext`) as "
         "STRING. `numeric` without precision has scale 0, as in Kafka Connect; a value with a fraction is refused "
         "instead of rounded: declare the scale, or set `numeric.mapping=best_fit_eager_double`. Dates and times "
-        "that Python's calendar (years 1 to 9999) does not have, such as `infinity`, end the run with an error. "
+        "outside the years 1 to 9999, such as `infinity`, end the run with an error, unless "
+        "[values.out.of.range](jdbc-source.md#values-out-of-range) says otherwise. "
         "`numeric.mapping` applies to these columns."
     ),
     "MariaDB": (
         "MySQL has the same types. `numeric.mapping` does not apply, because they are DECIMAL, not NUMERIC. A "
         "value of `bigint unsigned` above the range of INT64 ends the run with an error, and so does a date such "
-        "as `0000-00-00`."
+        "as `0000-00-00`, unless [values.out.of.range](jdbc-source.md#values-out-of-range) or "
+        "`zeroDateTimeBehavior` says otherwise."
     ),
     "SQLite": (
         "The declared type of a column counts, and a value that does not fit it ends the run with an error. Kafka "

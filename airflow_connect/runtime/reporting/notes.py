@@ -49,7 +49,7 @@ class Notes:
     def count(self, sentence: str, number: int) -> None:
         """Add to the number at the end of a note; `sentence` ends before it, with a colon."""
         if sentence not in self._numbers:
-            log.warning("%s at least %d.", sentence, number)
+            log.warning("%s %d so far.", sentence, number)
         self._numbers[sentence] += number
 
     @property

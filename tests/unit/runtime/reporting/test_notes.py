@@ -33,6 +33,24 @@ def test_sentence_with_a_number_that_was_said_twice_tells_that():
     assert notes.sentences == ("6 records were skipped. This was noted 2 times.", "Records were skipped.")
 
 
+def test_number_of_a_note_is_the_sum(caplog: pytest.LogCaptureFixture) -> None:
+    notes = Notes()
+    with caplog.at_level(logging.WARNING):
+        notes.count("Values written as null:", 2)
+        notes.add("Slow.")
+        notes.count("Values written as null:", 3)
+    assert notes.sentences == ("Slow.", "Values written as null: 5.")
+    assert caplog.messages == ["Values written as null: 2 so far.", "Slow."]
+
+
+def test_notes_with_numbers_beyond_the_first_are_counted_only() -> None:
+    notes = Notes()
+    for number in range(MOST_NOTES + 2):
+        notes.count(f"Values of {number}:", 1)
+    assert len(notes.sentences) == MOST_NOTES + 1
+    assert notes.sentences[-1] == "There were 2 more notes; the log has all of them."
+
+
 def test_equal_numbers_of_several_tasks_are_not_one_number():
     assert of_tasks([["6 offsets were written.", "Slow."], ["6 offsets were written.", "Slow."], ["7 offsets."]]) == [
         "6 offsets were written. 2 tasks report this, each about its own records.",
