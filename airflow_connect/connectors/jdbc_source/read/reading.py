@@ -22,7 +22,7 @@ from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, by_values, columns_of, find_column
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
-from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping, names_of, table_mapping
+from airflow_connect.connectors.jdbc_source.values.mapping import Choices, TableMapping, names_of, table_mapping
 from airflow_connect.connectors.jdbc_source.values.out_of_range import Fitting
 from airflow_connect.counting import agreeing, counted
 from airflow_connect.databases.connecting import Database
@@ -182,9 +182,8 @@ class Reading:
         config, table = self.config, source.table
         name = "" if table is None else table.table
         fitting = Fitting(config.out_of_range, config.connection.address.zero_dates, self.count)
-        mapping = table_mapping(
-            columns, self.name, name, config.numeric_mapping, config.granularity, self.times, fitting
-        )
+        choices = Choices(config.numeric_mapping, config.granularity, self.times, fitting)
+        mapping = table_mapping(columns, self.name, name, choices)
         if mapping.left_out:
             self.note(
                 f"Columns of {source.name} are left out, because their types have no counterpart in Kafka Connect:"

@@ -165,25 +165,36 @@ class TableMapping:
             " written as"
             f" {field.schema.name or field.schema.type.value}: {reason[:300]}.",
             code="database.value",
-            suggestion="Correct the row, set values.out.of.range if the value is out of range, or select the column with"
-            " another type in a query.",
+            suggestion="Correct the row, set values.out.of.range if the value is out of range, or select the column"
+            " with another type in a query.",
         )
 
 
-def table_mapping(
-    columns: Sequence[Column], database: str, name: str, numeric_mapping: str, granularity: str, times: LocalTimes,
-    fitting: Fitting,
-) -> TableMapping:  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the configuration says about values.
+
+    Attributes:
+        numeric_mapping: `numeric.mapping`.
+        granularity: `timestamp.granularity`.
+        times: for times without a zone.
+        fitting: what becomes of values that do not fit.
+    """
+
+    numeric_mapping: str
+    granularity: str
+    times: LocalTimes
+    fitting: Fitting
+
+
+def table_mapping(columns: Sequence[Column], database: str, name: str, choices: Choices) -> TableMapping:
     """The mapping of a table, or of a query's result.
 
     Args:
         columns: of the result.
         database: `postgresql`, `mysql` or `sqlite`.
         name: of the schema: the table's, unqualified; "" for a query.
-        numeric_mapping: `numeric.mapping`.
-        granularity: `timestamp.granularity`.
-        times: for times without a zone.
-        fitting: what becomes of values that do not fit.
+        choices: of the configuration.
 
     Raises:
         ConfigError: two columns have the same name, or none has a known type.
@@ -198,7 +209,7 @@ def table_mapping(
             suggestion="Give each column of the query a name of its own (AS).",
             config_path="query",
         )
-    maker = _Maker(database, numeric_mapping, granularity, times)
+    maker = _Maker(database, choices)
     fields, left_out = [], []
     for index, column in enumerate(columns):
         made = maker.field(column)
@@ -215,7 +226,7 @@ def table_mapping(
             code="database.column",
             suggestion="Select the columns with other types in a query.",
         )
-    return TableMapping(fields, name, where, left_out, fitting)
+    return TableMapping(fields, name, where, left_out, choices.fitting)
 
 
 def arrow_type(schema: Schema) -> pa.DataType:
@@ -240,12 +251,12 @@ def arrow_type(schema: Schema) -> pa.DataType:
 class _Maker:
     """Chooses schema and conversion of columns."""
 
-    def __init__(self, database: str, numeric_mapping: str, granularity: str, times: LocalTimes) -> None:
+    def __init__(self, database: str, choices: Choices) -> None:
         self._database = database
         self._is_sqlite = database == "sqlite"
-        self._numeric_mapping = numeric_mapping
-        self._granularity = granularity
-        self._times = times
+        self._numeric_mapping = choices.numeric_mapping
+        self._granularity = choices.granularity
+        self._times = times = choices.times
         self._parsed_time = _sqlite_moment(times) if self._is_sqlite else None
 
     def field(self, column: Column) -> tuple[Schema, Convert | None] | None:

@@ -13,8 +13,8 @@ from typing import Any
 from airflow_connect.connectors.jdbc_source.settings.names import CLAMP, FAIL, NULL
 from airflow_connect.connectors.jdbc_source.values.columns import Kind
 
-ZERO_EXCEPTION, ZERO_NULL, ZERO_ROUND = "exception", "null", "round"
-"""What `zeroDateTimeBehavior` of a URL may ask for."""
+ZERO_ACTIONS = {"null": NULL, "round": CLAMP}
+"""What `zeroDateTimeBehavior` of a URL asks for; with `exception`, `values.out.of.range` counts."""
 
 _DAYS_AND_TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.INSTANT})
 _DAY = timedelta(days=1)
@@ -63,8 +63,8 @@ class Fitting:
 
     def chosen(self, error: OutOfRangeError) -> tuple[str, str]:
         """The action for a value, one of `values.out.of.range`, and the setting that asks for it."""
-        if error.is_zero and self.zero != ZERO_EXCEPTION:
-            return (NULL if self.zero == ZERO_NULL else CLAMP), "zeroDateTimeBehavior"
+        if error.is_zero and self.zero in ZERO_ACTIONS:
+            return ZERO_ACTIONS[self.zero], "zeroDateTimeBehavior"
         return self.action, "values.out.of.range"
 
     def fitted(self, error: OutOfRangeError) -> tuple[Any, str]:
@@ -108,7 +108,7 @@ def _limit(convert: Callable[[Any], Any], kind: Kind, *, is_above: bool) -> Any:
     """The first or the last value of a field."""
     if kind is Kind.DATE:
         return convert(date.max if is_above else date.min)
-    limit = datetime.max if is_above else datetime.min  # of the column's zone
+    limit = datetime.max if is_above else datetime.min  # noqa: DTZ901 (of the column's zone)
     if kind is Kind.INSTANT:
         limit = limit.replace(tzinfo=UTC)
     for moment in (limit, limit - _DAY if is_above else limit + _DAY):
