@@ -91,13 +91,13 @@ class Rounds:
             due = self._topics.look(lambda state: self._next(schedule, state))
             if due is None:
                 return
-            may_repeat = True
+            may_repeat, has_failed = True, False
             try:
                 if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
                     self._topics.refuse_live_workers()
-                may_repeat = self._run(due)
+                may_repeat, has_failed = self._run(due)
             finally:
-                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat)
+                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat, has_failed=has_failed)
                 if self._sharing is not None:
                     self._sharing.end()
 
@@ -128,8 +128,8 @@ class Rounds:
                 self._sharing.begin(due.name)
         return due
 
-    def _run(self, due: Due) -> bool:
-        """Run a connector and record the result; returns whether it may run again at its next time."""
+    def _run(self, due: Due) -> tuple[bool, bool]:
+        """Run a connector and record the result; returns whether it may run again, and whether it has failed."""
         redact = Redactor(secret_values(due.config))
         report: RunReport | None
         self._counts.began(due.name)
@@ -148,19 +148,19 @@ class Rounds:
             (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
             self._herder.used_topics(due.name, topics_of(report))
             self._record(due, None, is_config=False)
-            return True
+            return True, False
         assert error is not None
         self._empty.discard(due.name)
         if error["code"] == StoppedError.code:
-            return True  # The worker ends, which says nothing about the connector.
+            return True, False  # The worker ends, which says nothing about the connector.
         if error["code"] == FencedError.code and self._sharing is not None:
             # Another worker took it for its own, in the moment in which the members changed.
             self._tell(f"{due.name}: another worker has run it at the same time.")
-            return True
+            return True, False
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
-        return bool(error["retriable"]) or error["code"] == TOPIC_MISSING
+        return bool(error["retriable"]) or error["code"] == TOPIC_MISSING, True
 
     def _record(self, due: Due, trace: str | None, *, is_config: bool) -> None:
         # The result of a run that another worker has fenced says nothing about the connector.

@@ -25,9 +25,9 @@ class Topic:
     def due(self, now_s: float) -> list[str]:
         return [due.name for due in self.schedule.due(self.state, now_s)]
 
-    def ran(self, name: str, now_s: float, *, may_repeat: bool = True) -> None:
+    def ran(self, name: str, now_s: float, *, may_repeat: bool = True, has_failed: bool = False) -> None:
         self.schedule.begin(self.state, self._due(name))
-        self.schedule.end(name, now_s, may_repeat=may_repeat)
+        self.schedule.end(name, now_s, may_repeat=may_repeat, has_failed=has_failed)
 
     def _due(self, name: str) -> Due:
         registered = self.state.connectors[name]
@@ -171,3 +171,28 @@ def test_a_connector_that_was_stopped_and_resumed_during_its_run_is_due_again():
     topic.add(records.target_state("c", "STOPPED"), records.target_state("c", "STARTED"))
     topic.schedule.end("c", 5, may_repeat=False)
     assert topic.due(6) == ["c"]
+
+
+def test_the_pause_grows_while_runs_fail_and_not_beyond_its_limit():
+    topic, now_s, pauses = with_connector(interval_s=60), 0.0, []
+    for _ in range(7):
+        topic.ran("c", now_s, has_failed=True)
+        pause_s = next(s for s in range(1, 5000) if topic.due(now_s + s) == ["c"])
+        pauses.append(pause_s)
+        now_s += pause_s
+    assert pauses == [60, 120, 240, 480, 600, 600, 600]
+    topic.ran("c", now_s)
+    assert topic.due(now_s + 60) == ["c"]
+
+
+def test_an_interval_above_the_limit_does_not_grow_and_a_new_configuration_begins_anew():
+    topic = with_connector(interval_s=3600)
+    topic.ran("c", 0, has_failed=True)
+    topic.ran("c", 0, has_failed=True)
+    assert (topic.due(3599), topic.due(3600)) == ([], ["c"])
+    topic = with_connector(interval_s=60)
+    topic.ran("c", 0, has_failed=True)
+    topic.ran("c", 0, has_failed=True)
+    topic.add(records.connector_config("c", {"a": "b"}))
+    topic.ran("c", 0, has_failed=True)
+    assert (topic.due(59), topic.due(60)) == ([], ["c"])
