@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
@@ -15,7 +15,7 @@ from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
 from airflow_connect.documents.run import EMPTY, RunReport
-from airflow_connect.errors import ConnectError, FencedError
+from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
@@ -35,6 +35,8 @@ _AFTER_FAILED_LOOK_S = 5.0
 _CONFIG = "ConfigError"
 TOPIC_MISSING = "config.topic_missing"
 """Another connector may create the topic; Kafka Connect's sinks wait for it as well."""
+_REPAIRED_ELSEWHERE = frozenset({AccessError.__name__, NotStoppedError.__name__})
+"""Errors that end without a change here: a permission is granted, or Kafka Connect's worker is stopped."""
 
 
 class Rounds:
@@ -160,9 +162,14 @@ class Rounds:
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
-        return bool(error["retriable"]) or error["code"] == TOPIC_MISSING, True
+        return _may_repeat(error), True
 
     def _record(self, due: Due, trace: str | None, *, is_config: bool) -> None:
         # The result of a run that another worker has fenced says nothing about the connector.
         only_own = self._sharing is not None
         self._herder.run_ended(due.name, due.offset, trace, is_config=is_config, only_own=only_own)
+
+
+def _may_repeat(error: Mapping[str, Any]) -> bool:
+    """Whether a later run may succeed although nothing is changed here."""
+    return bool(error["retriable"]) or error["code"] == TOPIC_MISSING or error["type"] in _REPAIRED_ELSEWHERE

@@ -7,6 +7,8 @@ import pytest
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
 from airflow_connect.runtime.peeking.conditions import LagReaches
 
 
@@ -196,3 +198,14 @@ def test_an_interval_above_the_limit_does_not_grow_and_a_new_configuration_begin
     topic.add(records.connector_config("c", {"a": "b"}))
     topic.ran("c", 0, has_failed=True)
     assert (topic.due(59), topic.due(60)) == ([], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("error", "may_repeat"),
+    [
+        (UnavailableError("x"), True), (AccessError("x", code="s3.denied"), True), (NotStoppedError("x"), True),
+        (ConfigError("x", code=TOPIC_MISSING), True), (ConfigError("x"), False), (DataError("x"), False),
+    ],
+)  # fmt: skip
+def test_what_may_end_without_a_change_of_the_connector_is_tried_again(error: ConnectError, may_repeat: bool):
+    assert _may_repeat(error.to_json()) is may_repeat
