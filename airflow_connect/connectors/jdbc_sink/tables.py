@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
     from airflow_connect.connectors.jdbc_sink.values import Binding
     from airflow_connect.databases.connecting import Database
-    from airflow_connect.databases.identifiers import TableId
+    from airflow_connect.databases.identifiers import Quoting, TableId
 
 _INSTANT = "instant"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
@@ -35,22 +35,33 @@ class TableColumns:
         names: exact names.
         folded: lower-case name -> exact name, where only one column has it.
         instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
+        quoting: how statements name them.
     """
 
     names: frozenset[str]
     folded: dict[str, str]
     instants: frozenset[str]
+    quoting: Quoting
 
     @classmethod
-    def of(cls, types: Mapping[str, str]) -> TableColumns:
-        """From the exact names; the type is `_INSTANT`, or "" for any other."""
+    def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
+        """From the exact names; the type is `_INSTANT`, or "" for any other. `quoting`: of names in statements."""
         lower = [name.lower() for name in types]
         folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
-        return cls(frozenset(types), folded, frozenset(name for name, kind in types.items() if kind == _INSTANT))
+        instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
+        return cls(frozenset(types), folded, instants, quoting)
 
     def find(self, name: str) -> str | None:
-        """The column for a field: by its exact name, else by the only one that differs in case."""
-        return name if name in self.names else self.folded.get(name.lower())
+        """The column for a field: by its exact name, else by the only one that differs in case.
+
+        Raises:
+            ConfigError: names are not quoted, and the column cannot be reached without quotes.
+        """
+        wanted = self.quoting.folded(name)
+        found = wanted if wanted in self.names else self.folded.get(name.lower())
+        if found is not None:
+            self.quoting.check_is_found("column", found, (found,))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ class Tables:
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
         with self._database.failures(f"look up the table {table}"):
             found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
-            types, kind, engine = found(connection, table)
+            types, kind, engine = found(connection, self._database.quoting.folded_table(table))
             connection.rollback()
         if not types:
             return None
@@ -128,7 +139,7 @@ class Tables:
                 f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
                 config_path=keys.OFFSETS_TABLE,
             )
-        return TableColumns.of(types)
+        return TableColumns.of(types, self._database.quoting)
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
