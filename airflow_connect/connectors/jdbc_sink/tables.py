@@ -6,7 +6,7 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import Quoting, TableId
 
 _INSTANT = "instant"
+_REAL, _NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
 
@@ -35,21 +36,24 @@ class TableColumns:
         names: exact names.
         folded: lower-case name -> exact name, where only one column has it.
         instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
+        numbers: names of those that turn texts into numbers, which SQLite's do -> whether these are always REAL.
         quoting: how statements name them.
     """
 
     names: frozenset[str]
     folded: dict[str, str]
     instants: frozenset[str]
+    numbers: Mapping[str, bool]
     quoting: Quoting
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
-        """From the exact names; the type is `_INSTANT`, or "" for any other. `quoting`: of names in statements."""
+        """From the exact names; the type is one of this module, or "" for any other. `quoting`: of names in statements."""
         lower = [name.lower() for name in types]
         folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
         instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
-        return cls(frozenset(types), folded, instants, quoting)
+        numbers = {name: kind == _REAL for name, kind in types.items() if kind in (_REAL, _NUMERIC)}
+        return cls(frozenset(types), folded, instants, numbers, quoting)
 
     def find(self, name: str) -> str | None:
         """The column for a field: by its exact name, else by the only one that differs in case.
@@ -71,10 +75,12 @@ class FieldColumns:
     Attributes:
         names: field -> column; fields without a column are left out.
         instants: those columns that hold points in time, not the time of a local clock.
+        numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
     """
 
     names: Mapping[str, str]
     instants: frozenset[str]
+    numbers: Mapping[str, bool] = field(default_factory=dict)
 
 
 class Tables:
@@ -111,13 +117,13 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
-        return FieldColumns(there, known.instants.intersection(there.values()))
+        return FieldColumns(there, known.instants.intersection(there.values()), known.numbers)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
         with self._database.failures(f"look up the table {table}"):
-            found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
+            found = {"mysql": _found_in_mysql, "sqlite": _found_in_sqlite}.get(self._database.dialect.name, _found)
             types, kind, engine = found(connection, self._database.quoting.folded_table(table))
             connection.rollback()
         if not types:
@@ -245,6 +251,23 @@ def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str,
     except NoSuchTableError:
         return {}, "", ""
     return types, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+
+
+def _found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """The same for SQLite, with what the declared type of a column does to values ("Determination Of Column Affinity")."""
+    asked = "SELECT name, type FROM pragma_table_xinfo(?)"
+    types = {str(name): _affinity(str(declared).upper()) for name, declared in connection.exec_driver_sql(asked, (table.table,))}
+    views = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
+    is_view = connection.exec_driver_sql(views, (table.table,)).first() is not None
+    return types, "VIEW" if is_view else "TABLE", ""
+
+
+def _affinity(declared: str) -> str:
+    if "INT" in declared:
+        return _NUMERIC
+    if not declared or any(part in declared for part in ("CHAR", "CLOB", "TEXT", "BLOB")):
+        return ""
+    return _REAL if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else _NUMERIC
 
 
 def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
