@@ -391,6 +391,9 @@ class ModelConfig:
 
     kept_offsets = first_offsets
 
+    def notes_on_changes(self, changes: object) -> tuple[str, ...]:
+        return ()
+
     def time_keeper(self, topics: Iterable[str]) -> None:
         """Directories of the model follow no time."""
 
