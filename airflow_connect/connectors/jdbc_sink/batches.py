@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 Row = tuple[Any, ...]
+_NOT_OF_ITS_TYPE = (TypeError, AttributeError, ValueError, ArithmeticError)
+"""What Python raises for a value that does not have the type of its schema."""
 
 
 class RowPlan:
@@ -69,7 +71,7 @@ class RowPlan:
             if self.is_plain:
                 return tuple([get(record) for get, _ in take])
             return tuple([get(record) if bind is None else bind(get(record)) for get, bind in take])
-        except Exception as error:
+        except (DataError, *_NOT_OF_ITS_TYPE) as error:
             raise self._refused(record, take) or error from None
 
     def _refused(self, record: SinkRecord, take: Sequence[tuple[Callable[[SinkRecord], Any], Bind | None]]) -> Any:
@@ -77,14 +79,14 @@ class RowPlan:
         for field_, (get, bind) in zip(self.fields, take, strict=False):
             try:
                 value = get(record)
-            except (AttributeError, TypeError):
+            except _NOT_OF_ITS_TYPE:
                 return _wrong_value(record, field_, "is missing: the record is not a struct")
             try:
                 if bind is not None:
                     bind(value)
             except DataError as error:
                 return _wrong_value(record, field_, f"cannot be written: {error.message}", error)
-            except (TypeError, AttributeError, ValueError, ArithmeticError):
+            except _NOT_OF_ITS_TYPE:
                 return _wrong_value(record, field_, f"has a value of the type {type(value).__name__}")
         return None
 

@@ -6,7 +6,8 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.connectors.jdbc_sink import keys
@@ -48,7 +49,7 @@ class TableColumns:
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
-        """From the exact names; the type is one of this module, or "" for any other. `quoting`: of names in statements."""
+        """From the exact names and types: a word of this module, or "" for any other. `quoting`: of statements."""
         lower = [name.lower() for name in types]
         folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
         instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
@@ -80,7 +81,7 @@ class FieldColumns:
 
     names: Mapping[str, str]
     instants: frozenset[str]
-    numbers: Mapping[str, bool] = field(default_factory=dict)
+    numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -187,13 +188,20 @@ class Tables:
                     f"Cannot ALTER TABLE {table} to add missing field {field.name}, as the field is not optional and"
                     " does not have a default value.",
                     code="jdbc.missing_column",
-                    suggestion="Add the column yourself, or make the field optional.",
+                    suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
+                    " field optional.",
                 )
         quoting = self._database.quoting
         columns = [quoting.name(field.name) for field in missing]
         altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
         self._execute(connection, table, altering)
         return self._after_ddl(connection, table, missing)
+
+    def _optional_column(self, table: TableId, field: SinkField) -> str:
+        """The statement that adds a column which may be null."""
+        quoting = self._database.quoting
+        optional = replace(field, schema=replace(field.schema, optional=True), is_key=False)
+        return self._statements.alter(quoting.table(table), [quoting.name(field.name)], [optional], [None])[0]
 
     def _defaults(self, fields: Sequence[SinkField]) -> list[Any]:
         found = []
@@ -254,9 +262,12 @@ def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str,
 
 
 def _found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
-    """The same for SQLite, with what the declared type of a column does to values ("Determination Of Column Affinity")."""
+    """The same for SQLite, with what a declared type does to values ("Determination Of Column Affinity")."""
     asked = "SELECT name, type FROM pragma_table_xinfo(?)"
-    types = {str(name): _affinity(str(declared).upper()) for name, declared in connection.exec_driver_sql(asked, (table.table,))}
+    types = {
+        str(name): _affinity(str(declared).upper())
+        for name, declared in connection.exec_driver_sql(asked, (table.table,))
+    }
     views = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
     is_view = connection.exec_driver_sql(views, (table.table,)).first() is not None
     return types, "VIEW" if is_view else "TABLE", ""

@@ -18,17 +18,18 @@ def change_note(change: TopicChange, documents: DocumentConfig) -> str | None:
     The versions of documents whose ids are keys are offsets, which compare within one partition of one topic.
     """
     ids, versions = documents.ids_of(change.topic), documents.versions_of(change.topic)
-    what = f"Topic {change.topic} has {change.partitions} partitions, and had {change.partitions_before} at the last commit"
+    before, now = change.partitions_before, change.partitions
+    what = f"Topic {change.topic} has {now} partitions, and had {before} at the last commit"
     if change.is_recreated:
         what = (
-            f"Topic {change.topic} was deleted and created again since the last commit (partitions before:"
-            f" {change.partitions_before}, now: {change.partitions})"
+            f"Topic {change.topic} was deleted and created again since the last commit (partitions before: {before},"
+            f" now: {now})"
         )
     if ids == keys.BY_KEY and versions is Versions.OFFSETS:
         return (
-            f"{what}. The ids of its documents are the keys of records, and a key may now be in another partition, or at"
-            " a lower offset. The server refuses a record whose offset is below the version of an older document; such"
-            " records are counted as filtered, with a note. A record with a higher offset may replace a newer document."
+            f"{what}. The ids of its documents are the keys of records, and a key may now be in another partition, or"
+            " at a lower offset. The server refuses a record whose offset is below the version of an older document:"
+            " such records are counted as filtered, with a note. One with a higher offset may replace a newer document."
             " If the index must be right, delete it or use another one, and copy the topic again from its beginning."
         )
     if ids not in (keys.BY_KEY, keys.BY_SERVER) and change.is_recreated:

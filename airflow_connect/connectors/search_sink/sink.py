@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
-from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.changes import change_note
+from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.config import DocumentConfig, SearchSinkConfig
 from airflow_connect.connectors.search_sink.keys import config_def
 from airflow_connect.errors import ConfigError

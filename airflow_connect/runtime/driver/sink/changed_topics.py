@@ -19,7 +19,8 @@ def changed_topics(log: LogState, memory: Memory) -> tuple[TopicChange, ...]:
         log: all partitions of the topics.
         memory: what the last run has committed.
     """
-    before, now = defaultdict(set), defaultdict(set)
+    before: dict[str, set[int]] = defaultdict(set)
+    now: dict[str, set[int]] = defaultdict(set)
     for partitions, found in ((memory.committed, before), (log.earliest, now)):
         for place in partitions:
             found[place.topic].add(place.partition)

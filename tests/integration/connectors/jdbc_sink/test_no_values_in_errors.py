@@ -38,7 +38,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("server", "column"), [(server, column) for server, found in CASES.items() for column in found])
+@pytest.mark.parametrize(
+    ("server", "column"), [(server, column) for server, found in CASES.items() for column in found]
+)
 @pytest.mark.parametrize("count", [2, 150])
 def test_refused_row_is_named_by_its_place_and_not_by_its_values(request, server, column, count):
     database = request.getfixturevalue(f"{server}_database")
@@ -56,6 +58,6 @@ def test_refused_row_is_named_by_its_place_and_not_by_its_values(request, server
 
 def test_number_out_of_range_is_not_shown(postgresql_database):
     postgresql_database.execute("CREATE TABLE orders (n SMALLINT, email TEXT)")
-    with pytest.raises(DataError, match="smallint out of range|out of range for type smallint") as caught:
+    with pytest.raises(DataError, match=r"smallint out of range|out of range for type smallint") as caught:
         SinkRun(postgresql_database).write(records({"n": 40_123, "email": None}, schema=ORDER))
     assert "40123" not in str(caught.value)

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records
 from tests.support.copies.jdbc_source import Copies
 
@@ -65,7 +64,9 @@ def test_value_of_another_type_than_its_schema_is_named(postgresql_database, sch
     run = SinkRun(postgresql_database, auto_create="true", errors_tolerance="all")
     run.write(records({"n": 1, "at": value}, schema=s.struct(("n", s.INT64), ("at", schema))))
     ((offset, message),) = run.errors.letters
-    assert offset == 0 and message.startswith(f"The field at of orders-0@0, which is {schema.name} by its schema, {reason}")
+    assert offset == 0 and message.startswith(
+        f"The field at of orders-0@0, which is {schema.name} by its schema, {reason}"
+    )
 
 
 @pytest.mark.parametrize("mode", ["insert", "upsert"])

@@ -11,7 +11,12 @@ from airflow_connect.planning.planner import LogState, Memory
 from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 
 GROWN, RECREATED = TopicChange("t", 1, 3, False), TopicChange("t", 2, 2, True)
-BASE = {"name": "n", "connector.class": "ElasticsearchSinkConnector", "topics": "t", "connection.url": "http://search:9200"}
+BASE = {
+    "name": "n",
+    "connector.class": "ElasticsearchSinkConnector",
+    "topics": "t",
+    "connection.url": "http://search:9200",
+}
 
 
 def notes(change: TopicChange, **config: str) -> list[str]:
@@ -22,7 +27,9 @@ def notes(change: TopicChange, **config: str) -> list[str]:
 
 def test_keys_as_ids_depend_on_partitions_and_the_topic() -> None:
     (grown,) = notes(GROWN, key_ignore="false")
-    assert grown.startswith("Topic t has 3 partitions, and had 1 at the last commit. The ids of its documents are the keys")
+    assert grown.startswith(
+        "Topic t has 3 partitions, and had 1 at the last commit. The ids of its documents are the keys"
+    )
     (recreated,) = notes(RECREATED, key_ignore="false")
     assert recreated.startswith("Topic t was deleted and created again") and "before: 2, now: 2" in recreated
 
