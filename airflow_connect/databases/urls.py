@@ -50,6 +50,7 @@ class DatabaseAddress:
         database: `postgresql`, `mysql` (also MariaDB), `sqlite`, `mssql` or `oracle`.
         ignored: parameters that have no effect here.
         secrets: texts that must not appear in a message.
+        hides_statements: whether a statement has a secret, so that words of the database about it are not shown.
     """
 
     url: URL
@@ -57,6 +58,7 @@ class DatabaseAddress:
     arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    hides_statements: bool = False
 
     @property
     def display(self) -> str:
