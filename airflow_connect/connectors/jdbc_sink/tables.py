@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.schema import DECIMAL
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import DatabaseError, SchemaError
 
@@ -208,7 +210,14 @@ class Tables:
         for field in fields:
             bind = self._binding.of(field)
             default = field.schema.default
-            found.append(default if default is None or bind is None else bind(default))
+            bound = default if default is None or bind is None else bind(default)
+            if isinstance(bound, str) and field.schema.name == DECIMAL and exact_number(bound, is_real=False) is None:
+                raise SchemaError(
+                    f"The default of the field {field.name} has more digits than a number of SQLite keeps.",
+                    code="jdbc.default",
+                    suggestion="Create the column yourself with the type TEXT, or change the default in the schema.",
+                )
+            found.append(bound)
         return found
 
     def _execute(self, connection: Connection, table: TableId, statements: Sequence[str]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from airflow_connect.api import schema as s
+from airflow_connect.errors import DataError
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records
 from tests.support.copies.jdbc_source import Copies
 
@@ -40,6 +42,14 @@ def test_decimals_in_texts_of_sqlite_keep_every_digit_and_are_read_again(sqlite_
     SinkRun(sqlite_database).write(amounts(EXACT + INEXACT))
     config = {"connection.url": sqlite_database.jdbc_url, "mode": "bulk", "table.whitelist": "orders"}
     assert [record.value["amount"] for record in Copies(config).run().records] == EXACT + INEXACT
+
+
+def test_default_with_too_many_digits_for_sqlite_is_refused(sqlite_database):
+    amount = replace(s.decimal(2), default=Decimal("12345678901234567.89"))
+    run = SinkRun(sqlite_database, auto_create="true")
+    with pytest.raises(DataError, match="default of the field amount has more digits") as caught:
+        run.write(records({"n": 1, "amount": Decimal(1)}, schema=s.struct(("n", s.INT64), ("amount", amount))))
+    assert caught.value.code == "jdbc.default"
 
 
 def test_decimals_of_a_real_column_keep_15_digits(sqlite_database):
