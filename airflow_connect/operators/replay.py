@@ -49,6 +49,7 @@ class ReplayOperator(ConnectorOperator):
 
     template_fields: Sequence[str] = (*ConnectorOperator.template_fields, "start", "until", "into", "replay_id")
     template_fields_renderers: ClassVar[dict[str, str]] = {**ConnectorTask.template_fields_renderers, "into": "json"}
+    configuration_fields: ClassVar[tuple[str, ...]] = (*ConnectorOperator.configuration_fields, "into")
 
     def __init__(
         self,
