@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from airflow_connect.api.connector import Connector, ConnectorContext, Task
 from airflow_connect.api.publishing import ALL_LISTED, ConnectorPublisher, LeftoverPattern, Publisher
@@ -243,6 +243,21 @@ class Splitting:
     multiple_of: int = 1
 
 
+class TopicChange(NamedTuple):
+    """A topic that is not what it was at the last commit of the connector.
+
+    Attributes:
+        topic: in Kafka.
+        partitions_before, partitions: how many it had, and has.
+        is_recreated: whether it was deleted and created again.
+    """
+
+    topic: str
+    partitions_before: int
+    partitions: int
+    is_recreated: bool
+
+
 class SinkConnectorContext(ConnectorContext, Protocol):
     """The run's services for a sink connector."""
 
@@ -324,6 +339,13 @@ class SinkConnector(Connector):
             ConnectError: the target refused, or did not answer.
         """
         return {}
+
+    def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
+        """What it means for the target that topics got partitions, or were created again: sentences for the report.
+
+        Called once for a change, at the plan, also if there is nothing to copy. `changes`: at least one.
+        """
+        return ()
 
     def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
         """Schema of the last record in the sink, for those of `partitions` that have one, as JsonConverter writes it.

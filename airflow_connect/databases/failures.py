@@ -25,6 +25,25 @@ if TYPE_CHECKING:
     from airflow_connect.databases.urls import DatabaseAddress
 
 LONGEST_REASON = 500
+NO_VALUE = "(value not shown)"
+_QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^'\\]|\\.|'')*')(?:\.\.\.)?"""
+_MYSQL_VALUES = (
+    re.compile(r"(?<=Duplicate entry ).*(?= for key )"),
+    re.compile(r"(?i)(?<=value: ).*(?= for (?:column|function) )"),
+    re.compile(r"(?i)(?<=value: )'.*'"),
+    re.compile(r"(?<=use near ).*(?= at line \d+$)"),
+    re.compile(r"(?<=out of range in ).*"),
+    re.compile(r"(?<=character string: ).*"),
+    re.compile(r"(?i)(?<=value )'.*'(?= (?:cannot|can't|in |for |is ))"),
+)
+_POSTGRESQL_VALUES = (
+    re.compile(r"(?<=: )[\"'].*"),
+    re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
+    re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
+    re.compile(r"(?<=out of range: ).*"),
+    re.compile(rf"(?<=literal: ){_QUOTED}"),
+)
+"""Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB."""
 
 
 class Failure(Enum):
@@ -75,20 +94,76 @@ def typed(error: BaseException, what: str, address: DatabaseAddress) -> ConnectE
     """
     kind = kind_of(error)
     reason = address.scrub(reason_of(error))
+    if address.hides_statements and kind not in _WITHOUT_A_STATEMENT:
+        reason = _without_words(error)
     message = f"The database {address.display} could not be used to {what}: {reason}"
     return _ERRORS[kind](_sentence(message))
 
 
 def reason_of(error: BaseException) -> str:
-    """The driver's own words, in one line, without the statement and its parameters."""
+    """The driver's own words, in one line, without the statement and without values of rows.
+
+    The words of a trigger are repeated as they are.
+    """
     original = getattr(error, "orig", None) or error
+    if isinstance(original, UnicodeEncodeError):  # Its text has the character.
+        return "a text has half of a surrogate pair, which UTF-8 does not have"
     arguments: tuple[object, ...] = tuple(getattr(original, "args", ()))
+    primary = getattr(getattr(original, "diag", None), "message_primary", None)
     if len(arguments) == 2 and isinstance(arguments[0], int):  # PyMySQL: number and text
-        text = f"{arguments[1]} ({arguments[0]})"
+        text = _without_values(_one_line(str(arguments[1])), _MYSQL_VALUES, is_own=arguments[0] == _SIGNAL)
+        text = f"{text} ({arguments[0]})"
+    elif primary:  # PostgreSQL. The rest repeats the statement (LINE), or the row (DETAIL, CONTEXT).
+        is_own = getattr(original, "sqlstate", None) == _RAISE
+        text = _without_values(_one_line(primary), _POSTGRESQL_VALUES, is_own=is_own)
+    elif type(original).__module__.startswith("adbc_driver_manager"):  # The same of libpq, in one text.
+        text = _without_values(_one_line(_MORE_LINES.split(str(original))[0]), _POSTGRESQL_VALUES, is_own=False)
     else:
-        text = str(original) or type(original).__name__
-    text = " ".join(text.split())
+        text = _one_line(str(original)) or type(original).__name__
     return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "..."
+
+
+_MORE_LINES = re.compile(r"\n[^\S\n]*+(?:LINE \d|DETAIL:|HINT:|CONTEXT:|QUERY:)|\bQuery was:")
+_SIGNAL, _RAISE = 1644, "P0001"
+"""Errors of triggers."""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _without_values(text: str, values: tuple[re.Pattern[str], ...], *, is_own: bool) -> str:
+    if not is_own:
+        for pattern in values:
+            text = pattern.sub(NO_VALUE, text)
+    return text
+
+
+def _without_words(error: BaseException) -> str:
+    """What can be said of a refused statement that must not be shown."""
+    original: Any = getattr(error, "orig", None) or error
+    code = getattr(original, "sqlstate", None) or getattr(original, "sqlite_errorname", None)
+    code = code or next((n for n in getattr(original, "args", ()) if isinstance(n, int)), None)
+    named = f" {code}" if isinstance(code, (str, int)) else ""
+    return (
+        f"it reported the error{named}, whose words are not shown because they may have parts of query.masked; the log"
+        " of the database has them"
+    )
+
+
+_WITHOUT_A_STATEMENT = frozenset(
+    {
+        Failure.AUTHENTICATION,
+        Failure.UNKNOWN_HOST,
+        Failure.UNREACHABLE,
+        Failure.UNKNOWN_DATABASE,
+        Failure.TOO_MANY_CONNECTIONS,
+        Failure.CONFLICT,
+        Failure.CONNECTION_LOST,
+        Failure.DISK_FULL,
+    }
+)
+"""Their words never repeat a statement."""
 
 
 def _sentence(text: str) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import quoted_name
 
 _PLAIN = re.compile(r"[^\W\d][\w$#]*")
+_FOLDED = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+"""What PostgreSQL does to a name without quotes in an encoding of several bytes (downcase_identifier)."""
 
 
 class TableId(NamedTuple):
@@ -64,6 +66,19 @@ class Quoting:
             raise _unsafe(name)
         return name
 
+    @property
+    def folds(self) -> bool:
+        """Whether the database takes capitals in names for small letters: PostgreSQL, without quotes."""
+        return self._folds and not self._quotes
+
+    def folded(self, name: str) -> str:
+        """The name that the database takes `name` for."""
+        return name.translate(_FOLDED) if self.folds else name
+
+    def folded_table(self, table: TableId) -> TableId:
+        """The same for each part of a table's name."""
+        return TableId(*map(self.folded, table))
+
     def check_is_found(self, what: str, name: str, parts: Iterable[str]) -> None:
         """Refuse a name that the database would take for another one, because names are not quoted.
 
@@ -75,10 +90,11 @@ class Quoting:
         Raises:
             ConfigError: `quote.sql.identifiers=never`, and the name has capitals, which PostgreSQL folds.
         """
-        if self._quotes or not self._folds or all(part == part.lower() for part in parts):
+        if all(part == self.folded(part) for part in parts):
             return
         raise ConfigError(
-            f"The {what} {name} has capitals in its name. Without quotes the database takes it for {name.lower()}.",
+            f"The {what} {name} has capitals in its name. Without quotes the database takes it for"
+            f" {self.folded(name)}.",
             code="database.name",
             suggestion="Set quote.sql.identifiers=always.",
             config_path="quote.sql.identifiers",
@@ -109,7 +125,7 @@ class Quoting:
         return [part for part in parts if part]
 
     def element(self, name: str) -> quoted_name:
-        """A name for SQLAlchemy's own constructs (`table`, `column`, `Column`), which quote it.
+        """A name for SQLAlchemy's own constructs (`table`, `column`, `Column`), which quote it and look it up.
 
         Raises:
             ConfigError: as `name`.
@@ -118,7 +134,7 @@ class Quoting:
 
         if not self._quotes:
             self.name(name)
-        return make(name, self._quotes)
+        return make(self.folded(name), self._quotes)
 
     def parse(self, text: str) -> TableId:
         """A table name as users write it: one to three parts with dots between; parts may be quoted.

@@ -51,6 +51,7 @@ class DatabaseAddress:
         ignored: parameters that have no effect here.
         secrets: texts that must not appear in a message.
         zero_dates: what a source makes of MySQL's date 0000-00-00: `exception`, `null` or `round`.
+        hides_statements: whether a statement has a secret, so that words of the database about it are not shown.
     """
 
     url: URL
@@ -59,6 +60,7 @@ class DatabaseAddress:
     ignored: tuple[str, ...] = ()
     secrets: tuple[str, ...] = field(default=(), repr=False)
     zero_dates: str = "exception"
+    hides_statements: bool = False
 
     @property
     def display(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.jdbc_sink.columns.chunk import RowsNeededError
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SinkRecord
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import TableId
 
 Row = tuple[Any, ...]
+_NOT_OF_ITS_TYPE = (TypeError, AttributeError, ValueError, ArithmeticError)
+"""What Python raises for a value that does not have the type of its schema."""
 
 
 class RowPlan:
@@ -64,9 +67,28 @@ class RowPlan:
             DataError: a value cannot be bound.
         """
         take = self._take[: self.key_count] if key_only else self._take
-        if self.is_plain:
-            return tuple([get(record) for get, _ in take])
-        return tuple([get(record) if bind is None else bind(get(record)) for get, bind in take])
+        try:
+            if self.is_plain:
+                return tuple([get(record) for get, _ in take])
+            return tuple([get(record) if bind is None else bind(get(record)) for get, bind in take])
+        except (DataError, *_NOT_OF_ITS_TYPE) as error:
+            raise self._refused(record, take) or error from None
+
+    def _refused(self, record: SinkRecord, take: Sequence[tuple[Callable[[SinkRecord], Any], Bind | None]]) -> Any:
+        """The error for the first field whose value cannot be bound, with where the record is, but not its value."""
+        for field_, (get, bind) in zip(self.fields, take, strict=False):
+            try:
+                value = get(record)
+            except _NOT_OF_ITS_TYPE:
+                return _wrong_value(record, field_, "is missing: the record is not a struct")
+            try:
+                if bind is not None:
+                    bind(value)
+            except DataError as error:
+                return _wrong_value(record, field_, f"cannot be written: {error.message}", error)
+            except _NOT_OF_ITS_TYPE:
+                return _wrong_value(record, field_, f"has a value of the type {type(value).__name__}")
+        return None
 
 
 @dataclass(slots=True)
@@ -164,6 +186,15 @@ class Batch:
     def offsets_of(self, partition: TopicPartition) -> set[int]:
         """Offsets of the rows of a partition."""
         return {r.offset for chunk in self.chunks() for r in chunk.records if place_of(r) == partition}
+
+
+def _wrong_value(record: SinkRecord, field_: SinkField, what: str, cause: DataError | None = None) -> DataError:
+    expected = field_.schema.name or field_.schema.type.name
+    return DataError(
+        f"The field {field_.name} of {record.where}, which is {expected} by its schema, {what.removesuffix('.')}.",
+        code=cause.code if cause else "database.value",
+        suggestion=cause.suggestion if cause else "Correct the record, or the transformation that has changed it.",
+    )
 
 
 def place_of(record: SinkRecord) -> TopicPartition:

@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.schema import DECIMAL
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of
 from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of
+from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -64,7 +67,7 @@ class ChunkExecutor:
         """
         work = _Work.of(self._database, self._statements, chunk, columns)
         failed: list[Failed] = []
-        rows = list(zip(work.projected(chunk.rows), chunk.records, strict=True))
+        rows = work.exact(list(zip(work.projected(chunk.rows), chunk.records, strict=True)), failed)
         for start in range(0, len(rows), self._batch_rows):
             self._try(connection, work, rows[start : start + self._batch_rows], failed)
         return failed
@@ -185,6 +188,15 @@ def _is_refused(error: Exception) -> bool:
     return isinstance(error, (OverflowError, ValueError, TypeError))
 
 
+def _inexact(name: str, record: SinkRecord) -> DataError:
+    return DataError(
+        f"The field {name} of {record.where} is a Decimal with more digits than SQLite keeps in a column with numbers:"
+        " 15, or those of an integer of 64 bits.",
+        code="database.value",
+        suggestion="Create the column with the type TEXT, which keeps every digit.",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """A chunk's statement: quoted names, and which values of a row belong to them."""
@@ -195,6 +207,8 @@ class _Work:
     chosen: tuple[int, ...] | None
     moments: Mapping[int, bool]
     """Places of points in time among the chosen values, and whether their columns hold such."""
+    decimals: Mapping[int, tuple[str, bool]]
+    """Places of Decimals for columns that turn texts into numbers: name of the field, and whether these are REAL."""
 
     @classmethod
     def of(cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> _Work:
@@ -212,7 +226,13 @@ class _Work:
             for place, n in enumerate(there)
             if binding.is_moment(fields[n])
         }
-        return cls(names, chunk.deletes, binding, None if len(there) == len(fields) else tuple(there), moments)
+        decimals = {
+            place: (fields[n].name, columns.numbers[columns.names[fields[n].name]])
+            for place, n in enumerate(there)
+            if fields[n].schema.name == DECIMAL and columns.names[fields[n].name] in columns.numbers
+        }
+        chosen = None if len(there) == len(fields) else tuple(there)
+        return cls(names, chunk.deletes, binding, chosen, moments, decimals)
 
     def projected(self, rows: list[Row]) -> list[Row]:
         """Rows without the values that have no column, and with points in time as their columns hold them."""
@@ -224,6 +244,23 @@ class _Work:
         return [
             tuple([change(v, is_instant=moments[n]) if n in moments else v for n, v in enumerate(row)]) for row in rows
         ]
+
+    def exact(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
+        """Rows with Decimals that their columns hold exactly; the others are added to `failed`."""
+        if not self.decimals:
+            return rows
+        kept: list[tuple[Row, SinkRecord]] = []
+        for row, record in rows:
+            values = list(row)
+            for place, (name, is_real) in self.decimals.items():
+                if values[place] is not None:
+                    values[place] = exact_number(values[place], is_real=is_real)
+                    if values[place] is None:
+                        failed.append(Failed(record, _inexact(name, record)))
+                        break
+            else:
+                kept.append((tuple(values), record))
+        return kept
 
     def columns(self, chunk: ColumnChunk) -> list[Any]:
         """The same for columns.

@@ -6,12 +6,15 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.schema import DECIMAL
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
+from airflow_connect.connectors.jdbc_sink.values import exact_number
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.errors import DatabaseError, SchemaError
 
@@ -21,9 +24,10 @@ if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
     from airflow_connect.connectors.jdbc_sink.values import Binding
     from airflow_connect.databases.connecting import Database
-    from airflow_connect.databases.identifiers import TableId
+    from airflow_connect.databases.identifiers import Quoting, TableId
 
 _INSTANT = "instant"
+_REAL, _NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
 
@@ -35,22 +39,36 @@ class TableColumns:
         names: exact names.
         folded: lower-case name -> exact name, where only one column has it.
         instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
+        numbers: names of those that turn texts into numbers, which SQLite's do -> whether these are always REAL.
+        quoting: how statements name them.
     """
 
     names: frozenset[str]
     folded: dict[str, str]
     instants: frozenset[str]
+    numbers: Mapping[str, bool]
+    quoting: Quoting
 
     @classmethod
-    def of(cls, types: Mapping[str, str]) -> TableColumns:
-        """From the exact names; the type is `_INSTANT`, or "" for any other."""
+    def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
+        """From the exact names and types: a word of this module, or "" for any other. `quoting`: of statements."""
         lower = [name.lower() for name in types]
         folded = {n.lower(): n for n in types if lower.count(n.lower()) == 1}
-        return cls(frozenset(types), folded, frozenset(name for name, kind in types.items() if kind == _INSTANT))
+        instants = frozenset(name for name, kind in types.items() if kind == _INSTANT)
+        numbers = {name: kind == _REAL for name, kind in types.items() if kind in (_REAL, _NUMERIC)}
+        return cls(frozenset(types), folded, instants, numbers, quoting)
 
     def find(self, name: str) -> str | None:
-        """The column for a field: by its exact name, else by the only one that differs in case."""
-        return name if name in self.names else self.folded.get(name.lower())
+        """The column for a field: by its exact name, else by the only one that differs in case.
+
+        Raises:
+            ConfigError: names are not quoted, and the column cannot be reached without quotes.
+        """
+        wanted = self.quoting.folded(name)
+        found = wanted if wanted in self.names else self.folded.get(name.lower())
+        if found is not None:
+            self.quoting.check_is_found("column", found, (found,))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +78,12 @@ class FieldColumns:
     Attributes:
         names: field -> column; fields without a column are left out.
         instants: those columns that hold points in time, not the time of a local clock.
+        numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
     """
 
     names: Mapping[str, str]
     instants: frozenset[str]
+    numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
 
 
 class Tables:
@@ -100,14 +120,14 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
-        return FieldColumns(there, known.instants.intersection(there.values()))
+        return FieldColumns(there, known.instants.intersection(there.values()), known.numbers)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def _look(self, connection: Connection, table: TableId) -> TableColumns | None:
         with self._database.failures(f"look up the table {table}"):
-            found = _found_in_mysql if self._database.dialect.name == "mysql" else _found
-            types, kind, engine = found(connection, table)
+            found = {"mysql": _found_in_mysql, "sqlite": _found_in_sqlite}.get(self._database.dialect.name, _found)
+            types, kind, engine = found(connection, self._database.quoting.folded_table(table))
             connection.rollback()
         if not types:
             return None
@@ -128,7 +148,7 @@ class Tables:
                 f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
                 config_path=keys.OFFSETS_TABLE,
             )
-        return TableColumns.of(types)
+        return TableColumns.of(types, self._database.quoting)
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
@@ -170,7 +190,8 @@ class Tables:
                     f"Cannot ALTER TABLE {table} to add missing field {field.name}, as the field is not optional and"
                     " does not have a default value.",
                     code="jdbc.missing_column",
-                    suggestion="Add the column yourself, or make the field optional.",
+                    suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
+                    " field optional.",
                 )
         quoting = self._database.quoting
         columns = [quoting.name(field.name) for field in missing]
@@ -178,12 +199,25 @@ class Tables:
         self._execute(connection, table, altering)
         return self._after_ddl(connection, table, missing)
 
+    def _optional_column(self, table: TableId, field: SinkField) -> str:
+        """The statement that adds a column which may be null."""
+        quoting = self._database.quoting
+        optional = replace(field, schema=replace(field.schema, optional=True), is_key=False)
+        return self._statements.alter(quoting.table(table), [quoting.name(field.name)], [optional], [None])[0]
+
     def _defaults(self, fields: Sequence[SinkField]) -> list[Any]:
         found = []
         for field in fields:
             bind = self._binding.of(field)
             default = field.schema.default
-            found.append(default if default is None or bind is None else bind(default))
+            bound = default if default is None or bind is None else bind(default)
+            if isinstance(bound, str) and field.schema.name == DECIMAL and exact_number(bound, is_real=False) is None:
+                raise SchemaError(
+                    f"The default of the field {field.name} has more digits than a number of SQLite keeps.",
+                    code="jdbc.default",
+                    suggestion="Create the column yourself with the type TEXT, or change the default in the schema.",
+                )
+            found.append(bound)
         return found
 
     def _execute(self, connection: Connection, table: TableId, statements: Sequence[str]) -> None:
@@ -234,6 +268,26 @@ def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str,
     except NoSuchTableError:
         return {}, "", ""
     return types, "VIEW" if table.table in inspector.get_view_names(schema=schema) else "TABLE", ""
+
+
+def _found_in_sqlite(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:
+    """The same for SQLite, with what a declared type does to values ("Determination Of Column Affinity")."""
+    asked = "SELECT name, type FROM pragma_table_xinfo(?)"
+    types = {
+        str(name): _affinity(str(declared).upper())
+        for name, declared in connection.exec_driver_sql(asked, (table.table,))
+    }
+    views = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
+    is_view = connection.exec_driver_sql(views, (table.table,)).first() is not None
+    return types, "VIEW" if is_view else "TABLE", ""
+
+
+def _affinity(declared: str) -> str:
+    if "INT" in declared:
+        return _NUMERIC
+    if not declared or any(part in declared for part in ("CHAR", "CLOB", "TEXT", "BLOB")):
+        return ""
+    return _REAL if any(part in declared for part in ("REAL", "FLOA", "DOUB")) else _NUMERIC
 
 
 def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:

@@ -17,6 +17,9 @@ from airflow_connect.errors import DataError, SchemaError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
+_REAL_DIGITS, _INT64_END = 15, 2**63
+_REAL_SMALLEST, _REAL_LARGEST = -307, 307
+"""Powers of ten within which REAL keeps that many digits (IEEE 754, binary64)."""
 Bind = Callable[[Any], Any]
 
 
@@ -74,7 +77,7 @@ class Binding:
     def _logical(self, schema: Schema) -> Bind | None:
         is_sqlite = self.database == "sqlite"  # It has no such types; sqlite-jdbc stores milliseconds.
         if schema.name == DECIMAL:
-            return str if is_sqlite else None
+            return _plain_text if is_sqlite else None
         if schema.name == DATE:
             return self._date_as_ms if is_sqlite else self._date
         if schema.name == TIME:
@@ -143,17 +146,35 @@ class Binding:
             moment = EPOCH + timedelta(microseconds=microseconds)
             return moment.replace(tzinfo=None) if self.zone is UTC else moment.astimezone(self.zone)
         except OverflowError:
-            raise _out_of_range("timestamp", f"{microseconds} microseconds") from None
+            raise _out_of_range("timestamp") from None
 
     def _date(self, days: int) -> date:
         try:
             midnight = EPOCH + timedelta(days=days)
             return (midnight if self.date_zone is UTC else midnight.astimezone(self.date_zone)).date()
         except OverflowError:
-            raise _out_of_range("date", f"{days} days") from None
+            raise _out_of_range("date") from None
 
     def _date_as_ms(self, days: int) -> int:
         return days * _DAY_MS
+
+
+def exact_number(text: str, *, is_real: bool) -> int | str | None:
+    """A Decimal for a column of SQLite that turns texts into numbers; None if it would become another number.
+
+    SQLite has integers of 64 bits, and REAL, which holds 15 digits ("Type Affinity").
+
+    Args:
+        text: the Decimal, without an exponent.
+        is_real: whether the column turns integers into REAL, too.
+    """
+    value = Decimal(text)
+    if not is_real and value == value.to_integral_value() and abs(value) < _INT64_END:
+        return int(value)
+    if value and not _REAL_SMALLEST <= value.adjusted() <= _REAL_LARGEST:
+        return None
+    digits = value.as_tuple().digits
+    return text if len("".join(map(str, digits)).strip("0")) <= _REAL_DIGITS else None
 
 
 def no_column_type(name: str, schema: Schema) -> SchemaError:
@@ -165,19 +186,23 @@ def no_column_type(name: str, schema: Schema) -> SchemaError:
     )
 
 
+def _plain_text(value: Decimal) -> str:
+    return format(value, "f")
+
+
 def _same(value: Any) -> Any:
     return value
 
 
 def _time(value: int) -> time:
     if not 0 <= value < _DAY_MS:
-        raise _out_of_range("time", f"{value} milliseconds")
+        raise _out_of_range("time")
     return (EPOCH + timedelta(milliseconds=value)).time()
 
 
-def _out_of_range(kind: str, value: str) -> DataError:
+def _out_of_range(kind: str) -> DataError:
     return DataError(
-        f"A {kind} of {value} is outside the range of the database.",
+        f"the {kind} is outside the range of the database.",
         code="database.value",
         suggestion="Correct the record.",
     )

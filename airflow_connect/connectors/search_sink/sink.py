@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.sink import Delivery, SinkConnector
+from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.connectors.search_sink.changes import change_note
 from airflow_connect.connectors.search_sink.client import SearchClient
 from airflow_connect.connectors.search_sink.config import DocumentConfig, SearchSinkConfig
 from airflow_connect.connectors.search_sink.keys import config_def
@@ -39,6 +40,11 @@ class ElasticsearchSinkConnector(SinkConnector):
             MissingPackageError: elastic-transport is not installed.
         """
         SearchClient(SearchSinkConfig.from_config(config).connection).close()
+
+    def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
+        """That the order of the records of a key, or the ids of documents, may not be what they were."""
+        documents = SearchSinkConfig.from_config(self.config).documents
+        return tuple(note for change in changes if (note := change_note(change, documents)))
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Accept every offset: documents keep none, and writing them again changes nothing."""

@@ -86,7 +86,8 @@ def report_line(report: RunReport) -> str:
     recovered = f" Run {report.recovered_run_id} was finished first." if report.recovered_run_id else ""
     if report.status == "empty":
         return f"{report.connector}: nothing to copy, {seconds}.{recovered}{_complete(report)}"
-    files = f"{plural(report.files, 'file')}, {format_bytes(report.size_bytes)}"
+    # A sink that writes rows or documents has no files.
+    files = f" in {plural(report.files, 'file')}, {format_bytes(report.size_bytes)}" if report.files else ""
     more = "".join(
         f", {format_count(number)} {word}"
         for number, word in (
@@ -97,7 +98,7 @@ def report_line(report: RunReport) -> str:
         )
         if number
     )
-    written = f"{plural(report.records, 'record')} in {files}{more}"
+    written = f"{plural(report.records, 'record')}{files}{more}"
     return f"{report.connector}: {written}, {seconds}, {report.delivery_guarantee}.{recovered}{_complete(report)}"
 
 

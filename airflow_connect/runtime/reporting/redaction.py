@@ -42,6 +42,9 @@ def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for inner in value:
             yield from _secrets(key, inner, names)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key in names or is_secret_name(key):
+            yield str(value)
     elif isinstance(value, str):
         if (key in names or is_secret_name(key)) and not is_reference(value):
             yield value

@@ -389,7 +389,7 @@ class ModelConfig:
     def first_offsets(self, *_: object, **_options: bool) -> dict[TopicPartition, int]:
         return {}
 
-    kept_offsets = first_offsets
+    kept_offsets = notes_on_changes = first_offsets
 
     def time_keeper(self, topics: Iterable[str]) -> None:
         """Directories of the model follow no time."""

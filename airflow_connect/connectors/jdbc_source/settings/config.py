@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
@@ -86,8 +86,11 @@ class JdbcSourceConfig:
         mapping = parsed[names.NUMERIC_MAPPING]
         if mapping is None:
             mapping = "precision_only" if parsed[names.NUMERIC_PRECISION_MAPPING] else "none"
+        connection = ConnectionSettings.from_parsed(parsed, raw, "" if isolation == "DEFAULT" else isolation)
+        if masked is not None and masked.value:
+            connection = replace(connection, address=replace(connection.address, hides_statements=True))
         return cls(
-            connection=ConnectionSettings.from_parsed(parsed, raw, "" if isolation == "DEFAULT" else isolation),
+            connection=connection,
             mode=parsed[names.MODE].lower(),
             query=parsed[names.QUERY] or (masked.value if masked is not None else ""),
             query_suffix=parsed[names.QUERY_SUFFIX],

@@ -24,7 +24,7 @@ from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_le
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
-from airflow_connect.planning.planner import Memory, Positions, plan_positions
+from airflow_connect.planning.planner import LogState, Memory, Positions, plan_positions
 from airflow_connect.planning.splitting import divide
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
@@ -40,6 +40,7 @@ from airflow_connect.runtime.driver.reporting import (
 )
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
+from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
 from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
 from airflow_connect.runtime.driver.sink.lost_files import LostFiles
@@ -242,6 +243,7 @@ class SinkRun(RunInProgress):
             committed.update(view.manifest.offsets)
         memory = Memory(committed, state.topic_ids if state else {}, state.at_ms if state else 0)
         log = kafka.log_state(self._config.policy.limits)
+        changes = changed_topics(log, memory)
         if view.manifest is not None:
             log = replace(log, committed={**log.committed, **view.manifest.offsets})
         bounds = bounds_of(kafka, self._config.spec.bounds, state)
@@ -249,7 +251,12 @@ class SinkRun(RunInProgress):
             log, memory = bounds.narrow(log, memory)
         taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
         log = taken_over.in_log(log)
-        positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+
+        def positions_in(log: LogState, memory: Memory) -> Positions:
+            found = plan_positions(log, memory, self._config.policy, created_ms, taken_over.offsets)
+            return taken_over.in_positions(found)
+
+        positions = positions_in(log, memory)
         of_target: tuple[str, ...] = ()
         if positions.total and state is not None:
             earlier = earlier_offsets(self._config.sink, log, memory, state.run_id)
@@ -257,14 +264,17 @@ class SinkRun(RunInProgress):
                 facts = facts_of(log, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)
                 with naming(facts):
-                    positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+                    positions = positions_in(log, memory)
                 of_target = tuple(f"{fact} Its records from there on are written again." for fact in facts)
+        # Also if there is nothing to copy: this run commits the new partitions, and the next one sees no change.
+        of_changes = self._config.sink.notes_on_changes(changes)
         of_bounds = bounds.check(positions) if bounds is not None else ()
         sizes = state.bytes_per_record if state else {}
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
-        notes = (*of_target, *positions.notes, *of_bounds, *divided.notes, *self._config.delivery_notes, *kafka.notes)
+        of_plan = (*of_target, *of_changes, *positions.notes, *of_bounds)
+        notes = (*of_plan, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         name, run_id, at_latest = self._config.name, self._config.run_id, dict(positions.at_latest)
         plan = Plan(name, run_id, created_ms, tasks, dict(log.topic_ids), notes, at_latest=at_latest)
         return plan, positions

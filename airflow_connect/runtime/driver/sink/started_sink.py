@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.publishing import LeftoverPattern
-from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector
+from airflow_connect.api.sink import SinkConnector, Splitting, StagingSinkConnector, TopicChange
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.counting import plural
 from airflow_connect.errors import TaskFailedError
@@ -74,6 +74,12 @@ class StartedSink(Started):
         if not self._overrides("kept_offsets"):
             return {}
         return self.call("kept_offsets", lambda connector: dict(connector.kept_offsets(topic_ids, last_run_id)))
+
+    def notes_on_changes(self, changes: Sequence[TopicChange]) -> tuple[str, ...]:
+        """What changed topics mean for the target."""
+        if not changes or not self._overrides("notes_on_changes"):
+            return ()
+        return self.call("notes_on_changes", lambda connector: tuple(connector.notes_on_changes(changes)))
 
     def last_schemas(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, str] | None:
         """Schemas that tasks start with."""

@@ -112,11 +112,16 @@ def test_missing_columns_are_refused_or_added(database):
     assert database.rows("SELECT id, note, size FROM orders ORDER BY id") == [(1, "n", 3), (2, None, None)]
 
 
-def test_missing_column_that_must_have_a_value_is_refused(sqlite_database):
-    sqlite_database.execute(CREATE)
+def test_missing_column_that_must_have_a_value_is_refused_with_the_statement_that_adds_it(database):
+    database.execute(CREATE)
     wider = s.struct(("id", s.INT64), ("must", s.INT32))
-    with pytest.raises(DataError, match="as the field is not optional and does not have a default value"):
-        SinkRun(sqlite_database, auto_evolve="true").write(records({"id": 1, "must": 1}, schema=wider))
+    run = SinkRun(database, auto_evolve="true")
+    with pytest.raises(DataError, match="as the field is not optional and does not have a default value") as caught:
+        run.write(records({"id": 1, "must": 1}, schema=wider))
+    statement = caught.value.suggestion.removeprefix("Add the column yourself, such as by ").partition(";")[0]
+    database.execute(statement)
+    run.write(records({"id": 1, "must": 1}, schema=wider))
+    assert database.rows("SELECT id, must FROM orders") == [(1, 1)]
 
 
 def test_column_with_default_is_added(database):
@@ -188,6 +193,27 @@ def test_schema_of_a_table_is_part_of_its_name(postgresql_database):
     assert postgresql_database.rows("SELECT id FROM sales.all_orders") == [(1,)]
 
 
+def test_dots_of_a_topic_are_part_of_a_quoted_name(database):
+    mark = {"postgresql": '"', "sqlite": '"', "mysql": "`"}[database.dialect]
+    run = SinkRun(database, auto_create="true", table_name_format=f"{mark}${{topic}}{mark}")
+    run.write([one.changed(topic="shop.v1.orders") for one in records({"id": 1})])
+    assert database.rows(f"SELECT id FROM {mark}shop.v1.orders{mark}") == [(1,)]
+
+
+def test_row_whose_key_is_a_uuid_is_deleted(postgresql_database):
+    number = "c0ffee00-0000-4000-8000-00000000abcd"
+    postgresql_database.execute("CREATE TABLE orders (id UUID PRIMARY KEY, name TEXT)")
+    key, value = s.struct(("id", s.STRING)), s.struct(("name", s.STRING))
+    run = SinkRun(
+        postgresql_database, insert_mode="upsert", pk_mode="record_key", pk_fields="id", delete_enabled="true"
+    )
+    written = records({"name": "a"}, None, {"name": "b"}, keys=[{"id": number}] * 3, key_schema=key, schema=value)
+    run.write(written[:2])
+    assert postgresql_database.rows("SELECT name FROM orders") == []
+    run.write(written[2:])
+    assert postgresql_database.rows("SELECT name FROM orders") == [("b",)]
+
+
 # --- types ------------------------------------------------------------------------------------------------------------
 
 EVERY_TYPE = s.struct(
@@ -198,14 +224,14 @@ EVERY_TYPE = s.struct(
 MOMENT_MS = 1_700_000_000_123
 VALUE = {
     "i8": -128, "i16": -32768, "i32": -(2**31), "i64": -(2**63), "f32": 0.5, "f64": 1e300, "yes": True,
-    "text": "ü€😀\\", "raw": b"\x00\xff\\x", "amount": Decimal("-12345678901234567.89"), "day": 19675,
+    "text": "ü€😀\\", "raw": b"\x00\xff\\x", "amount": Decimal("-1234567890123.45"), "day": 19675,
     "clock": 3_723_004, "moment": MOMENT_MS,
 }  # fmt: skip
 AS_NATIVE = {
-    "amount": Decimal("-12345678901234567.89"), "day": dt.date(2023, 11, 14), "clock": dt.time(1, 2, 3, 4000),
+    "amount": Decimal("-1234567890123.45"), "day": dt.date(2023, 11, 14), "clock": dt.time(1, 2, 3, 4000),
     "moment": dt.datetime.fromisoformat("2023-11-14T22:13:20.123"),
 }  # fmt: skip
-AS_SQLITE = {"amount": -12345678901234567.89, "day": 19675 * 86_400_000}
+AS_SQLITE = {"amount": -1234567890123.45, "day": 19675 * 86_400_000}
 AS_MARIADB = {"clock": dt.timedelta(milliseconds=3_723_004)}
 
 

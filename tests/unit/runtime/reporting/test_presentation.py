@@ -95,11 +95,12 @@ def report(**fields: Any) -> RunReport:
             report(records=5, files=2, filtered=1, dead_lettered=2, left=3),
             "c: 5 records in 2 files, 0 B, 1 filtered, 2 dead-lettered, 3 left for the next run, 0.15 s, exactly_once.",
         ),
+        (report(records=5), "c: 5 records, 0.15 s, exactly_once."),
         (report(status="empty"), "c: nothing to copy, 0.15 s."),
         (report(status="empty", recovered_run_id="q"), "c: nothing to copy, 0.15 s. Run q was finished first."),
         (report(status="failed", connector=""), "The connector failed after 0.15 s."),
     ],
-    ids=["done", "all-counts", "empty", "recovered", "failed"],
+    ids=["done", "all-counts", "no files", "empty", "recovered", "failed"],
 )
 def test_report_is_one_sentence(given: RunReport, text: str) -> None:
     assert report_line(given) == text

@@ -1,0 +1,81 @@
+"""What a database says about a row it refuses is shown without the values of the row."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.api import schema as s
+from airflow_connect.databases.failures import LONGEST_REASON
+from airflow_connect.errors import DataError
+from tests.support.copies.jdbc_sink_tasks import SinkRun, records
+
+pytestmark = pytest.mark.integration
+
+ORDER = s.struct(("n", s.INT64), ("email", s.OPTIONAL_STRING))
+SECRET = "hush'1\" for key 'x' at line 1"
+CASES = {
+    "postgresql": {
+        "email TEXT UNIQUE": "unique constraint",
+        "email INT": "invalid input syntax for type integer",
+        "email TEXT CHECK (length(email) < 5)": "violates check constraint",
+        "email VARCHAR(4)": "value too long for type character varying",
+        "email TEXT, other INT NOT NULL": 'null value in column "other"',
+        "email JSON": "invalid input syntax for type json",
+        "email UUID": "invalid input syntax for type uuid",
+        "email TIMESTAMP": "invalid input syntax for type timestamp",
+        "email BYTEA GENERATED ALWAYS AS ('x') STORED": None,
+    },
+    "mariadb": {
+        "email VARCHAR(90) UNIQUE": "Duplicate entry",
+        "email INT": "Incorrect integer value",
+        "email VARCHAR(90) CHECK (length(email) < 5)": "CONSTRAINT",
+        "email VARCHAR(4)": "Data too long for column 'email'",
+        "email DATETIME": "Incorrect datetime value",
+        "email DECIMAL(5,2)": "Incorrect decimal value",
+        "email UUID": "Incorrect uuid value",
+    },
+    "sqlite": {"email TEXT UNIQUE": "UNIQUE constraint failed", "email TEXT CHECK (length(email) < 5)": "CHECK"},
+}
+
+
+@pytest.mark.parametrize(
+    ("server", "column"), [(server, column) for server, found in CASES.items() for column in found]
+)
+@pytest.mark.parametrize("count", [2, 150])
+def test_refused_row_is_named_by_its_place_and_not_by_its_values(request, server, column, count):
+    database = request.getfixturevalue(f"{server}_database")
+    database.execute(f"CREATE TABLE orders (n BIGINT, {column})")
+    values = [{"n": 20_261_126 + n, "email": SECRET} for n in range(count)]
+    expected = CASES[server][column]
+    run = SinkRun(database, max_retries="0")
+    with pytest.raises(DataError if expected else Exception) as caught:
+        run.write(records(*values, schema=ORDER))
+    message = str(caught.value)
+    assert "hush" not in message and "20261126" not in message and len(message) < LONGEST_REASON
+    if expected:
+        assert expected in message and "orders-0@" in message
+
+
+def test_number_out_of_range_is_not_shown(postgresql_database):
+    postgresql_database.execute("CREATE TABLE orders (n SMALLINT, email TEXT)")
+    with pytest.raises(DataError, match=r"smallint out of range|out of range for type smallint") as caught:
+        SinkRun(postgresql_database).write(records({"n": 40_123, "email": None}, schema=ORDER))
+    assert "40123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("email TIMESTAMPTZ", "2026-01-01 00:00 Hush/Foo", "time zone (value not shown) not recognized"),
+        ("email TEXT CHECK (to_date(email, 'YYYY') > '1970-01-01')", "hush", "invalid value (value not shown) for"),
+        ("email TEXT CHECK (make_date(2026, length(email), 1) > '1970-01-01')", "x" * 77, "range: (value not shown)"),
+        ("email TEXT", "hu\ud800sh", "a text has half of a surrogate pair"),
+    ],
+    ids=["zone", "pattern", "date", "surrogate"],
+)
+def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, column, value, expected):
+    postgresql_database.execute(f"CREATE TABLE orders (n BIGINT, {column})")
+    with pytest.raises(DataError) as caught:
+        SinkRun(postgresql_database).write(records({"n": 1, "email": value}, schema=ORDER))
+    message = str(caught.value).lower()
+    assert expected in message and "hush" not in message and "77" not in message and "ud800" not in message

@@ -1,0 +1,98 @@
+"""A value is written exactly, or its record is refused with its place and the name of the field."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from airflow_connect.api import schema as s
+from airflow_connect.errors import DataError
+from tests.support.copies.jdbc_sink_tasks import SinkRun, records
+from tests.support.copies.jdbc_source import Copies
+
+pytestmark = pytest.mark.integration
+
+AMOUNT = s.struct(("n", s.INT64), ("amount", s.decimal(2)))
+EXACT = ["0.10", "-1234567890123.45", "9223372036854775807.00", "1000000000000000000000.00", "-9007199254740993.00"]
+INEXACT = ["12345678901234567.89", "9223372036854775809.00", "-0.12345678901234567"]
+
+
+def amounts(texts: list[str]) -> list[object]:
+    values = [{"n": n, "amount": Decimal(text)} for n, text in enumerate(texts)]
+    return records(*values, schema=AMOUNT)
+
+
+def test_decimals_of_sqlite_are_exact_or_refused(sqlite_database):
+    run = SinkRun(sqlite_database, auto_create="true", errors_tolerance="all")
+    run.write(amounts(EXACT + INEXACT))
+    found = sqlite_database.rows("SELECT typeof(amount), printf('%.2f', amount) FROM orders ORDER BY n")
+    assert [kind for kind, _ in found] == ["real", "real", "integer", "real", "integer"]
+    assert [Decimal(str(value)) for (value,) in sqlite_database.rows("SELECT amount FROM orders ORDER BY n")] == [
+        Decimal(text) for text in EXACT
+    ]
+    assert [offset for offset, _ in run.errors.letters] == [5, 6, 7]
+    assert "The field amount of orders-0@5 is a Decimal with more digits than SQLite keeps" in run.errors.letters[0][1]
+    assert not any("1234567890" in message for _, message in run.errors.letters)
+
+
+def test_decimals_in_texts_of_sqlite_keep_every_digit_and_are_read_again(sqlite_database):
+    sqlite_database.execute("CREATE TABLE orders (n INTEGER PRIMARY KEY, amount TEXT)")
+    SinkRun(sqlite_database).write(amounts(EXACT + INEXACT))
+    config = {"connection.url": sqlite_database.jdbc_url, "mode": "bulk", "table.whitelist": "orders"}
+    assert [record.value["amount"] for record in Copies(config).run().records] == EXACT + INEXACT
+
+
+def test_default_with_too_many_digits_for_sqlite_is_refused(sqlite_database):
+    amount = replace(s.decimal(2), default=Decimal("12345678901234567.89"))
+    run = SinkRun(sqlite_database, auto_create="true")
+    with pytest.raises(DataError, match="default of the field amount has more digits") as caught:
+        run.write(records({"n": 1, "amount": Decimal(1)}, schema=s.struct(("n", s.INT64), ("amount", amount))))
+    assert caught.value.code == "jdbc.default"
+
+
+def test_decimals_of_a_real_column_keep_15_digits(sqlite_database):
+    sqlite_database.execute("CREATE TABLE orders (n INTEGER PRIMARY KEY, amount DOUBLE)")
+    run = SinkRun(sqlite_database, errors_tolerance="all")
+    run.write(amounts(["0.10", "9223372036854775807.00", "1E+400", "1E-400"]))
+    assert sqlite_database.rows("SELECT amount FROM orders") == [(0.1,)]
+    assert [offset for offset, _ in run.errors.letters] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "reason"),
+    [
+        (s.date(), "2026-01-01", "has a value of the type str"),
+        (s.time(), -1, "cannot be written: the time is outside the range of the database"),
+        (s.timestamp(), 10**18, "cannot be written: the timestamp is outside the range of the database"),
+        (s.timestamp(), {"a": 1}, "has a value of the type dict"),
+    ],
+    ids=["text", "time", "timestamp", "object"],
+)
+def test_value_of_another_type_than_its_schema_is_named(postgresql_database, schema, value, reason):
+    run = SinkRun(postgresql_database, auto_create="true", errors_tolerance="all")
+    run.write(records({"n": 1, "at": value}, schema=s.struct(("n", s.INT64), ("at", schema))))
+    ((offset, message),) = run.errors.letters
+    assert offset == 0 and message.startswith(
+        f"The field at of orders-0@0, which is {schema.name} by its schema, {reason}"
+    )
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize("count", [2, 150, 700])
+def test_column_with_a_default_that_the_records_do_not_have_gets_its_default(database, count, mode):
+    """The migration of a table: ALTER TABLE ... ADD ... NOT NULL DEFAULT."""
+    database.execute("CREATE TABLE orders (n BIGINT NOT NULL PRIMARY KEY, note VARCHAR(9))")
+    schema = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
+    run = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "n"}
+    SinkRun(database, **run).write(records({"n": -1, "note": "old"}, schema=schema))
+    database.execute("ALTER TABLE orders ADD state VARCHAR(9) DEFAULT 'new' NOT NULL")
+    SinkRun(database, "later", **run).write(records(*({"n": n, "note": "x"} for n in range(count)), schema=schema))
+    assert database.rows("SELECT DISTINCT state FROM orders") == [("new",)]
+    wider = s.struct(("n", s.INT64), ("state", s.OPTIONAL_STRING))
+    last = SinkRun(database, "null", errors_tolerance="all", **run)
+    last.write(records({"n": 9_000, "state": None}, {"n": 9_001, "state": "own"}, schema=wider))
+    ((offset, message),) = last.errors.letters
+    assert offset == 0 and "state" in message
+    assert database.rows("SELECT state FROM orders WHERE n >= 9000") == [("own",)]

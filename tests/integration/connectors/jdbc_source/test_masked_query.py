@@ -1,0 +1,35 @@
+"""No part of `query.masked` is in an error, whatever the database says about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.errors import ConnectError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("server", ["postgresql", "mariadb", "sqlite"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, hush1 FROM orders",
+        "SELECT id FROM hush2",
+        "SELECT id FROM orders WHERE 'hush3' FRUM hush4",
+        "SELECT hush5(id) FROM orders",
+        "SELECT id FROM orders WHERE id = CAST('hush6' AS DATE) AND hush7 = 'hush8'",
+    ],
+)
+def test_error_of_a_masked_query_has_no_part_of_it(request, server: str, query: str, columnar: bool) -> None:
+    database: Database = request.getfixturevalue(f"{server}_database")
+    database.execute("CREATE TABLE orders (id int NOT NULL PRIMARY KEY)", "INSERT INTO orders VALUES (1)")
+    config = {
+        "connection.url": database.jdbc_url, "mode": "bulk", "connection.backoff.ms": "50",
+        "query.masked": query, "query.retry.attempts": "0",
+    }  # fmt: skip
+    with pytest.raises(ConnectError, match=r"error .*query\.masked") as caught:
+        Copies(config, columnar=columnar).run()
+    assert "hush" not in f"{caught.value} {caught.value.suggestion} {caught.value.__cause__}"
