@@ -80,3 +80,19 @@ def test_only_table_fails_the_run_at_once(database: Database, cause: str, column
     database.execute(broken)
     with pytest.raises(ConnectError, match=reason):
         copies(database, columnar, **{"table.whitelist": "bad"}).run()
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["incrementing", "bulk"])
+def test_table_without_the_right_to_read_is_left_out(database: Database, mode: str, columnar: bool) -> None:
+    role = f"reader_{database.url.rpartition('/')[2]}"
+    database.execute(f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON a, c TO {role}")
+    try:
+        runs = copies(database, columnar, mode=mode, **{"connection.user": role})
+        found = [runs.run(tasks=tasks) for tasks in (1, 3)]
+        assert [run.topics for run in found] == [["db-a", "db-c"], ["db-a", "db-c"] if mode == "bulk" else []]
+        for run in found:
+            [(name, error)] = run.left_out.items()
+            assert name.endswith(".public.bad") and error.code == "database.permission"
+    finally:
+        database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
