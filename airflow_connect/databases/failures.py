@@ -38,7 +38,9 @@ _MYSQL_VALUES = (
 )
 _POSTGRESQL_VALUES = (
     re.compile(r"(?<=: )[\"'].*"),
-    re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out))"),
+    re.compile(rf"(?<=value ){_QUOTED}(?= (?:is|out|for))"),
+    re.compile(rf"(?<=time zone ){_QUOTED}(?= not recognized)"),
+    re.compile(r"(?<=out of range: ).*"),
     re.compile(rf"(?<=literal: ){_QUOTED}"),
 )
 """Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB."""
@@ -104,6 +106,8 @@ def reason_of(error: BaseException) -> str:
     The words of a trigger are repeated as they are.
     """
     original = getattr(error, "orig", None) or error
+    if isinstance(original, UnicodeEncodeError):  # Its text has the character.
+        return "a text has half of a surrogate pair, which UTF-8 does not have"
     arguments: tuple[object, ...] = tuple(getattr(original, "args", ()))
     primary = getattr(getattr(original, "diag", None), "message_primary", None)
     if len(arguments) == 2 and isinstance(arguments[0], int):  # PyMySQL: number and text

@@ -304,7 +304,7 @@ class Writer:
         if is_of_a_driver(failed.error):
             kind, reason = kind_of(failed.error), reason_of(failed.error)
         else:
-            kind, reason = Failure.VALUE, str(failed.error)
+            kind, reason = Failure.VALUE, reason_of(failed.error)
         reason = self._database.settings.address.scrub(reason).removesuffix(".")
         code = {Failure.CONSTRAINT: "database.constraint", Failure.VALUE: "database.value"}.get(kind, "database.failed")
         return DataError(

@@ -61,3 +61,21 @@ def test_number_out_of_range_is_not_shown(postgresql_database):
     with pytest.raises(DataError, match=r"smallint out of range|out of range for type smallint") as caught:
         SinkRun(postgresql_database).write(records({"n": 40_123, "email": None}, schema=ORDER))
     assert "40123" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("email TIMESTAMPTZ", "2026-01-01 00:00 Hush/Foo", "time zone (value not shown) not recognized"),
+        ("email TEXT CHECK (to_date(email, 'YYYY') > '1970-01-01')", "hush", "invalid value (value not shown) for"),
+        ("email TEXT CHECK (make_date(2026, length(email), 1) > '1970-01-01')", "x" * 77, "range: (value not shown)"),
+        ("email TEXT", "hu\ud800sh", "a text has half of a surrogate pair"),
+    ],
+    ids=["zone", "pattern", "date", "surrogate"],
+)
+def test_values_in_other_words_of_postgresql_are_not_shown(postgresql_database, column, value, expected):
+    postgresql_database.execute(f"CREATE TABLE orders (n BIGINT, {column})")
+    with pytest.raises(DataError) as caught:
+        SinkRun(postgresql_database).write(records({"n": 1, "email": value}, schema=ORDER))
+    message = str(caught.value).lower()
+    assert expected in message and "hush" not in message and "77" not in message and "ud800" not in message
