@@ -343,7 +343,7 @@ class SinkConnector(Connector):
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
         """What it means for the target that topics got partitions, or were created again: sentences for the report.
 
-        Called if there is something to copy. `changes`: at least one.
+        Called once for a change, at the plan, also if there is nothing to copy. `changes`: at least one.
         """
         return ()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from airflow_connect.api.sink import Delivery, SinkConnector
+from airflow_connect.api.sink import Delivery, SinkConnector, TopicChange
+from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc_sink.keys import OFFSETS_TABLE, config_def
 
@@ -82,6 +83,18 @@ class JdbcSinkConnector(SinkConnector):
                 with single_statements(connection):
                     return offsets.kept(connection, topic_ids, last_run_id)
 
+    def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
+        """That an older record of a key may replace a newer one, if keys have moved to other partitions."""
+        config = JdbcSinkConfig.from_config(self.config)
+        has_keys = config.mapping.pk_mode in (keys.RECORD_KEY, keys.RECORD_VALUE)
+        if not has_keys or (config.insert_mode == keys.INSERT and not config.deletes):
+            return ()
+        return tuple(
+            f"Topic {topic} has {now} partitions, and had {before} at the last commit. {_NO_ORDER}"
+            for topic, before, now, is_recreated in changes
+            if not is_recreated
+        )
+
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         """Set the offsets in the database, too: records after them are written again.
 
@@ -105,4 +118,9 @@ class JdbcSinkConnector(SinkConnector):
         return True
 
 
+_NO_ORDER = (
+    "A key may now be in another partition, and there is no order between partitions: an older record of a key may be"
+    " written over a newer one while both are copied. If rows must be right, empty the table, and copy the topic again:"
+    " the records of before the change in a run of their own."
+)
 _MODES = {"insert.mode": "insert", "pk.mode": "none"}

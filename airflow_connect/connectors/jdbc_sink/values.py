@@ -18,6 +18,8 @@ from airflow_connect.errors import DataError, SchemaError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
 _REAL_DIGITS, _INT64_END = 15, 2**63
+_REAL_SMALLEST, _REAL_LARGEST = -307, 307
+"""Powers of ten within which REAL keeps that many digits (IEEE 754, binary64)."""
 Bind = Callable[[Any], Any]
 
 
@@ -169,6 +171,8 @@ def exact_number(text: str, *, is_real: bool) -> int | str | None:
     value = Decimal(text)
     if not is_real and value == value.to_integral_value() and abs(value) < _INT64_END:
         return int(value)
+    if value and not _REAL_SMALLEST <= value.adjusted() <= _REAL_LARGEST:
+        return None
     digits = value.as_tuple().digits
     return text if len("".join(map(str, digits)).strip("0")) <= _REAL_DIGITS else None
 

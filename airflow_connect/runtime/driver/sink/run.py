@@ -261,7 +261,8 @@ class SinkRun(RunInProgress):
                 with naming(facts):
                     positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
                 of_target = tuple(f"{fact} Its records from there on are written again." for fact in facts)
-        of_changes = self._config.sink.notes_on_changes(changes) if positions.total else ()
+        # Also if there is nothing to copy: this run commits the new partitions, and the next one sees no change.
+        of_changes = self._config.sink.notes_on_changes(changes)
         of_bounds = bounds.check(positions) if bounds is not None else ()
         sizes = state.bytes_per_record if state else {}
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.

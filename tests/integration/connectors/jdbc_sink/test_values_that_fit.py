@@ -55,9 +55,9 @@ def test_default_with_too_many_digits_for_sqlite_is_refused(sqlite_database):
 def test_decimals_of_a_real_column_keep_15_digits(sqlite_database):
     sqlite_database.execute("CREATE TABLE orders (n INTEGER PRIMARY KEY, amount DOUBLE)")
     run = SinkRun(sqlite_database, errors_tolerance="all")
-    run.write(amounts(["0.10", "9223372036854775807.00"]))
+    run.write(amounts(["0.10", "9223372036854775807.00", "1E+400", "1E-400"]))
     assert sqlite_database.rows("SELECT amount FROM orders") == [(0.1,)]
-    assert [offset for offset, _ in run.errors.letters] == [1]
+    assert [offset for offset, _ in run.errors.letters] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from airflow_connect.api import schema as s
 from airflow_connect.errors import UnavailableError
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
-from tests.support.kafka_data import add_partitions
+from tests.support.kafka_data import add_partitions, create_topic, delete_topic
 
 pytestmark = pytest.mark.integration
 
@@ -45,6 +45,30 @@ def test_newer_record_in_a_partition_that_was_added_is_left_out_with_a_note(
     assert "One with a higher offset may replace a newer document" in before
     produce(topic, [(1, "k4", '{"v": 1002}')])
     assert not [note for note in sink.run().notes if note.startswith("Topic ")]
+
+
+def test_changes_of_a_topic_are_named_once_also_by_a_run_that_copies_nothing(kafka, opensearch, make_topic, produce):
+    topic = make_topic(partitions=1)
+    produce(topic, users((0, n, n) for n in range(5)))
+    sink = search_sink(kafka, opensearch, topic, key_ignore="false")
+    sink.config["key.converter"] = "org.apache.kafka.connect.storage.StringConverter"
+    sink.run()
+    add_partitions(kafka.bootstrap, topic, 2)
+    empty = sink.run()
+    assert empty.status == "empty"
+    assert [note for note in empty.notes if note.startswith(f"Topic {topic} has 2 partitions, and had 1")]
+    produce(topic, [(1, "new", '{"v": 1000}')])
+    assert not [note for note in sink.run().notes if note.startswith("Topic ")]
+
+    delete_topic(kafka.bootstrap, topic)
+    create_topic(kafka.bootstrap, topic)
+    produce(topic, users([(0, 4, 1000)]))
+    report = sink.run(offsets_out_of_range="earliest")
+
+    assert (report.records, report.filtered) == (0, 1)
+    created = f"Topic {topic} was deleted and created again since the last commit (partitions before: 2, now: 1)"
+    (note,) = [note for note in report.notes if note.startswith(created)]
+    assert "is below the version of an older document" in note
 
 
 def test_repeated_copy_says_that_it_has_changed_nothing(opensearch, unique_name):

@@ -45,6 +45,37 @@ def test_versions_of_a_header_depend_on_neither(change: TopicChange) -> None:
     assert notes(change, key_ignore="false", external_version_header="v") == []
 
 
+STREAM = {"data_stream_type": "logs", "data_stream_dataset": "d"}
+KEYS = {"key_ignore": "false"}
+
+
+@pytest.mark.parametrize(
+    ("config", "change", "expected"),
+    [
+        (KEYS | {"write_method": "upsert"}, GROWN, "no order between partitions"),
+        (KEYS | STREAM, GROWN, "keeps the record of a key that comes first"),
+        (KEYS | STREAM, RECREATED, "keeps the record of a key that comes first"),
+        ({"key_ignore": "true"} | STREAM, RECREATED, "is NOT written, although it counts as written"),
+    ],
+)
+def test_documents_without_versions_are_told_apart(config: dict[str, str], change: TopicChange, expected: str) -> None:
+    (note,) = notes(change, **config)
+    assert expected in note and "is below the version" not in note
+
+
+@pytest.mark.parametrize(
+    ("config", "change"),
+    [
+        (KEYS | {"write_method": "upsert"}, RECREATED),
+        ({"key_ignore": "true"} | STREAM, GROWN),
+        ({"key_ignore": "true", "key_ignore_id_strategy": "none"}, RECREATED),
+        (KEYS | {"topic_key_ignore": "t"}, GROWN),
+    ],
+)
+def test_nothing_is_said_where_nothing_follows(config: dict[str, str], change: TopicChange) -> None:
+    assert notes(change, **config) == []
+
+
 def test_changes_are_those_of_topics_that_were_committed() -> None:
     def places(**counts: int) -> dict[TopicPartition, int]:
         return {TopicPartition(topic, n): 0 for topic, count in counts.items() for n in range(count)}
