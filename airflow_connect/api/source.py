@@ -96,6 +96,14 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
 
+    def leave_out(self, part: str, error: ConnectError) -> None:
+        """No task reads a part of the source because of an error; the run copies the others, then fails.
+
+        Args:
+            part: within a sentence: `the table shop.public.orders`.
+            error: why; not one that a later try could mend.
+        """
+
 
 class SourceTaskContext(Protocol):
     """The run's services for a source task."""
@@ -137,6 +145,12 @@ class SourceTaskContext(Protocol):
 
     def note(self, sentence: str) -> None:
         """Add a complete sentence to the run's report; the first ones are kept, without duplicates."""
+
+    def leave_out(self, part: str, error: ConnectError) -> None:
+        """The task reads no more of a part of the source; the run copies the others, then fails.
+
+        What the task has returned of the part is committed. See `SourceConnectorContext.leave_out`.
+        """
 
     def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
         """Set the offset after the next batch of `poll`, although no record has it (for skipped input)."""

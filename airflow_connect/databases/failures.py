@@ -123,7 +123,7 @@ def reason_of(error: BaseException) -> str:
     return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "..."
 
 
-_MORE_LINES = re.compile(r"\n\s*(?:LINE \d|DETAIL:|HINT:|CONTEXT:|QUERY:)|\s*Query was:")
+_MORE_LINES = re.compile(r"\n[^\S\n]*+(?:LINE \d|DETAIL:|HINT:|CONTEXT:|QUERY:)|\bQuery was:")
 _SIGNAL, _RAISE = 1644, "P0001"
 """Errors of triggers."""
 

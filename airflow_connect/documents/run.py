@@ -16,8 +16,8 @@ from airflow_connect.documents.run_lag import RunLag
 from airflow_connect.documents.source_run import SourcePlan, SourceRunReport, SourceTaskReport
 from airflow_connect.documents.time_progress import TimeDirectory
 
-DONE, EMPTY = "done", "empty"
-"""`RunReport.status` of a run that has committed, and of one that has found nothing to copy."""
+DONE, EMPTY, FAILED = "done", "empty", "failed"
+"""`RunReport.status` of a run that has committed, of one that has found nothing to copy, and of one that has failed."""
 STOPPED_BY_DEAD_LETTERS = "dead letters"
 """`PartitionReport.stopped_early` if a task has collected as many bytes of dead letters as one run may commit."""
 

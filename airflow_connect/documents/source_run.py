@@ -59,6 +59,19 @@ class SourcePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutPart:
+    """A part of the source that could not be copied, although others were.
+
+    Attributes:
+        name: within a sentence: `the table shop.public.orders`.
+        reason: what was wrong and what to do, complete sentences.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourceTaskReport:
     """What one attempt of a source's task has committed.
 
@@ -73,6 +86,7 @@ class SourceTaskReport:
         offsets: the first `SHOWN_OFFSETS` of them.
         ended_by: `end` (reported by the task), `idle`, or the key of the limit.
         notes: sentences of the task for the report of the run.
+        left_out: parts that could not be copied: the run fails because of them when it has committed the rest.
     """
 
     written: int = 0
@@ -85,6 +99,7 @@ class SourceTaskReport:
     offsets: tuple[OffsetMove, ...] = ()
     ended_by: str = ""
     notes: tuple[str, ...] = ()
+    left_out: tuple[LeftOutPart, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON form."""
@@ -94,7 +109,8 @@ class SourceTaskReport:
     def from_json(cls, data: Mapping[str, Any]) -> SourceTaskReport:
         """Inverse of `to_json`."""
         moves = tuple(OffsetMove(**move) for move in data["offsets"])
-        return cls(**{**data, "offsets": moves, "notes": tuple(data.get("notes", ()))})
+        left_out = tuple(LeftOutPart(**part) for part in data.get("left_out", ()))
+        return cls(**{**data, "offsets": moves, "notes": tuple(data.get("notes", ())), "left_out": left_out})
 
 
 @dataclass(frozen=True, slots=True)

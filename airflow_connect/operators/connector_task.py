@@ -14,19 +14,19 @@ from airflow_connect.airflow.connections.masking import mask_in_airflow
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
 from airflow_connect.airflow.outcome import FENCED_ADVICE
+from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.errors import ConnectError, FencedError
 from airflow_connect.runtime.reporting.presentation import error_lines
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config
 
 if TYPE_CHECKING:
-    import jinja2
     from airflow.sdk import Context
 
     from airflow_connect.runtime.spec import RunSpec
 
 
-class ConnectorTask(BaseOperator):
+class ConnectorTask(ConfigurationTemplates, BaseOperator):
     """A task that is about one connector.
 
     Args:
@@ -88,10 +88,8 @@ class ConnectorTask(BaseOperator):
             db_conn_id=self.db_conn_id,
         )
 
-    def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
-        """Render, then register the secrets, so that the Rendered Templates tab and the log show `***`."""
-        super().render_template_fields(context, jinja_env)
-        mask_in_airflow(secret_values(*(part for part in (self.config, self.worker) if isinstance(part, Mapping))))
+    def after_rendering(self, context: Context) -> None:
+        """Show the configurations of files and connections, too."""
         if "ti" in context:
             self.resolved_config = self._resolved()
 

@@ -8,6 +8,7 @@ Parsing reads these files, each once, and nothing else: no broker, no connection
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
 from airflow_connect.airflow.run_params import run_params
 from airflow_connect.config.definition.near_names import did_you_mean, nearest
-from airflow_connect.errors import ConfigError, ConnectError
+from airflow_connect.errors import ConfigError
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.runtime.config_files import read_connector_file, read_worker_file
 
@@ -31,6 +31,11 @@ SIDECAR = ".dag.json"
 ENDINGS = (".json", ".properties")
 COPY = "copy"
 _NOT_IN_DAG_ID = re.compile(r"[^\w.-]")
+_SOURCE = re.compile(r"(?:Source|MirrorCheckpoint|MirrorHeartbeat)(?:Connector)?$")
+"""Names of classes that read no topics, or no records of them, that a time could limit; no class is imported here."""
+_LONGEST_NAME = 200
+"""Of a file in a dag id, which may have 250 characters."""
+_LONGEST_S = 10 * 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class DagSettings:
         if not path.is_file():
             return self
         try:
-            given = json.loads(path.read_text())
+            given = json.loads(path.read_text(), parse_constant=_refuse_constant)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{path} is not JSON: {error}.") from error
         if not isinstance(given, dict):
@@ -86,6 +91,10 @@ class DagSettings:
             if not _fits(value, str(known[name])):
                 raise ConfigError(f"{path}: {name} is {value!r}; expected {known[name]}.", config_path=name)
         return replace(self, **given)
+
+
+def _refuse_constant(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _fits(value: Any, expected: str) -> bool:
@@ -140,12 +149,7 @@ def connector_dags(
             inlets, outlets = default_assets(config, brokers)
             task = {"worker": worker, "inlets": inlets, "outlets": outlets, **arguments}
             dags[dag_id] = _dag(dag_id, path, config, chosen, task)
-        except (
-            ConnectError,
-            AirflowException,
-            ValueError,
-            TypeError,
-        ) as error:  # Airflow's own checks raise the others.
+        except Exception as error:  # noqa: BLE001 (whatever is wrong with one file, the others keep their DAGs)
             with BrokenConnectorFile(path, error):  # Airflow registers it.
                 pass
     return dags
@@ -176,7 +180,7 @@ def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings
         start_date=start if start.tzinfo else start.replace(tzinfo=UTC),
         catchup=False,  # Offsets decide what is copied, not dates.
         max_active_runs=1,
-        params=run_params(),
+        params=run_params(source=_SOURCE.search(kind) is not None),
         tags=["connector", *chosen.tags],
         is_paused_upon_creation=chosen.is_paused_upon_creation,
     )
@@ -184,8 +188,8 @@ def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings
     given: dict[str, Any] = {
         "owner": chosen.owner,
         "retries": chosen.retries,
-        "retry_delay": timedelta(seconds=chosen.retry_delay_s),
-        "execution_timeout": timedelta(seconds=limit) if limit else None,
+        "retry_delay": _duration("retry_delay_s", chosen.retry_delay_s),
+        "execution_timeout": _duration("execution_timeout_s", limit) if limit else None,
         "priority_weight": chosen.priority_weight,
         **({"pool": chosen.pool} if chosen.pool else {}),
         "add_assets": False,  # They were found above, without reading the file again.
@@ -195,6 +199,12 @@ def _dag(dag_id: str, path: Path, config: Mapping[str, Any], chosen: DagSettings
     with dag:  # Only now Airflow registers it.
         pass
     return dag
+
+
+def _duration(name: str, seconds: float) -> timedelta:
+    if not 0 <= seconds <= _LONGEST_S:
+        raise ConfigError(f"{name} is {seconds}; expected 0 to {_LONGEST_S} seconds.", config_path=name)
+    return timedelta(seconds=seconds)
 
 
 class BrokenConnectorFile(DAG):
@@ -209,7 +219,10 @@ class BrokenConnectorFile(DAG):
         self._path = path
         self._error: Exception | None = None
         self._dag_file: str | None = None
-        super().__init__(dag_id="broken_file_" + _NOT_IN_DAG_ID.sub("_", path.name), schedule=None)
+        name = _NOT_IN_DAG_ID.sub("_", path.name)
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[:_LONGEST_NAME]}_{hashlib.sha256(path.name.encode()).hexdigest()[:8]}"
+        super().__init__(dag_id=f"broken_file_{name}", schedule=None)
         self._error = error
 
     @property

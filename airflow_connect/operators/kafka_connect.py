@@ -13,18 +13,16 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_connect.airflow.connect_cluster.watch import Goal, Watch, cluster_sink
 from airflow_connect.airflow.connections.documents import read_connector
-from airflow_connect.airflow.connections.masking import mask_in_airflow
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import as_path
 from airflow_connect.airflow.outcome import error_of
+from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
 from airflow_connect.hooks.kafka_connect import KafkaConnectHook
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime.config_files import unwrap_connector
-from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:
-    import jinja2
     from airflow.sdk import Context
 
 Action = Literal["apply", "pause", "resume", "stop", "restart", "delete", "alter_offsets", "reset_offsets", "wait"]
@@ -38,7 +36,7 @@ _STATE_AFTER: Mapping[str, str] = {
 }
 
 
-class KafkaConnectOperator(BaseOperator):
+class KafkaConnectOperator(ConfigurationTemplates, BaseOperator):
     """Does one thing with a connector of a Kafka Connect cluster through its REST API, and waits for its effect.
 
     Every action may be repeated: a configuration that the connector has already is not written again, and deleting
@@ -72,6 +70,7 @@ class KafkaConnectOperator(BaseOperator):
         ConnectError: the cluster did not answer, the connector failed, or the time is over; `retries` apply.
     """
 
+    configuration_fields: ClassVar[tuple[str, ...]] = ("config",)
     template_fields: Sequence[str] = ("connector", "action", "config", "config_file", "offsets")
     template_fields_renderers: ClassVar[dict[str, str]] = {"config": "json", "offsets": "json"}
     ui_color = "#dff3ee"
@@ -107,12 +106,6 @@ class KafkaConnectOperator(BaseOperator):
         self.kafka_connect_conn_id = kafka_connect_conn_id
         self.kafka_conn_id = kafka_conn_id
         self.deferrable = deferrable
-
-    def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
-        """Render, then register the secrets, so that the Rendered Templates tab and the log show `***`."""
-        super().render_template_fields(context, jinja_env)
-        if isinstance(self.config, Mapping):
-            mask_in_airflow(secret_values(self.config))
 
     @cached_property
     def hook(self) -> KafkaConnectHook:

@@ -49,6 +49,7 @@ class ReplayOperator(ConnectorOperator):
 
     template_fields: Sequence[str] = (*ConnectorOperator.template_fields, "start", "until", "into", "replay_id")
     template_fields_renderers: ClassVar[dict[str, str]] = {**ConnectorTask.template_fields_renderers, "into": "json"}
+    configuration_fields: ClassVar[tuple[str, ...]] = (*ConnectorOperator.configuration_fields, "into")
 
     def __init__(
         self,
@@ -98,7 +99,8 @@ class ReplayDeadLettersOperator(ConnectorTask):
         to: topic for all letters; "": the topic that each one came from. Templated.
         stage: only letters of this stage of Kafka Connect, such as VALUE_CONVERTER. Templated.
         error: only letters whose exception's class or message contains this. Templated.
-        since: only records of this time and later, ISO 8601. Templated.
+        since: only letters with this timestamp or a later one, ISO 8601: that of the record that failed, or, if
+            the queue did not accept it, that of the letter. Templated.
         dry_run: only return what would be replayed.
         kwargs: as for `SetOffsetsOperator`.
 

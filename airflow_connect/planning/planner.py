@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
@@ -15,6 +15,9 @@ EARLIEST, LATEST, NEAREST = "earliest", "latest", "nearest"
 REFRESH_AFTER_MS = 24 * 60 * 60 * 1000
 """Offsets are committed again once a day even if nothing moved: Kafka drops the offsets of a group that has had no
 commit for `offsets.retention.minutes` (7 days by default), and a batch connector's group is always empty."""
+
+_MOST_PLACES = 20
+"""A note names so many partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,13 @@ class Policy:
         auto_offset_reset: `earliest`, `latest` or `none`, for partitions that never had an offset.
         out_of_range: `offsets.out.of.range`: "" (fail), `earliest`, `latest` or `nearest`.
         limits: bounds of the run.
+        group: the consumer group of the connector, for sentences.
     """
 
     auto_offset_reset: str = EARLIEST
     out_of_range: str = ""
     limits: RunLimits = field(default_factory=RunLimits)
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,17 @@ class Positions:
         return sum(len(r) for r in self.ranges)
 
 
-def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -> Positions:
+def plan_positions(
+    log: LogState, memory: Memory, policy: Policy, now_ms: int, named: Collection[TopicPartition] = ()
+) -> Positions:
     """Find start and end of every partition.
+
+    Args:
+        log: the topics.
+        memory: what the last run recorded.
+        policy: the configuration.
+        now_ms: milliseconds since the epoch.
+        named: partitions of which another note says why they start at the group's offset.
 
     Raises:
         OffsetError: a committed offset is outside the log, or a topic was recreated, and `offsets.out.of.range` is not
@@ -102,7 +116,12 @@ def plan_positions(log: LogState, memory: Memory, policy: Policy, now_ms: int) -
     # What has an offset, or has lost one: `offsets reset` forgets the id as well.
     seen = {tp.topic for tp in (*log.committed, *memory.committed)} | memory.topic_ids.keys()
     starts = {tp: _start(tp, log, memory, policy, is_first=tp.topic not in seen) for tp in sorted(log.earliest)}
-    notes = [*(found.note for found in starts.values() if found.note), *_skipped_notes(starts, log)]
+    begun = {tp: found for tp, found in starts.items() if found.is_found and tp not in named}
+    notes = [
+        *_found_notes(begun, log, policy.group),
+        *(found.note for found in starts.values() if found.note),
+        *_skipped_notes(starts, log),
+    ]
     to_commit = {tp: found.offset for tp, found in starts.items() if not found.is_stored}
     if memory.at_ms and now_ms - memory.at_ms >= REFRESH_AFTER_MS:
         to_commit = {tp: found.offset for tp, found in starts.items()}
@@ -134,12 +153,14 @@ class _Start:
         is_stored: whether the group has this offset already.
         note: a sentence for people, or "".
         is_latest: auto.offset.reset=latest chose it.
+        is_found: the group had it before the connector's first run of the partition.
     """
 
     offset: int
     is_stored: bool = False
     note: str = ""
     is_latest: bool = False
+    is_found: bool = False
 
 
 def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *, is_first: bool) -> _Start:
@@ -175,6 +196,9 @@ def _start(tp: TopicPartition, log: LogState, memory: Memory, policy: Policy, *,
         # Beyond the end: what the log holds may be what was copied, or have replaced it.
         unread = low if committed is None or committed > high else max(low, committed)
         return _Start(start, note=f"{what}; starting at {start}{_left_out(unread, start)}.")
+    if remembered is None and committed > low:
+        # Committed again for the same reason as below.
+        return _Start(committed, is_found=True)
     if remembered is None or committed == remembered:
         return _Start(committed, tp in log.committed, note)
     # Committed again, so that the state has it, and the next run does not say it a second time.
@@ -240,6 +264,28 @@ def _skipped_notes(starts: Mapping[TopicPartition, _Start], log: LogState) -> li
         f" the {plural(count, 'offset')} before its end {agreeing(count, 'are')} not copied."
         for topic, count in skipped.items()
     ]
+
+
+def _found_notes(starts: Mapping[TopicPartition, _Start], log: LogState, group: str) -> list[str]:
+    """What a first run passes over because the group has offsets already, by topic."""
+    found: dict[str, list[TopicPartition]] = {}
+    for tp in starts:
+        found.setdefault(tp.topic, []).append(tp)
+    return [_found_note(topic, {tp: starts[tp].offset for tp in tps}, log, group) for topic, tps in found.items()]
+
+
+def _found_note(topic: str, offsets: Mapping[TopicPartition, int], log: LogState, group: str) -> str:
+    count = sum(offset - log.earliest[tp] for tp, offset in offsets.items())
+    places = [f"{tp}@{offset}" for tp, offset in offsets.items()]
+    more = len(places) - _MOST_PLACES
+    listed = ", ".join(places[:_MOST_PLACES]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"This connector copies these partitions of topic {topic} for the first time, and begins at the offsets that"
+        f" its group {group} has committed: {listed}. The {plural(count, 'offset')} before"
+        f" {'them' if len(places) > 1 else 'it'} that Kafka still holds {agreeing(count, 'are')} not copied. Kafka"
+        " Connect, or this connector before it lost its state, has copied them; or the group is that of another"
+        " connector: then give this connector a group of its own."
+    )
 
 
 def _resolve(tp: TopicPartition, what: str, known: int | None, log: LogState, policy: Policy) -> int:

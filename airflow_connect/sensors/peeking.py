@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_connect.airflow.connections.masking import mask_in_airflow
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path
+from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.peeking.conditions import SourceChanges
-from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.triggers.looking import Outage
 from airflow_connect.triggers.peek import PeekTrigger
 from airflow_connect.triggers.request import PeekRequest
 
 if TYPE_CHECKING:
-    import jinja2
     from airflow.sdk import Context
 
     from airflow_connect.runtime.peeking.observation import Observation
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 DEFERRABLE = ("operators", "default_deferrable")
 
 
-class PeekingSensor(BaseSensorOperator):
+class PeekingSensor(ConfigurationTemplates, BaseSensorOperator):
     """Waits until a look finds what is wanted; the XCom is a small dictionary with what it has found.
 
     A broker that does not answer does not fail the sensor before its `timeout`. An error that waiting does not repair,
@@ -64,12 +62,6 @@ class PeekingSensor(BaseSensorOperator):
         Raises:
             ConfigError: an argument cannot be used.
         """
-
-    def render_template_fields(self, context: Context, jinja_env: jinja2.Environment | None = None) -> None:
-        """Render, then register the secrets, so that the Rendered Templates tab and the log show `***`."""
-        super().render_template_fields(context, jinja_env)
-        given = (getattr(self, name, None) for name in ("config", "worker"))
-        mask_in_airflow(secret_values(*(part for part in given if isinstance(part, Mapping))))
 
     def execute(self, context: Context) -> Any:
         """Look once; if that is not enough, wait as the sensor is told to."""

@@ -57,7 +57,12 @@ def _add_filters(parser: ArgumentParser) -> None:
         "--error", default="", metavar="TEXT", help="only letters whose error class or message contains this"
     )
     parser.add_argument(
-        "--since", type=_time, default=None, metavar="TIME", help="only records of this time (ISO 8601) and later"
+        "--since",
+        type=_time,
+        default=None,
+        metavar="TIME",
+        help="only letters with this timestamp (ISO 8601) or a later one: that of the record that failed, or, if the"
+        " queue did not accept it, that of the letter",
     )
 
 

@@ -94,42 +94,59 @@ def resolve(kind: PluginKind, name: str) -> PluginRef:
     Raises:
         ConfigError: nothing has this name; the message lists the nearest known names.
     """
-    table = _built_in(kind)
-    if name in table:
-        return PluginRef(kind, name, table[name])
-    if name in table.values() or (_PATH.fullmatch(name) and _module_exists(name.partition(":")[0])):
+    if name not in _built_in(kind) and _PATH.fullmatch(name) and _module_exists(name.partition(":")[0]):
         return PluginRef(kind, name, name)
-    # Before entry points: reading those of a whole Airflow installation takes 40 ms.
-    by_alias = _by_alias(kind)
-    if name in by_alias:
-        return PluginRef(kind, *by_alias[name])
-    registered = _registered(kind)
-    if name in registered:
-        return PluginRef(kind, name, registered[name])
+    if found := installed(kind, name):
+        return found
     module, _, attribute = name.rpartition(".")
     if _DOTTED.fullmatch(name) and _module_exists(module):
         return PluginRef(kind, name, f"{module}:{attribute}")
     raise _not_found(kind, name)
 
 
+def installed(kind: PluginKind, name: str) -> PluginRef | None:
+    """A plugin of this package or an entry point; None if `name` is neither. Nothing is looked for elsewhere."""
+    table = _built_in(kind)
+    if name in table:
+        return PluginRef(kind, name, table[name])
+    if name in table.values():
+        return PluginRef(kind, name, name)
+    # Before entry points: reading those of a whole Airflow installation takes 40 ms.
+    by_alias = _by_alias(kind)
+    if name in by_alias:
+        return PluginRef(kind, *by_alias[name])
+    registered = _registered(kind)
+    return PluginRef(kind, name, registered[name]) if name in registered else None
+
+
 def load(ref: PluginRef) -> Any:
     """Import the class.
 
     Raises:
-        ConfigError: the module cannot be imported or has no such attribute.
+        ConfigError: the module cannot be imported, whatever it raises, or has no such attribute.
     """
     module_name, _, attribute = ref.path.partition(":")
     try:
         found: Any = import_module(module_name)
         for part in attribute.split("."):
             found = getattr(found, part)
+    except (KeyboardInterrupt, MemoryError):
+        raise
     except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"The {ref.kind.label} {ref.name} cannot be loaded from {ref.path}: {error}.",
-            suggestion="Install its package where the driver and the executors run.",
-            code="plugin.not_loadable",
-        ) from error
+        raise _not_loadable(ref, str(error), "Install its package where the driver and the executors run.") from error
+    except BaseException as error:
+        # The code of a plugin, and a worker runs other connectors too: not even SystemExit may end it.
+        why = f"the import ended with {type(error).__name__}: {error}"
+        raise _not_loadable(ref, why, "Repair the module, so that it can be imported.") from error
     return found
+
+
+def _not_loadable(ref: PluginRef, why: str, suggestion: str) -> ConfigError:
+    return ConfigError(
+        f"The {ref.kind.label} {ref.name} cannot be loaded from {ref.path}: {why.removesuffix('.')}.",
+        suggestion=suggestion,
+        code="plugin.not_loadable",
+    )
 
 
 def load_path(path: str) -> Any:
@@ -184,6 +201,10 @@ def _module_exists(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):  # a parent package is missing, or a loaded module without a spec
         return False
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # noqa: BLE001 (`load` meets it again and reports it)
+        return True
 
 
 def _not_found(kind: PluginKind, name: str) -> ConfigError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from airflow_connect.config.definition.references import written
+from airflow_connect.config.definition.references import is_reference, written
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.numbers import float64_of, integer_text, parse_float, parse_integer
 
@@ -23,11 +23,12 @@ LONGEST_REASON = 1500
 """Maximum length of the reason: a list of valid values may be long, and a reason may quote the value again."""
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-_LIST_SEPARATOR = re.compile(r"\s*,\s*", re.ASCII)
+_LIST_BLANKS = " \t\n\r\f\v"
 _CHAIN_ALIAS = re.compile(r"^(transforms|predicates)\.[^.]*\.")
 _SECRET_NAME = re.compile(
     r"password|passwd|passphrase|secret|token|jaas|private\.?key|keystore\.key|truststore\.certificates"
-    r"|customer\.key|access\.key|api\.?key|user\.info|authorization|oauthbearer\.assertion",
+    r"|customer\.key|access\.?key|account\.?key|api\.?key|user\.info|authorization|oauthbearer\.assertion"
+    r"|(?:^|[._-])(?:pwd|pass)(?![a-z])|credentials?(?:\.json)?$|connection\.string",
     re.IGNORECASE,
 )
 
@@ -94,9 +95,11 @@ class InvalidValueError(Exception):
     """A value does not fit its key; `str()` is Connect's message. `ConfigDef` collects these."""
 
 
-_URL_WITH_PASSWORD = re.compile(
-    # The user's part; parameters of a JDBC URL; Oracle's thin:user/password@host.
-    r"://[^\s/:@]*:[^\s/@]+@|^jdbc:.*\b(?:password|passwd|pwd|sslpassword)\s*=|^jdbc:oracle:thin:[^@/]*/[^@]*@",
+_TEXT_WITH_SECRET = re.compile(
+    # The user's part of a URL; parameters of a JDBC URL; Oracle's thin:user/password@host; properties; headers.
+    r"://[^\s/:@]*+:[^\s/@]+@|^jdbc:.*\b(?:password|passwd|pwd|sslpassword)\s*=|^jdbc:oracle:thin:[^@/]*/[^@]*@"
+    r"|(?:^|[;?&,])(?:[\w-]+\.)*+(?:password|passwd|pwd|secret|token|sharedaccesskey|accountkey)=[^;?&,\s]"
+    r"|\bauthorization\s*+:\s*+\S|\bbearer\s++\S",
     re.IGNORECASE,
 )
 
@@ -239,7 +242,7 @@ def _parse_list(name: str, value: Any) -> list[str]:
     if not isinstance(value, str):
         raise invalid(name, value, "Expected a comma separated list.")
     text = java_trim(value)
-    return _LIST_SEPARATOR.split(text) if text else []
+    return [item.strip(_LIST_BLANKS) for item in text.split(",")] if text else []
 
 
 def _parse_class(name: str, value: Any, find_class: Callable[[str], Any] | None) -> str:
@@ -306,7 +309,7 @@ def coerce_config(raw: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def masked(raw: Mapping[str, Any], secret_names: Iterable[str] = ()) -> dict[str, Any]:
-    """A copy that can be shown: values of secret names, and addresses with a password, are `[hidden]`.
+    """A copy that can be shown: values of secret names, and text with a password or a login in it, are `[hidden]`.
 
     Secret names are `secret_names` and those that suggest a secret. References to a config provider,
     `${provider:path:key}`, are not secrets and stay, unless there is other text around them; resolved ones are shown
@@ -320,8 +323,8 @@ def masked(raw: Mapping[str, Any], secret_names: Iterable[str] = ()) -> dict[str
 
 
 def _is_secret(name: str, value: Any, known: frozenset[str]) -> bool:
-    return name in known or is_secret_name(name) or _URL_WITH_PASSWORD.search(str(value)) is not None
+    return name in known or is_secret_name(name) or _TEXT_WITH_SECRET.search(str(value)) is not None
 
 
 def _is_reference(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and re.fullmatch(r"\$\{[^}]*:[^}]*\}", value) is not None)
+    return value is None or (isinstance(value, str) and is_reference(value))

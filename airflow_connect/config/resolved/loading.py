@@ -134,6 +134,14 @@ def check_overrides(connector: SinkConnectorConfig, worker: WorkerConfig, group:
             " group.id.",
             config_path="consumer.override.group.id",
         )
+    if not (group.isascii() and group.isprintable()):
+        # rd_kafka_consumer_group_metadata_read: "Input buffer group id is not safe".
+        raise ConfigError(
+            f"Consumer group {group!r} has characters that are not printable ASCII: librdkafka commits no offsets of"
+            " such a group in a transaction.",
+            suggestion="Give the connector a name of ASCII characters, or set consumer.override.group.id to one.",
+            config_path="consumer.override.group.id",
+        )
 
 
 def _converter(key: str, own: ConverterConfig | None, worker: ConverterConfig | None) -> ConverterConfig:

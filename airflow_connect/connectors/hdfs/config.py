@@ -45,7 +45,7 @@ _WITHOUT_PATH_FORMAT = {
     for name in ("Default", "Field", "Daily", "Hourly")
 }
 _WINTER_AND_SUMMER_MS = (1_705_320_000_000, 1_721_044_800_000)
-_ANY_SUBSTITUTION = re.compile(r"\$\{.*\}")
+_ANY_SUBSTITUTION = re.compile(r"\$\{(?:(?!\$\{).)*\}")
 
 
 @cache

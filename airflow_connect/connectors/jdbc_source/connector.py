@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
 from airflow_connect.connectors.jdbc_source.offsets.positions import (
+    BEFORE,
     INCREMENTING,
+    LOCAL,
     NANOS,
     PROTOCOL,
     QUERY,
@@ -33,15 +36,16 @@ from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_key
 from airflow_connect.connectors.jdbc_source.split.plan import Division, is_current
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
-from airflow_connect.connectors.jdbc_source.work import Item, grouped, items_of, task_config
+from airflow_connect.connectors.jdbc_source.work import Item, grouped, is_of_a_table, items_of, task_config
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.failures import Failure, kind_of
 from airflow_connect.databases.read_timeout import ReadTimeout, socket_of
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 _PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
 
 
@@ -81,17 +85,22 @@ class JdbcSourceConnector(SourceConnector):
                 reading.progressed = timeout.progressed
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
-            waiting = [item for item in items if division.load_of(item) or self._has_rows(reading, item, found)]
+            several = len(items) > 1
+            items = [item for item in items if not several or self._has_topic(item)]
+            waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             with database.failures("divide large tables"):
-                division.add(waiting, new)
+                division.add(waiting, new, several=several)
+                for item, error in division.bad:
+                    self.context.leave_out(item.name, error)
+                    waiting.remove(item)
                 if division.divided and not self.context.only_plans:
                     self._exported = ExportedSnapshot.export(
                         config.connection, connection, division.divided, self.context.note
                     )
         groups = division.groups() if division.divided else grouped(waiting, max_tasks)
         snapshot = self._exported.snapshot.to_json() if self._exported is not None else ""
-        return [task_config(self.config, part, end_us, snapshot) for part in groups]
+        return [task_config(self.config, part, end_us, snapshot, several=several) for part in groups]
 
     def reconcile_offsets(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> OffsetChanges:
         """Replace the ranges of a table that is loaded completely by one offset (`offsets/ranges.py`)."""
@@ -135,7 +144,7 @@ class JdbcSourceConnector(SourceConnector):
                 continue
             if AFTER in dict(partition):
                 check_range_offset(dict(partition), offset)
-            for key in (INCREMENTING, TIMESTAMP, NANOS):
+            for key in (INCREMENTING, TIMESTAMP, NANOS, LOCAL, BEFORE):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
@@ -153,8 +162,6 @@ class JdbcSourceConnector(SourceConnector):
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), tables, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
-        for table in chosen:
-            reading.database.quoting.check_is_found("table", table.full_name, (table.schema, table.table))
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
 
     def _reconciled(self, committed: Iterable[tuple[SourcePartition, SourceOffset]]) -> Reconciled:
@@ -170,6 +177,36 @@ class JdbcSourceConnector(SourceConnector):
         if item.table is None:
             return reader.offset(QUERY_PARTITION)
         return found.offsets.get(str(item.partition[TABLE])) or committed_position(item.table, reader)[1]
+
+    def _waits(self, reading: Reading, item: Item, division: Division, found: Reconciled, several: bool) -> bool:
+        """Whether a task must look at a table. Of several, one that cannot be read is left out."""
+        try:
+            if item.table is not None:
+                table = item.table
+                reading.database.quoting.check_is_found("table", table.full_name, (table.schema, table.table))
+            return division.load_of(item) is not None or self._has_rows(reading, item, found)
+        except ConnectError as error:
+            if not several or not is_of_a_table(error):
+                raise
+            reading.connection.rollback()
+            self.context.leave_out(item.name, error)
+            return False
+
+    def _has_topic(self, item: Item) -> bool:
+        """Whether the name of a table may be part of a topic's name; transformations may choose another topic."""
+        topic = self._typed.prefix + (item.table.table if item.table is not None else "")
+        if self.config.get("transforms", "").strip() or _TOPIC.fullmatch(topic):
+            return True
+        self.context.leave_out(
+            item.name,
+            ConfigError(
+                f"The topic of {item.name} would be {topic!r}, which is no name of a topic: Kafka allows up to 249"
+                " letters of ASCII, digits, dots, hyphens and underscores.",
+                code="database.name",
+                suggestion="Give it another topic with the transformation RegexRouter, or copy the table with query.",
+            ),
+        )
+        return False
 
     def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""

@@ -24,7 +24,7 @@ from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
-from airflow_connect.connectors.jdbc_source.work import END, SNAPSHOT, Item, items_of
+from airflow_connect.connectors.jdbc_source.work import END, SEVERAL, SNAPSHOT, Item, is_of_a_table, items_of
 from airflow_connect.databases.arrow_stream import ArrowStream, arrow_stream
 from airflow_connect.databases.connecting import Database, is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of
@@ -43,6 +43,10 @@ _BATCH_BYTES = 4 << 20
 _LEAST_ROWS, _MOST_ROWS = 100, 20_000
 _ANY_NUMBER = 1 << 62
 """Batches of ADBC end at a number of bytes."""
+
+
+class _LeftOut:
+    """Instead of a batch: the table cannot be read, and is left out."""
 
 
 class JdbcSourceTask(SourceTask):
@@ -64,6 +68,7 @@ class JdbcSourceTask(SourceTask):
         self._in_columns = self._has_no_stream = False
         self._position: Position | None = None
         self._pending: RowBatch | None = None
+        self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
         self._column_rows = names.DEFAULT_BATCH_ROWS
 
@@ -75,6 +80,15 @@ class JdbcSourceTask(SourceTask):
         if not isinstance(batch, RowBatch):
             return None
         item, schema = self._waiting[0], batch.mapping.schema
+        try:
+            values = batch.mapping.values(batch.rows)
+        except DataError as error:
+            # No row of the batch was returned, so the committed offset is before it.
+            if not self._leaves_out(item, error):
+                raise
+            self._disconnect()
+            self._next_table()
+            return None
         offsets = [self._bulk_offset()] * len(batch.rows) if self._is_bulk else batch.offsets()
         return [
             SourceRecord(
@@ -84,7 +98,7 @@ class JdbcSourceTask(SourceTask):
                 source_partition=item.partition,
                 source_offset=offset,
             )
-            for value, offset in zip(batch.mapping.values(batch.rows), offsets, strict=True)
+            for value, offset in zip(values, offsets, strict=True)
         ]
 
     def poll_columns(self) -> SourceColumns | None:
@@ -140,12 +154,26 @@ class JdbcSourceTask(SourceTask):
             return {BULK_RUN: self.context.run_id, BEGAN: part.began_ms}
         return {BULK_RUN: self.context.run_id, BULK_DONE: done}
 
+    def _leaves_out(self, item: Item, error: ConnectError) -> bool:
+        """Whether the rest of a table is left out; its offset stays before what was not returned."""
+        if not self._skips or not is_of_a_table(error):
+            return False
+        self.context.leave_out(item.name, error)
+        return True
+
+    def _next_table(self) -> None:
+        self._reader = self._position = None
+        self._failures = 0
+        self._waiting.popleft()
+
     def _next(self, count: int) -> RowBatch | ColumnBatch | None:
         """The next batch with rows of any table; None if all have ended, or for a moment."""
         while self._waiting:
             item = self._waiting[0]
             batch = self._read(item, count)
-            if batch is None:
+            if isinstance(batch, _LeftOut):
+                self._next_table()
+            elif batch is None:
                 self._finish(item)
             elif len(batch):
                 return batch
@@ -155,7 +183,7 @@ class JdbcSourceTask(SourceTask):
                 return None
         return None
 
-    def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | None:
+    def _read(self, item: Item, count: int) -> RowBatch | ColumnBatch | _LeftOut | None:
         """The next batch of a table; None at its end.
 
         Raises:
@@ -178,7 +206,10 @@ class JdbcSourceTask(SourceTask):
                     return None
         except ConnectError as error:
             self._disconnect()
-            raise self._counted(error) from error.__cause__
+            counted = self._counted(error)
+            if self._leaves_out(item, counted):
+                return _LeftOut()
+            raise counted from error.__cause__
         self._failures = 0
         if batch is not None:
             self._position = batch.after
@@ -289,8 +320,7 @@ class JdbcSourceTask(SourceTask):
                     " were forgotten, and rows that are committed as late as those may be missed."
                 )
         self._end_transaction()
-        self._reader = self._position = None
-        self._waiting.popleft()
+        self._next_table()
 
     def _last_offset(self, item: Item) -> SourceOffset:
         """The offset of the last row of a range; {} if it has none."""

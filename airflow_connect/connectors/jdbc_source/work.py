@@ -16,8 +16,19 @@ from airflow_connect.connectors.jdbc_source.offsets.positions import (
 )
 from airflow_connect.connectors.jdbc_source.offsets.ranges import TableRange
 from airflow_connect.databases.identifiers import TableId
+from airflow_connect.errors import ConnectError, DataError, OffsetError
 
+SEVERAL = "airflow_connect.jdbc.several"
+"""Whether the run reads several tables, so that a task leaves out one that it cannot read."""
 TABLES, END, SNAPSHOT = "tables", "airflow_connect.jdbc.end_us", "airflow_connect.jdbc.snapshot"
+
+
+_OF_A_TABLE = frozenset(
+    {
+        "database.column", "database.nullable", "database.name", "database.permission", "database.missing_object",
+        "database.failed", "database.value", "database.set_back", "offset.refused",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +58,24 @@ class Item:
         return [QUERY_PARTITION] if self.table is None else known_partitions(self.table)
 
 
-def task_config(config: Mapping[str, str], items: Sequence[Item], end_us: int, snapshot: str = "") -> dict[str, str]:
-    """The configuration of a task; `snapshot`: as `Snapshot.to_json` wrote it, or ""."""
+def task_config(
+    config: Mapping[str, str], items: Sequence[Item], end_us: int, snapshot: str = "", *, several: bool = False
+) -> dict[str, str]:
+    """The configuration of a task.
+
+    Args:
+        config: of the connector.
+        items: that the task reads.
+        end_us: upper bound of the run.
+        snapshot: as `Snapshot.to_json` wrote it, or "".
+        several: whether the run has several tables.
+    """
     tables = [
         [*item.table, item.partition[TABLE], *([item.part.to_json()] if item.part is not None else [])]
         for item in items
         if item.table is not None
     ]
-    return {**config, TABLES: json.dumps(tables), END: str(end_us), SNAPSHOT: snapshot}
+    return {**config, TABLES: json.dumps(tables), END: str(end_us), SNAPSHOT: snapshot, SEVERAL: str(several).lower()}
 
 
 def items_of(config: Mapping[str, str]) -> list[Item]:
@@ -68,6 +89,11 @@ def items_of(config: Mapping[str, str]) -> list[Item]:
 def _item(catalog: str, schema: str, table: str, name: str, part: Sequence[Any] | None = None) -> Item:
     found = None if part is None else TableRange.from_json(part)
     return Item(TableId(catalog, schema, table), partition_of(name) if found is None else found.partition, found)
+
+
+def is_of_a_table(error: ConnectError) -> bool:
+    """Whether an error is about one table only, and stays until somebody corrects its cause."""
+    return not error.retriable and (error.code in _OF_A_TABLE or isinstance(error, DataError | OffsetError))
 
 
 def grouped(items: Sequence[Item], groups: int) -> list[Sequence[Item]]:

@@ -200,7 +200,7 @@ class KafkaConnectors:
     def plugin_keys(self, plugin: str) -> list[dict[str, Any]]:
         """See `Connectors`."""
         with self._refusals():
-            return list(plugins.keys_of(plugin))
+            return self.herder.plugin_keys(plugin)
 
     def loggers(self) -> dict[str, dict[str, Any]]:
         """Refused: log levels are those of a process."""

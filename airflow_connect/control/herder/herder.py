@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.control.herder import offsets, refusals, views
+from airflow_connect.control.herder import offsets, plugins, refusals, views
 from airflow_connect.control.herder.changes import FAILED, Writer
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated
@@ -73,6 +73,14 @@ class Herder:
     def task_status(self, name: str, task: int) -> dict[str, Any]:
         """TaskState."""
         return self._topics.look(lambda state: views.task_status(state.status, name, task))
+
+    def plugin_keys(self, plugin: str) -> list[dict[str, Any]]:
+        """ConfigKeyInfo of a plugin that is installed, or that a registered connector uses.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        return plugins.keys_of(plugin, lambda: self._topics.look(views.values_in_use))
 
     def validated(self, plugin: str, config: Config) -> dict[str, Any]:
         """ConfigInfos of a configuration of the class `plugin`; registers nothing.

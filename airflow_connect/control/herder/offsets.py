@@ -106,18 +106,18 @@ def _one_of_sink(entry: Mapping[str, Any]) -> tuple[str, int | None]:
         raise RefusedError("Kafka topic names must be valid strings and may not be null")
     if partition[PARTITION] is None:
         raise RefusedError("Kafka partitions must be valid numbers and may not be null")
-    number = _whole(partition[PARTITION], "partition", "Partition")
+    number = _whole(partition[PARTITION], "partition", "Partition", bits=32)
     place = f"{partition[TOPIC]}-{number}"
     if offset is None:
         return place, None
     if OFFSET not in offset:
         raise RefusedError("The offset for a sink connector should either be null or contain the key 'kafka_offset'")
-    return place, _whole(offset[OFFSET], "offset", "Offset")
+    return place, _whole(offset[OFFSET], "offset", "Offset", bits=64)
 
 
-def _whole(value: Any, what: str, title: str) -> int:
+def _whole(value: Any, what: str, title: str, bits: int) -> int:
     text = "null" if value is None else str(value)
-    if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+    if isinstance(value, bool) or not _NUMBER.fullmatch(text) or int(text) >= 1 << (bits - 1):
         raise RefusedError(
             f"Failed to parse the following Kafka {what} value in the provided offsets: '{text}'. {title} values for"
             " sink connectors need to be integers."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Container
 from functools import cache
 from typing import Any
 
@@ -30,18 +31,26 @@ def installed(*, connectors_only: bool) -> list[dict[str, str]]:
     return [dict(entry) for entry in _connectors() + (() if connectors_only else _others())]
 
 
-def keys_of(name: str) -> list[dict[str, Any]]:
+def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[str, Any]]:
     """ConfigKeyInfo of a plugin's own keys.
+
+    A GET must not import any module that a stranger names: only plugins of this package, entry points and classes that
+    a registered connector uses are looked at.
 
     Args:
         name: class or alias.
+        used: returns the values of the registered configurations; asked only for what is not installed.
 
     Raises:
         RefusedError: there is no such plugin.
     """
-    for kind in _WITH_KEYS:
+    found = [plugins.installed(kind, name) for kind in _WITH_KEYS]
+    is_used = not any(found) and name in used()
+    for kind, reference in zip(_WITH_KEYS, found, strict=True):
+        if reference is None and not is_used:
+            continue
         try:
-            plugin = plugins.load(plugins.resolve(kind, name))
+            plugin = plugins.load(reference or plugins.resolve(kind, name))
         except ConfigError:
             continue
         definition = getattr(plugin, "config_def", None)

@@ -25,6 +25,11 @@ def info(config: ConfigState, name: str) -> dict[str, Any]:
     return {"name": name, "config": given, "tasks": tasks, "type": kind_of(given)}
 
 
+def values_in_use(state: State) -> frozenset[str]:
+    """The values of all registered configurations, among them the classes that they use."""
+    return frozenset(v for given in state.config.connectors.values() for v in given.config.values() if v is not None)
+
+
 def config_of(config: ConfigState, name: str) -> dict[str, str | None]:
     """The configuration as registered, references unresolved.
 

@@ -49,6 +49,7 @@ class ConfigState:
     Attributes:
         connectors: registered connectors by name, in the order of their first record.
         targets: target states by connector; a connector without one is `STARTED`.
+        target_offsets: of the record that changed it last.
         task_counts: number of tasks of the last `commit`.
         task_configs: committed configurations by connector and task.
         inconsistent: connectors for whose last `commit` task configurations are missing.
@@ -60,6 +61,7 @@ class ConfigState:
 
     connectors: dict[str, Registered] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
+    target_offsets: dict[str, int] = field(default_factory=dict)
     task_counts: dict[str, int] = field(default_factory=dict)
     task_configs: dict[str, dict[int, Properties]] = field(default_factory=dict)
     inconsistent: set[str] = field(default_factory=set)
@@ -131,10 +133,13 @@ class ConfigState:
     def _take_target(self, name: str, value: bytes | None, offset: int) -> None:
         if value is None:
             self.targets.pop(name, None)
+            self.target_offsets.pop(name, None)
             return
         found = _object(value, f"{records.TARGET_STATE}{name}", offset)
         state = found.get("state.v2") or found.get("state")
         if state in _STATES:
+            if state != self.target(name):
+                self.target_offsets[name] = offset
             self.targets[name] = str(state)
         elif found:
             _LOG.warning("The config topic has an unknown target state of %s at offset %d.", name, offset)

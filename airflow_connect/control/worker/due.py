@@ -11,6 +11,9 @@ from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.runtime.peeking.conditions import LagReaches
 
+LONGEST_PAUSE_S = 600.0
+"""Longest pause after failed runs; longer only if the interval is."""
+
 
 class Due(NamedTuple):
     """A connector that shall run now.
@@ -28,20 +31,27 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Last:
-    """The last run of a connector by this process; `seen`: end of the config topic when it began."""
+    """The last run of a connector by this process.
+
+    Attributes:
+        seen: end of the config topic when it began.
+        failures: how many of the last runs have failed, one after the other.
+    """
 
     offset: int
     seen: int
     ended_s: float
     may_repeat: bool
+    failures: int = 0
 
 
 class Schedule:
     """Remembers runs and says what is due.
 
-    A connector is due when it is new, when its configuration is, when a restart was requested since its last run
-    began, and when its interval is over. After a permanent error, the interval does not count. A connector with
-    conditions on its lag waits for one of them as well, unless a restart was requested.
+    A connector is due when it is new, when its configuration is, when a restart was requested or it was resumed since
+    its last run began, and when its interval is over. After a permanent error, the interval does not count; after
+    others it doubles with each failed run, up to `LONGEST_PAUSE_S`. A connector with conditions on its lag waits for
+    one of them as well, unless a restart was requested.
     """
 
     def __init__(self, interval_s: float, first_offset: int) -> None:
@@ -67,10 +77,12 @@ class Schedule:
         """A run begins."""
         self._began[due.name] = due.offset, config.next_offset
 
-    def end(self, name: str, now_s: float, *, may_repeat: bool) -> None:
+    def end(self, name: str, now_s: float, *, may_repeat: bool, has_failed: bool = False) -> None:
         """It has ended; `may_repeat`: it succeeded, or may succeed another time."""
         offset, seen = self._began.pop(name)
-        self._last[name] = _Last(offset, seen, now_s, may_repeat)
+        before = self._last.get(name)
+        earlier = before.failures if before and before.offset == offset else 0
+        self._last[name] = _Last(offset, seen, now_s, may_repeat, earlier + 1 if has_failed else 0)
 
     @staticmethod
     def _due(config: ConfigState, name: str, restarted: bool) -> Due:
@@ -87,7 +99,14 @@ class Schedule:
         last = self._last.get(name)
         if last is None or last.offset != config.connectors[name].offset:
             return True
-        return last.may_repeat and now_s - last.ended_s >= self._interval_of(config, name)
+        if config.target_offsets.get(name, -1) >= last.seen:
+            return True  # Resumed, perhaps with other offsets: what the last run failed at may be repaired.
+        return last.may_repeat and now_s - last.ended_s >= self._pause_s(config, name, last.failures)
+
+    def _pause_s(self, config: ConfigState, name: str, failures: int) -> float:
+        interval_s = self._interval_of(config, name)
+        doubled_s = interval_s * 2.0 ** min(max(failures - 1, 0), 16)
+        return max(interval_s, min(doubled_s, LONGEST_PAUSE_S))
 
     def _interval_of(self, config: ConfigState, name: str) -> float:
         return _number(config.connectors[name].config, RUN_INTERVAL_SECONDS) or self._interval_s

@@ -41,7 +41,10 @@ class LagLooks:
             watches[target.cluster].append(Watch(target, due.lag))
         self._readers = {cluster: self._readers.get(cluster) or ClusterReader(cluster) for cluster in watches}
         for cluster, of_cluster in watches.items():
-            answers = self._readers[cluster].observe(of_cluster)
+            try:
+                answers = self._readers[cluster].observe(of_cluster)
+            except ConnectError as error:  # One cluster that does not answer must not stop the connectors of others.
+                answers = [error] * len(of_cluster)
             found.update(
                 watch.target.name
                 for watch, answer in zip(of_cluster, answers, strict=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
@@ -15,7 +15,7 @@ from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
 from airflow_connect.documents.run import EMPTY, RunReport
-from airflow_connect.errors import ConnectError, FencedError
+from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import StoppedError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
@@ -35,6 +35,8 @@ _AFTER_FAILED_LOOK_S = 5.0
 _CONFIG = "ConfigError"
 TOPIC_MISSING = "config.topic_missing"
 """Another connector may create the topic; Kafka Connect's sinks wait for it as well."""
+_REPAIRED_ELSEWHERE = frozenset({AccessError.__name__, NotStoppedError.__name__})
+"""Errors that end without a change here: a permission is granted, or Kafka Connect's worker is stopped."""
 
 
 class Rounds:
@@ -91,13 +93,13 @@ class Rounds:
             due = self._topics.look(lambda state: self._next(schedule, state))
             if due is None:
                 return
-            may_repeat = True
+            may_repeat, has_failed = True, False
             try:
                 if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
                     self._topics.refuse_live_workers()
-                may_repeat = self._run(due)
+                may_repeat, has_failed = self._run(due)
             finally:
-                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat)
+                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat, has_failed=has_failed)
                 if self._sharing is not None:
                     self._sharing.end()
 
@@ -128,8 +130,8 @@ class Rounds:
                 self._sharing.begin(due.name)
         return due
 
-    def _run(self, due: Due) -> bool:
-        """Run a connector and record the result; returns whether it may run again at its next time."""
+    def _run(self, due: Due) -> tuple[bool, bool]:
+        """Run a connector and record the result; returns whether it may run again, and whether it has failed."""
         redact = Redactor(secret_values(due.config))
         report: RunReport | None
         self._counts.began(due.name)
@@ -148,21 +150,26 @@ class Rounds:
             (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
             self._herder.used_topics(due.name, topics_of(report))
             self._record(due, None, is_config=False)
-            return True
+            return True, False
         assert error is not None
         self._empty.discard(due.name)
         if error["code"] == StoppedError.code:
-            return True  # The worker ends, which says nothing about the connector.
+            return True, False  # The worker ends, which says nothing about the connector.
         if error["code"] == FencedError.code and self._sharing is not None:
             # Another worker took it for its own, in the moment in which the members changed.
             self._tell(f"{due.name}: another worker has run it at the same time.")
-            return True
+            return True, False
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
-        return bool(error["retriable"]) or error["code"] == TOPIC_MISSING
+        return _may_repeat(error), True
 
     def _record(self, due: Due, trace: str | None, *, is_config: bool) -> None:
         # The result of a run that another worker has fenced says nothing about the connector.
         only_own = self._sharing is not None
         self._herder.run_ended(due.name, due.offset, trace, is_config=is_config, only_own=only_own)
+
+
+def _may_repeat(error: Mapping[str, Any]) -> bool:
+    """Whether a later run may succeed although nothing is changed here."""
+    return bool(error["retriable"]) or error["code"] == TOPIC_MISSING or error["type"] in _REPAIRED_ELSEWHERE

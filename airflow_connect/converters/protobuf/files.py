@@ -40,7 +40,7 @@ _KNOWN_TEXTS = {
         "message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }"
     ),
 }
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+=*\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]++=*+\s*+")
 
 
 def open_schema(text: str, others: Mapping[str, str]) -> Any:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any
 
-from google.protobuf import descriptor_pb2
+from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import FieldDescriptor
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
@@ -71,12 +71,12 @@ def _needs_no_conversion(field: Any, schema: Schema, options: ProtobufOptions) -
 
 
 def _union_member(oneof: Any, schema: Schema, options: ProtobufOptions) -> MemberReader:
-    name = oneof.name
+    name, which_oneof = oneof.name, message_factory.GetMessageClass(oneof.containing_type).WhichOneof
     if options.flatten_unions:
         readers = {f.name: _single(f, schema.fields_by_name[f.name].schema, options) for f in oneof.fields}
 
         def read_flat(found: Any, value: dict[str, Any]) -> None:
-            which = found.WhichOneof(name)
+            which = which_oneof(found, name)
             if which is not None:
                 value[which] = readers[which](getattr(found, which))
 
@@ -87,7 +87,7 @@ def _union_member(oneof: Any, schema: Schema, options: ProtobufOptions) -> Membe
     empty: dict[str, Any] = dict.fromkeys(readers)
 
     def read(found: Any, value: dict[str, Any]) -> None:
-        which = found.WhichOneof(name)
+        which = which_oneof(found, name)
         if which is not None:
             value[target] = {**empty, which: readers[which](getattr(found, which))}
 
@@ -110,9 +110,11 @@ def _member(field: Any, schema: Schema, options: ProtobufOptions) -> MemberReade
             value[name] = read(getattr(found, name))
 
         return read_always
+    # Of the class, because a field may have this name.
+    has_field = message_factory.GetMessageClass(field.containing_type).HasField
 
     def read_present(found: Any, value: dict[str, Any]) -> None:
-        if found.HasField(name):
+        if has_field(found, name):
             value[name] = read(getattr(found, name))
 
     return read_present

@@ -14,6 +14,7 @@ _TOKEN = re.compile(
     |(?P<number>\.\d[\w.]*(?:[eE][+-]?\d+)?|\d(?:[\w.]*?[eE][+-]\d+|[\w.]*))
     |(?P<word>[A-Za-z_]\w*)
     |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<unended>["']|/\*)
     |(?P<sign>[^\w\s])""",
     re.DOTALL | re.VERBOSE,
 )
@@ -35,6 +36,10 @@ def _tokens(text: str) -> Iterator[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
+            break
+        if match.lastgroup == "unended":
+            yield Token("sign", match[0], match.start(), match.end())  # No text may contain it.
+            position = len(text)
             break
         if match.lastgroup != "blank":
             yield Token(str(match.lastgroup), match[0], match.start(), match.end())

@@ -35,13 +35,24 @@ def fill_message(target: Any, schema: Schema, value: Any, options: ProtobufOptio
     """
     if schema.name in _LOGICAL_WRITERS:
         _LOGICAL_WRITERS[schema.name](target, schema, value)
-        # An empty message inside another one is written only if it is explicitly set.
-        target.SetInParent()
+        _set_in_parent(target)
     elif schema.type is not Type.STRUCT:
         _set(target, "value", schema, value)
-        target.SetInParent()
+        _set_in_parent(target)
     else:
         _fill_struct(target, schema, value, options)
+
+
+# Attributes of the class, because a field of the message may have the name of one, and hides it.
+
+
+def _set_in_parent(target: Any) -> None:
+    """An empty message inside another one is written only if it is explicitly set."""
+    type(target).SetInParent(target)
+
+
+def _descriptor(target: Any) -> Any:
+    return type(target).DESCRIPTOR
 
 
 def _fill_struct(target: Any, schema: Schema, value: Any, options: ProtobufOptions) -> None:
@@ -53,7 +64,7 @@ def _fill_struct(target: Any, schema: Schema, value: Any, options: ProtobufOptio
             f"Mismatching struct schema: the struct holds {unknown}, the schema does not.",
             suggestion="Add the fields to the schema.",
         )
-    target.SetInParent()
+    _set_in_parent(target)
     for field in schema.fields:
         member = value.get(field.name)
         member = field.schema.default if member is None else member
@@ -74,10 +85,10 @@ def _fill_field(target: Any, name: str, schema: Schema, value: Any, options: Pro
         _fill_field(target, held[0].name, held[0].schema, value[held[0].name], options)
         return
     name = names.scrubbed(name) if options.scrub_names else name
-    field = target.DESCRIPTOR.fields_by_name.get(name)
+    field = _descriptor(target).fields_by_name.get(name)
     if field is None:
         raise DataError(
-            f"Cannot find field with name {name} in the Protobuf message type {target.DESCRIPTOR.full_name}.",
+            f"Cannot find field with name {name} in the Protobuf message type {_descriptor(target).full_name}.",
             suggestion="Compare the schema of the value with the registered one.",
         )
     if schema.type is Type.ARRAY:
@@ -125,13 +136,13 @@ def _fill_map(target: Any, field: Any, schema: Schema, value: Any, options: Prot
             if part is not None:
                 _fill_field(entry, name, own, part, options)
         if is_native and field.message_type.fields_by_name["value"].message_type is not None:
-            made[entry.key].CopyFrom(entry.value)
+            type(entry.value).CopyFrom(made[entry.key], entry.value)
         elif is_native:
             made[entry.key] = entry.value
 
 
 def _set(target: Any, name: str, schema: Schema, value: Any) -> None:
-    field = target.DESCRIPTOR.fields_by_name[name]
+    field = _descriptor(target).fields_by_name[name]
     with _Checked(schema, value):
         setattr(target, name, _scalar(field, schema, value))
 

@@ -14,7 +14,7 @@ from typing import Any
 from airflow_connect.errors import ConfigError
 
 _PEM_SUFFIXES = (".pem", ".crt", ".cer", ".cert")
-_OPTION = re.compile(r"""([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
+_OPTION = re.compile(r"""(?<![\w.])([\w.]++)\s*+=\s*+("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;]+)""")
 
 
 def parse_jaas(line: str) -> tuple[str, dict[str, str]]:
@@ -23,7 +23,7 @@ def parse_jaas(line: str) -> tuple[str, dict[str, str]]:
     Raises:
         ConfigError: not `<class> required key="value" ...;`. The line is not repeated: it holds a password.
     """
-    match = re.fullmatch(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\s*(.*?)\s*;\s*", line, re.S | re.I)
+    match = re.fullmatch(r"([\w.$]+)\s+(required|requisite|sufficient|optional)(.*);", line.strip(), re.S | re.I)
     if match is None:
         raise ConfigError(
             "sasl.jaas.config cannot be read.",

@@ -102,7 +102,7 @@ class LetterFilter:
         connector: name of the connector; "": any.
         stage: Connect's stage, any case; "": any.
         error: part of the exception's class or message, any case; "": any.
-        since_ms: records of this time and later, milliseconds since the epoch; None: any.
+        since_ms: letters with this timestamp in the queue and later, milliseconds since the epoch; None: any.
     """
 
     connector: str = ""

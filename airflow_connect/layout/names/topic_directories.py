@@ -19,7 +19,7 @@ PATTERN_KEY = "topic.capture.groups.regex"
 
 _TOPIC = "${topic}"
 _GROUP = re.compile(r"\$\{(\d+)\}")
-_ANY = re.compile(r"\$\{.*\}")
+_ANY = re.compile(r"\$\{(?:(?!\$\{).)*\}")
 
 
 def check_template(template: str, key: str, pattern: str) -> None:

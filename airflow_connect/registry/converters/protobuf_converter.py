@@ -132,7 +132,7 @@ class ProtobufConverter(RegistryConverter):
             message = build()
             fill_message(message, schema, value, options)
             try:
-                return bytes(target.start + message.SerializeToString(deterministic=True))
+                return bytes(target.start + build.SerializeToString(message, deterministic=True))
             except EncodeError as error:
                 raise DataError(
                     f"The value cannot be written as {target.message.full_name}: {error}.",
@@ -189,9 +189,10 @@ def _payload_reader(
 
 def _refuse_unknown_fields(found: Any, name: str, schema_id: int) -> None:
     """Unknown fields are in none of the values that are read; in proto2, unknown numbers of an enum are among them."""
-    size = found.ByteSize()
-    found.DiscardUnknownFields()
-    lost = size - found.ByteSize()
+    kind = type(found)  # a field may have the name of one of these methods
+    size = kind.ByteSize(found)
+    kind.DiscardUnknownFields(found)
+    lost = size - kind.ByteSize(found)
     if lost:
         raise DataError(
             f"The message of the type {name} has {lost} bytes in fields, or enum numbers of proto2, that the Protobuf "

@@ -6,15 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.config.definition.references import ResolvedReferences, is_reference
 from airflow_connect.config.definition.values import HIDDEN, is_secret_name
 
-_URL_PASSWORD = re.compile(r"[a-zA-Z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
-_JAAS_VALUE = re.compile(r"""(?:password|secret|token)\w*\s*=\s*(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE)
-_PARAMETER = re.compile(r"[;?&]([\w.-]+)=([^;&\s]+)")
-"""Parameters of a URL: Spark Connect takes its token as one."""
-_JAVA_OPTION = re.compile(r"""-D([\w.-]+)=("[^"]*"|'[^']*'|\S+)""")
-_REFERENCE = re.compile(r"\$\{[^}]*:[^}]*\}")
+# A value may be a megabyte of one word: each pattern begins at the first character of a word only, and reads it once.
+_URL_PASSWORD = re.compile(r"(?<=[\w+.-])://[^\s/:@]*+:([^\s/@]+)@")
+_JAAS_VALUE = re.compile(
+    r"""(?<!\w)(?=\w*?(?:password|secret|token))\w++\s*+=\s*+(?:"([^"]+)"|'([^']+)'|([^\s;"']+))""", re.IGNORECASE
+)
+_PARAMETER = re.compile(r"(?:^|[;?&])([\w.-]+)=([^;&\s]+)")
+"""Parameters of a URL: Spark Connect takes its token as one. Lists of properties look the same."""
+_LISTED = re.compile(r",\s*+([\w.-]+)=([^;&,\s]+)")
+_HEADER = re.compile(r"\bauthorization\s*+:\s*+(?:(?:bearer|basic|apikey|token)\s++)?+([^\s,]+)", re.IGNORECASE)
+_JAVA_OPTION = re.compile(r"""(?<![\w.-])(?=[\w.-]*?-D)([\w.-]++)=("[^"]*"|'[^']*'|\S+)""")
 # Masking shorter values would damage every line of a log. Airflow has the same limit.
 MIN_SECRET_LENGTH = 5
 
@@ -38,13 +42,17 @@ def _secrets(key: str, value: Any, names: frozenset[str]) -> Iterator[str]:
     elif isinstance(value, (list, tuple)):
         for inner in value:
             yield from _secrets(key, inner, names)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        if key in names or is_secret_name(key):
+            yield str(value)
     elif isinstance(value, str):
-        if (key in names or is_secret_name(key)) and _REFERENCE.fullmatch(value) is None:
+        if (key in names or is_secret_name(key)) and not is_reference(value):
             yield value
             yield from (part for groups in _JAAS_VALUE.findall(value) for part in groups if part)
-        named = [*_PARAMETER.findall(value), *_JAVA_OPTION.findall(value)]
-        inside = [*_URL_PASSWORD.findall(value), *(text for name, text in named if is_secret_name(name))]
-        yield from (text.strip("\"'") for text in inside if _REFERENCE.fullmatch(text) is None)
+        named = [*_PARAMETER.findall(value), *_LISTED.findall(value), *_JAVA_OPTION.findall(value)]
+        inside = [text for name, text in named if is_secret_name(name)]
+        inside += [*_URL_PASSWORD.findall(value), *_HEADER.findall(value)]
+        yield from (text.strip("\"'") for text in inside if not is_reference(text))
 
 
 class Redactor:
@@ -79,4 +87,4 @@ def _shown(key: str, value: Any, redact: Redactor) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return HIDDEN if value is not None and is_secret_name(key) else value
     text = str(value)
-    return HIDDEN if is_secret_name(key) and _REFERENCE.fullmatch(text) is None else redact(text)
+    return HIDDEN if is_secret_name(key) and not is_reference(text) else redact(text)

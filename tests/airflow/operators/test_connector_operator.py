@@ -136,6 +136,51 @@ def test_secrets_are_masked_in_rendered_fields_and_log(
         assert secret not in printed
 
 
+def test_secret_of_digits_is_masked_although_it_is_a_number(
+    dag_of: Callable[..., Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
+
+    config = {"fake": "echo", "aws.secret.access.key": 9988776655443, "flush.size": 12345}
+    dag_run = dag_of(config, worker={"ssl.key.password": 1234567.5}).test(logical_date=None)
+    rendered = RenderedTaskInstanceFields.get_templated_fields(dag_run.get_task_instance("copy"))
+    text = json.dumps(rendered) + "".join(capfd.readouterr())
+    assert "9988776655443" not in text
+    assert "1234567.5" not in text
+    assert rendered["config"]["flush.size"] == 12345
+
+
+NATIVE = """
+from airflow.sdk import DAG
+from airflow_connect.operators.connector import ConnectorOperator
+
+with DAG({dag_id!r}, schedule=None, render_template_as_native_obj=True, params={{"v": "1.10", "many": ["a", "b"]}}):
+    ConnectorOperator{mapped}
+"""
+TEXTS = {"fixed": "1.10", "grouped": "1_000", "pair": "1,2", "power": "1e5", "list": "[1, 2]", "none": "None"}
+TEMPLATES = {"number": "{{ params.v }}", "part": "0{{ params.v }}", "lines": "{{ params.many }}", "gone": "{{ none }}"}
+
+
+@pytest.mark.parametrize("is_mapped", [False, True], ids=["plain", "mapped"])
+def test_native_rendering_leaves_text_alone(
+    load_dag: LoadDag, unique_name: str, events: list[dict[str, Any]], is_mapped: bool
+) -> None:
+    config = {"name": "meetups", "fake": "echo", "secret.of.digits.password": "0099887766", **TEXTS, **TEMPLATES}
+    worker = {"bootstrap.servers": "broker:9092", "note": "1.10"}
+    one = f"(task_id='copy', config={config!r}, worker={worker!r})"
+    many = f".partial(task_id='copy', worker={worker!r}).expand(config=[{config!r}])"
+    source = NATIVE.format(dag_id=unique_name, mapped=many if is_mapped else one)
+    assert load_dag(source).test(logical_date=None).state == "success"
+    arrived = seen(events)
+    assert {key: arrived["connector"][key] for key in TEXTS} == TEXTS
+    assert arrived["connector"]["number"] == "1.10"
+    assert arrived["connector"]["part"] == "01.10"
+    assert arrived["connector"]["lines"] == ["a", "b"]
+    assert arrived["connector"]["gone"] is None
+    assert arrived["connector"]["secret.of.digits.password"] == "0099887766"
+    assert arrived["worker"]["note"] == "1.10"
+
+
 def test_params_of_the_trigger_form_bound_the_run(dag_of: Callable[..., Any], xcom: Callable[..., Any]) -> None:
     dag_run = dag_of({"fake": "copy"}).test(logical_date=None, run_conf={"run.max.records": 7})
     assert xcom(dag_run, "copy")["records"] == 7

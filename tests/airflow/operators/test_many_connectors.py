@@ -171,6 +171,11 @@ def test_file_that_cannot_be_used_is_an_import_error_of_its_own(folder: Path) ->
     (folder / "f.json").write_text(json.dumps({"name": "f"}))
     (folder / "g.json").write_text(json.dumps({"name": "g", **SINK}))
     (folder / "g.dag.json").write_text('{"retries": "many"}')
+    for letter, sidecar in zip("hij", ("NaN", "Infinity", "1e30"), strict=True):
+        (folder / f"{letter}.json").write_text(json.dumps({"name": letter, **SINK}))
+        (folder / f"{letter}.dag.json").write_text(f'{{"execution_timeout_s": {sidecar}}}')
+    long = "k" * 240 + ".json"
+    (folder / long).write_text("[]")
     bag = parse(folder)
 
     serialized, errors = _serialize_dags(bag, structlog.get_logger())
@@ -179,7 +184,7 @@ def test_file_that_cannot_be_used_is_an_import_error_of_its_own(folder: Path) ->
     assert bag.import_errors == {}
     said = {Path(path).name: text for path, text in errors.items()}
     assert {str(Path(path).parent) for path in errors} == {folder.name}
-    assert sorted(said) == ["b.json", "c.json", "d.json", "e.json", "f.json", "g.json"]
+    assert sorted(said) == [*(f"{letter}.json" for letter in "bcdefghij"), long]
     for name, words in {
         "b.json": "is not JSON",
         "c.json": "give DAG 'good'",
@@ -187,8 +192,22 @@ def test_file_that_cannot_be_used_is_an_import_error_of_its_own(folder: Path) ->
         "e.json": "Exactly 5, 6 or 7 columns",
         "f.json": "has no 'connector.class'",
         "g.json": "retries is 'many'",
+        "h.json": "NaN is no number of JSON",
+        "i.json": "Infinity is no number of JSON",
+        "j.json": "execution_timeout_s is 1e+30; expected 0 to",
+        long: "",
     }.items():
         assert words in said[name]
+
+
+def test_form_of_a_source_has_no_limit_that_sources_refuse(folder: Path) -> None:
+    for name in ("FileStreamSource", "a.b:MySource", "MirrorCheckpointConnector", "S3Sink", "a.SourceOfTruthSink"):
+        config = {"name": name.rpartition(":")[2], "connector.class": name, "topics": "t"}
+        (folder / f"{config['name']}.json").write_text(json.dumps(config))
+    bag = parse(folder)
+    with_time = {dag_id for dag_id, dag in bag.dags.items() if "run.until.timestamp" in dag.params}
+    assert bag.import_errors == {}
+    assert with_time == {"S3Sink", "a.SourceOfTruthSink"}
 
 
 def test_folder_is_read_once_and_nothing_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

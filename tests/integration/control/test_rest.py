@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -96,6 +97,25 @@ def test_a_request_that_a_web_page_of_another_host_sends_is_refused(server, guar
         assert (answer.status, answer.body["message"]) == (403, "Requests from other web pages are refused.")
         own = {**headers, "Origin": "http://{}:{}".format(*one.address)}
         assert one.send("GET", "/connectors", None, own).status == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "status"),
+    [
+        ("cross-site", "no-cors", 403), ("same-site", "no-cors", 403), ("cross-site", "navigate", 200),
+        ("same-origin", "cors", 200), ("none", "navigate", 200),
+    ],
+)  # fmt: skip
+def test_a_picture_or_script_of_another_page_is_refused_and_a_link_is_followed(server, site, mode, status):
+    place = {"Sec-Fetch-Dest": "document" if mode == "navigate" else "image"}
+    fetched = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, **place}
+    assert server.send("GET", "/connectors", None, fetched).status == status
+
+
+def test_asking_for_the_keys_of_a_class_imports_no_module_that_is_not_used(server):
+    for name in ("antigravity:fly", "this.d"):
+        assert server.send("GET", f"/connector-plugins/{name}/config", None, {}).status == 404
+    assert not {"antigravity", "this"} & sys.modules.keys()
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from airflow_connect.control.worker.due import Due, lag_condition
 from airflow_connect.control.worker.lag_looks import LagLooks
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.kafka.admin import many_offsets
+from airflow_connect.kafka.clients import short_lived
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
 from tests.support.copies.s3 import InProcessEngine
+from tests.support.processes.forked_worker import free_port
 from tests.support.servers.rest import STRINGS, worker_of
 from tests.support.waiting import wait_until
 
@@ -39,9 +41,10 @@ def waiting(name: str, topics: str, file: object, **conditions: str) -> Due:
 
 
 def test_connectors_run_when_enough_records_wait_or_one_waits_for_long(
-    worker, make_topic, produce, tmp_path, unique_name
+    worker, make_topic, produce, tmp_path, unique_name, monkeypatch
 ):
     topic = make_topic()
+    monkeypatch.setattr(short_lived, "BOOTSTRAP_TIMEOUT_S", 2.0)
     now_ms = time.time_ns() // 1_000_000
     old_ms = now_ms - 60_000
     produce(topic, [(0, None, b"1", old_ms, []), (0, None, b"2", now_ms, []), (0, None, b"3", now_ms, [])])
@@ -57,14 +60,25 @@ def test_connectors_run_when_enough_records_wait_or_one_waits_for_long(
         waiting(f"{unique_name}-lost", f"{topic}-no", tmp_path / "lost", run_lag_records="1"),
         waiting(f"{unique_name}-wrong", "", tmp_path / "wrong", run_lag_records="1"),
     ]
+    # A cluster that does not answer concerns only the connectors that use it.
+    dead = {f"{client}.override.bootstrap.servers": f"127.0.0.1:{free_port()}" for client in ("consumer", "admin")}
+    every.append(waiting(f"{unique_name}-dead", topic, tmp_path / "dead", run_lag_records="9"))
+    every[-1] = every[-1]._replace(config={**every[-1].config, **dead})
     looks = LagLooks(lambda config: RunSpec(config, worker))
 
     def reached() -> set[str]:
         return {name.removeprefix(f"{unique_name}-") for name in looks.reached(every)}
 
-    assert reached() == {"enough", "old", "lost", "wrong"}  # What cannot be looked at is run, and its run says why.
+    assert reached() == {
+        "enough",
+        "old",
+        "lost",
+        "wrong",
+        "dead",
+    }  # What cannot be looked at is run, and its run says why.
     for copied in every[1:3]:
         assert run_connector(RunSpec(copied.config, worker), engine=InProcessEngine()).records == 3
+    del every[-1]
     assert reached() == {"lost", "wrong"}
     produce(topic, [(0, None, b"4", now_ms, [])])
     assert reached() == {"few", "lost", "wrong"}

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
-from airflow_connect.errors import RetriableError
+from airflow_connect.errors import ConnectError, RetriableError
 from airflow_connect.runtime.executor.source.columns import records_of
 
 TRIES = 3
@@ -26,6 +26,7 @@ class Run:
     notes: list[str] = field(default_factory=list)
     tasks: list[Mapping[str, str]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
+    left_out: dict[str, ConnectError] = field(default_factory=dict)
 
     @property
     def values(self) -> list[Any]:
@@ -60,6 +61,9 @@ class _Context:
     def note(self, sentence: str) -> None:
         if sentence not in self._run.notes:
             self._run.notes.append(sentence)
+
+    def leave_out(self, part: str, error: ConnectError) -> None:
+        self._run.left_out.setdefault(part, error)
 
     def skip_to(self, partition: Partition, offset: Mapping[str, Any]) -> None:
         self.skipped.append((partition, offset))

@@ -10,6 +10,7 @@ from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import REFRESH_AFTER_MS, LogState, Memory, Policy, plan_positions
 
 TP = TopicPartition("t", 0)
+P1 = TopicPartition("t", 1)
 
 
 def log(low=0, end=100, committed=None, high=None, topic_id="id"):
@@ -27,10 +28,28 @@ def plan(state, memory=None, policy=None, now_ms=0):
 
 
 def test_committed_offset_is_where_the_run_starts():
-    found = plan(log(committed=40))
+    found = plan(log(committed=40), Memory({TP: 40}, {"t": "id"}))
 
     assert found.ranges == (OffsetRange("t", 0, 40, 100),)
     assert (found.to_commit, found.notes, found.total) == ({}, (), 60)
+
+
+def test_first_run_that_finds_offsets_in_the_group_tells_once_what_it_passes_over():
+    """The group may be another connector's, or Kafka Connect has run this one."""
+    state = LogState({"t": "id"}, {TP: 10, P1: 0}, {TP: 100, P1: 40}, {TP: 40, P1: 5})
+
+    found = plan(state, policy=Policy(group="connect-other"))
+
+    (note,) = found.notes
+    assert "its group connect-other has committed: t-0@40, t-1@5. The 35 offsets before them" in note
+    # They are in the state from now on, also if there is nothing to copy.
+    assert found.to_commit == {TP: 40, P1: 5}
+    assert plan(state, Memory(found.to_commit, {"t": "id"})).notes == ()
+
+
+def test_first_run_passes_over_nothing_at_the_beginning_of_the_log_or_where_another_note_says_why():
+    assert plan(log(low=40, committed=40)).notes == ()
+    assert plan_positions(log(committed=40), Memory(), Policy(), 0, {TP}).notes == ()
 
 
 @pytest.mark.parametrize(("reset", "start"), [("earliest", 5), ("latest", 100)])
@@ -129,9 +148,6 @@ def test_offset_of_an_unknown_topic_id_that_the_group_has_lost_is_refused_with_b
     assert plan(log(), Memory({TP: 30}, {}), Policy(out_of_range="earliest")).ranges[0].start == 0
     assert plan(log(committed=40), Memory({TP: 30}, {})).ranges[0].start == 40
     assert plan(log(topic_id=""), Memory({TP: 30}, {})).ranges[0].start == 30
-
-
-P1 = TopicPartition("t", 1)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ class ReconciliationNotes:
         self._rereads = config.replaced == "read"
         self._sentences: list[str] = []
         self._moved: list[str] = []
+        self._alike: list[str] = []
         self._back: list[str] = []
         self._rewritten: list[str] = []
         self._forgotten: list[str] = []
@@ -42,6 +43,10 @@ class ReconciliationNotes:
     def moved(self, names: Mapping[str, str]) -> None:
         """Offsets follow files to new names."""
         self._moved = [f"{old} -> {new}" for old, new in names.items()]
+
+    def alike(self, name: str, now: str, size: int) -> None:
+        """An offset of a short file follows its content alone: the file may be a copy, or a new one."""
+        self._alike.append(f"{name} -> {now} ({counted(size, 'byte')})")
 
     def moved_unread(self, name: str, now: str) -> None:
         """A file of which nothing was read yet has another name."""
@@ -124,6 +129,13 @@ class ReconciliationNotes:
         if self._moved:
             what = counted(len(self._moved), "file was renamed; its offset", "files were renamed; their offsets")
             found.append(f"{what} moved along: {listed(self._moved)}.")
+        if self._alike:
+            what = counted(len(self._alike), "of these offsets follows a file", "of these offsets follow files")
+            found.append(
+                f"{what} by a short content alone, not by inode or time: {listed(self._alike)}. Either it is the file"
+                " that was read, copied or compressed when it was rotated, or a new file that begins with the same"
+                " bytes. They are not copied from there. If it is a new file, delete its offset to copy them too."
+            )
         if self._back:
             what = counted(len(self._back), "missing file is there again", "missing files are there again")
             found.append(
@@ -131,7 +143,12 @@ class ReconciliationNotes:
                 " that is a new one."
             )
         if self._rewritten:
-            reading = "All of it is read again." if self._rereads else "Nothing is copied from there."
+            reading = (
+                "All of it is read again; if it is the same file, its lines are copied twice."
+                if self._rereads
+                else "Nothing is copied from there. Either the file was only written anew, or a new file with the same"
+                " content has its name: then its lines are missing, unless its offset is deleted."
+            )
             what = counted(
                 len(self._rewritten), "file was modified since it was", "files were modified since they were"
             )

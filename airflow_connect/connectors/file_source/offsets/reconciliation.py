@@ -195,6 +195,8 @@ class OffsetReconciler:
             now = next((file for file in likely if self._is_renamed(name, known, file, renames)), None)
             if now is not None:
                 moved[now.name], self._moved[name] = self._moved_state(states[name], now), now.name
+                if not self._is_certain(name, known, now):
+                    self._notes.alike(name, now.name, known.position or now.size)
             elif nearness is Nearness.ANY_NAME and name not in self._alike:
                 told = [file.name for file in free if not self._unproven.is_unknown(file)]
                 self._notes.doubtful(name, known.position, told)
@@ -203,6 +205,14 @@ class OffsetReconciler:
     def _is_renamed(self, name: str, known: FileOffset, file: FoundFile, renames: Renames) -> bool:
         is_renamed = renames.is_renamed(name, known, file)
         return self._unproven.is_proven(name, known, file, is_renamed=is_renamed)
+
+    def _is_certain(self, name: str, known: FileOffset, now: FoundFile) -> bool:
+        """Whether more than a short content says that a file is the known one."""
+        if known.position >= FINGERPRINT_BYTES or known.is_unmodified(now):
+            return True
+        # The inode may have been used again, above all if nothing was written, but the time is another one.
+        has_inode = bool(now.identity) and now.identity == known.identity and self._content.may_be_same(name, now)
+        return has_inode and not self._content.ends_at(now, known.position)
 
     def _modified(self, states: Mapping[str, FileState]) -> Iterable[str]:
         """Rotated files that were modified since they were read: another file may have got name and inode since."""

@@ -183,13 +183,25 @@ def instants_us(array: Any, kind: Kind, times: LocalTimes) -> Any:
     Raises:
         ValueError: a time is not one of the years 1 to 9999.
     """
+    found = column_us(array, kind)
+    return found if kind is Kind.INSTANT else times.instants_us(found)
+
+
+def column_us(array: Any, kind: Kind) -> Any:
+    """Microseconds of a column with times, int64[n]; any number for null.
+
+    They count from the epoch, or for a column without a zone from 1970-01-01T00:00 on the local clock.
+
+    Raises:
+        ValueError: a time is not one of the years 1 to 9999.
+    """
     micros = array.cast(pa.int32()).cast(pa.int64()) if kind is Kind.DATE else array.cast(pa.int64())
     limits = (_LEAST_DAY, _MOST_DAY) if kind is Kind.DATE else (_LEAST_US, _MOST_US)
     _check_range(micros, *limits)
     found = (micros.fill_null(0) if micros.null_count else micros).to_numpy()
     if kind is Kind.DATE:
         found = found * DAY_US
-    return found if kind is Kind.INSTANT else times.instants_us(found)
+    return found
 
 
 def _nulls(array: Any) -> Any:

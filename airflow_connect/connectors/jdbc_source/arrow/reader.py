@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, instants_us
+from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
 from airflow_connect.connectors.jdbc_source.read.moves import Moves
 from airflow_connect.connectors.jdbc_source.read.reading import Reading, bulk_statement, last_group
 from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
 from airflow_connect.connectors.jdbc_source.settings import names
-from airflow_connect.connectors.jdbc_source.values.columns import Column
+from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc_source.values.mapping import TableMapping
 from airflow_connect.databases.arrow_stream import ArrowStream
 from airflow_connect.databases.identifiers import TableId
@@ -104,7 +104,7 @@ class ArrowReader:
             if self._chosen.has_suffix:
                 self._read_last_group_again()
             held, self._held = self._held, []
-            return self._converted(held, Position(timestamp_us=self._held_us))
+            return self._converted(held, self._reached(self._held_us))
         return None
 
     def _open(self) -> None:
@@ -137,7 +137,7 @@ class ArrowReader:
     def _read_last_group_again(self) -> None:
         """As `TableReader` does, because `query.suffix` may have cut the last group."""
         assert self._criteria is not None
-        statement = last_group(self._reading, self._criteria, self._chosen, self._held_us)
+        statement = last_group(self._criteria, self._chosen, self._reached(self._held_us))
         sql = self._reading.literal(statement)
         self._reading.connection.rollback()
         self._held = list(self._stream.batches(sql, BATCH_BYTES))
@@ -178,19 +178,34 @@ class ArrowReader:
                 self._held = [*before, piece]
                 return None
             self._held = [piece]
-            return self._converted(before, Position(timestamp_us=before_us))
+            return self._converted(before, self._reached(before_us))
         complete = int(others[-1]) + 1
         taken = [*self._held, piece.slice(0, complete)]
         self._held, self._held_us = [piece.slice(complete)], last
-        return self._converted(taken, Position(timestamp_us=int(moments[complete - 1])))
+        return self._converted(taken, self._reached(int(moments[complete - 1])))
+
+    def _reached(self, moment: int) -> Position:
+        """The position after a group of rows; `moment`: of `_moments`."""
+        assert self._criteria is not None
+        times = self._reading.times
+        if self._criteria.tracked.timestamps[0].kind is Kind.INSTANT:
+            return Position(timestamp_us=moment)
+        own = times.from_clock(moment)
+        local_us = times.skipped_us(own)
+        before_us = None if local_us is None else times.before_skipped_us(local_us)
+        return Position(timestamp_us=times.instant_us(own), local_us=local_us, before_us=before_us)
 
     def _moments(self, piece: pa.RecordBatch) -> Any:
-        """The timestamps that count, microseconds since the epoch, int64[n]."""
+        """The timestamps that count, as their column has them, int64[n].
+
+        Microseconds since the epoch, or since 1970-01-01T00:00 on the local clock: two times that clocks skip and show
+        may have one instant, but are two groups.
+        """
         assert self._criteria is not None
         stamps = self._criteria.tracked.timestamps
         arrays: list[Any] = [piece.column(self._place(column)) for column in stamps]
         self._check_types(piece)
-        return instants_us(pc.coalesce(*arrays), stamps[0].kind, self._reading.times)
+        return column_us(pc.coalesce(*arrays), stamps[0].kind)
 
     def _last_row(self, piece: pa.RecordBatch) -> list[Any]:
         """The last row as psycopg returns it, with its tracked columns only."""

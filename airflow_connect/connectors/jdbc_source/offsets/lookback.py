@@ -35,7 +35,8 @@ class SentRows:
             OffsetError: the offset's list of rows is damaged.
         """
         self._window_us, self._limit = window_us, limit
-        self._newest_us = position.timestamp_us or 0
+        # If clocks skip its time, all rows of the skipped time are read again: instants have another order there.
+        self._newest_us = (position.timestamp_us if position.before_us is None else position.before_us) or 0
         self._from_us = self._newest_us if position.sent_from_us is None else position.sent_from_us
         self._sent = _unpacked(position.sent)
         self.forgotten = 0

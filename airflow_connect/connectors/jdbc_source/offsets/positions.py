@@ -21,6 +21,9 @@ from airflow_connect.errors import OffsetError
 PROTOCOL, TABLE, QUERY = "protocol", "table", "query"
 QUERY_PARTITION: SourcePartition = {QUERY: QUERY}
 INCREMENTING, TIMESTAMP, NANOS = "incrementing", "timestamp", "timestamp_nanos"
+LOCAL, BEFORE = "timestamp_local_us", "timestamp_before_us"
+"""Keys of ours: a time that clocks skip, which has the same instant as a later one, and the last instant before the
+change. Confluent's connector ignores them."""
 SENT, SENT_FROM = "lookback", "lookback_from"
 BULK_RUN, BULK_DONE = "bulk_run", "bulk_done"
 """Keys of ours: rows that were sent lately (lookback.py); the run that copied a table in mode bulk."""
@@ -36,6 +39,9 @@ class Position:
     Attributes:
         incrementing: the largest number that was read, or None.
         timestamp_us: time of the last complete group, microseconds since the epoch, or None.
+        local_us: if clocks skip the time of that group, the time as its column has it: microseconds since
+            1970-01-01T00:00 on the local clock. Otherwise None.
+        before_us: with `local_us`: the last instant before clocks change.
         sent: packed rows of the look-back window, or "".
         sent_from_us: time up to which the window must not reach back, or None.
     """
@@ -44,6 +50,8 @@ class Position:
     timestamp_us: int | None = None
     sent: str = ""
     sent_from_us: int | None = None
+    local_us: int | None = None
+    before_us: int | None = None
 
     def changed(self, **attributes: Any) -> Position:
         """A copy with other attributes."""
@@ -57,6 +65,8 @@ class Position:
         if self.timestamp_us is not None:
             offset[TIMESTAMP] = self.timestamp_us // 1000
             offset[NANOS] = self.timestamp_us % SECOND_US * 1000
+        if self.local_us is not None:
+            offset[LOCAL], offset[BEFORE] = self.local_us, self.before_us
         if self.sent_from_us is not None:
             offset[SENT], offset[SENT_FROM] = self.sent, self.sent_from_us
         return offset
@@ -81,7 +91,13 @@ class Position:
             micros,
             sent if isinstance(sent, str) else "",
             _number(offset, SENT_FROM, where),
+            *_skipped(_number(offset, LOCAL, where), _number(offset, BEFORE, where), micros),
         )
+
+
+def _skipped(local_us: int | None, before_us: int | None, instant_us: int | None) -> tuple[int | None, int | None]:
+    is_whole = None not in (local_us, before_us, instant_us)
+    return (local_us, before_us) if is_whole else (None, None)
 
 
 def _number(offset: SourceOffset, key: str, where: str) -> int | None:

@@ -33,14 +33,21 @@ from airflow_connect.errors import OffsetError
 
 BY, AFTER, UNTIL, BEGAN = "by", "after", "until", "began_ms"
 END = "end"
+_BEFORE_SKIPPED = -(1 << 63)
 BULK_PREFIX = "bulk:"
 BULK_LASTS_MS = 86_400_000
 """How long the next runs continue an interrupted load in mode bulk; later its complete ranges are out of date."""
 
 
 def position_text(position: Position | None) -> str:
-    """A position in a source partition, or in `until`: JSON of its time and its number; "" for None."""
-    return "" if position is None else json.dumps([position.timestamp_us, position.incrementing])
+    """A position in a source partition, or in `until`: JSON of its time and its number; "" for None.
+
+    After them come `local_us` and `before_us`, if clocks skip the time.
+    """
+    if position is None:
+        return ""
+    skipped = [] if position.local_us is None else [position.local_us, position.before_us]
+    return json.dumps([position.timestamp_us, position.incrementing, *skipped])
 
 
 def position_from(text: Any, where: str) -> Position | None:
@@ -52,16 +59,20 @@ def position_from(text: Any, where: str) -> Position | None:
     if text == "":
         return None
     try:
-        time, number = json.loads(text)
+        time, number, *skipped = json.loads(text)
     except (TypeError, ValueError):
-        time, number = "", ""
-    if not all(part is None or (isinstance(part, int) and not isinstance(part, bool)) for part in (time, number)):
+        time, number, skipped = "", "", []
+    is_whole = all(
+        part is None or (isinstance(part, int) and not isinstance(part, bool)) for part in (time, number, *skipped)
+    )
+    if not is_whole or len(skipped) not in (0, 2):
         raise OffsetError(
             f"An offset of {where} names a range of rows by {text!r}, which is not a position.",
             code="offset.refused",
             suggestion="Delete the offsets of the table's ranges: the next run loads the table again.",
         )
-    return Position(number, time)
+    local_us, before_us = skipped or (None, None)
+    return Position(number, time, local_us=local_us, before_us=before_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +219,11 @@ def _kept(table: str, by: str, partition: SourcePartition, offset: SourceOffset)
 
 
 def _order(position: Position | None) -> tuple[int, ...]:
-    return (0,) if position is None else (1, position.timestamp_us or 0, position.incrementing or 0)
+    if position is None:
+        return (0,)
+    if position.local_us is not None:  # after all rows before the change of clocks, before all after it
+        return (1, position.before_us or 0, position.local_us, position.incrementing or 0)
+    return (1, position.timestamp_us or 0, _BEFORE_SKIPPED, position.incrementing or 0)
 
 
 def loads_of(committed: Iterable[tuple[SourcePartition, SourceOffset]], now_ms: int) -> dict[str, list[Load]]:

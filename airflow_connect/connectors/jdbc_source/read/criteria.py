@@ -182,6 +182,10 @@ class Criteria:
         order = ", ".join(f"{part} ASC" for part in (self._time, self._id) if part)
         return self._source.where(condition, order, parameters)
 
+    def group(self, position: Position) -> Statement:
+        """The rows with the timestamp of a position."""
+        return self._source.where(f"{self._time} = :{_BEGIN}", self._time, {_BEGIN: self._parameter(position)})
+
     def exists(self, position: Position, end_us: int) -> Statement:
         """Whether there are such rows."""
         return self._source.any(*self._condition(position, end_us))
@@ -203,7 +207,7 @@ class Criteria:
         if position.timestamp_us is None:  # from the first row, which may be older than 1970
             has_id = f" AND {self._id} IS NOT NULL" if self._id else ""
             return f"{self._time} {_FIRST[self._database]} AND {self._time} < :{_END}{has_id}", {_END: end}
-        begin = self._parameter(position.timestamp_us)
+        begin = self._parameter(position)
         if not self._id:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
         after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
@@ -213,7 +217,7 @@ class Criteria:
         """The condition for rows up to a position, in a form that lets an index find them."""
         if not self._time:
             return f"{self._id} <= :{_LAST_ID}", {_LAST_ID: upto.incrementing}
-        last = {_LAST: self._parameter(upto.timestamp_us or 0)}
+        last = {_LAST: self._parameter(upto)}
         if not self._id:
             return f"{self._time} <= :{_LAST}", last
         bounds = f"{self._time} <= :{_LAST}"
@@ -232,8 +236,9 @@ class Criteria:
             f" ELSE strftime('{form}', {name}) END)"
         )
 
-    def _parameter(self, instant_us: int) -> Any:
-        return self._bound(self._times.local(instant_us), instant_us)
+    def _parameter(self, position: Position) -> Any:
+        instant_us = position.timestamp_us or 0
+        return self._bound(self._times.own_time(instant_us, position.local_us), instant_us)
 
     def _end(self, end_us: int) -> Any:
         """The upper bound, exclusive: no row with a smaller time comes any more.

@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from datetime import date, datetime
+from typing import Any, NamedTuple
 
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.criteria import Tracked
-from airflow_connect.connectors.jdbc_source.values.columns import Column
+from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.values.mapping import moment_of
 from airflow_connect.errors import DataError
 
 Row = Sequence[Any]
+
+
+class Moment(NamedTuple):
+    """The timestamp of a row. Two are equal only if their column has the same time.
+
+    Attributes:
+        instant_us: microseconds since the epoch.
+        local_us, before_us: if clocks skip the time, as in `Position`; otherwise None.
+    """
+
+    instant_us: int
+    local_us: int | None = None
+    before_us: int | None = None
+
+    @property
+    def in_order_us(self) -> int:
+        """An instant in the order of the rows, for the look-back: that of the change for times that clocks skip."""
+        return self.instant_us if self.before_us is None else self.before_us + 1
+
+    def position(self, number: int | None = None) -> Position:
+        """The position after a row, or after its group."""
+        return Position(number, self.instant_us, local_us=self.local_us, before_us=self.before_us)
 
 
 class Moves:
@@ -31,19 +54,34 @@ class Moves:
             (names_in_order.index(column.name), moment_of(database, column.kind, times))
             for column in tracked.timestamps
         ]
+        # In SQLite, texts have any form, and are read as such.
+        self._parses = database == "sqlite"
+        self._zone = times
+        self._may_skip = self._parses or any(column.kind is not Kind.INSTANT for column in tracked.timestamps)
 
-    def moment(self, row: Row) -> int:
-        """The first timestamp that is not null, microseconds since the epoch."""
+    def _skipped(self, value: Any) -> int | None:
+        if self._parses:
+            return None if isinstance(value, int) else self._zone.skipped_us(datetime.fromisoformat(str(value)))
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)  # noqa: DTZ001
+        return self._zone.skipped_us(value)
+
+    def moment(self, row: Row) -> Moment:
+        """The first timestamp that is not null."""
         for index, convert in self._times:
-            if row[index] is not None:
-                return convert(row[index])
+            value = row[index]
+            if value is not None:
+                local_us = self._skipped(value) if self._may_skip else None
+                if local_us is None:
+                    return Moment(convert(value))
+                return Moment(convert(value), local_us, self._zone.before_skipped_us(local_us))
         raise ValueError("a row without a timestamp was selected")
 
     def positions(self, rows: Sequence[Row]) -> list[Position]:
         """The position after each row, where each row moves it."""
         if not self._times:
             return [Position(self._number(row[self._id])) for row in rows]
-        return [Position(self._number(row[self._id]), self.moment(row)) for row in rows]
+        return [self.moment(row).position(self._number(row[self._id])) for row in rows]
 
     def check_whole(self, numbers: Iterable[Any]) -> None:
         """Refuse values of the incrementing column that a position cannot hold."""
@@ -68,6 +106,6 @@ class Moves:
         positions, last = [], before
         for index, at in enumerate(moments):
             if index + 1 == len(moments) or moments[index + 1] != at:
-                last = Position(timestamp_us=at)
+                last = at.position()
             positions.append(last)
         return positions

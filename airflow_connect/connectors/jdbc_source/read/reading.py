@@ -14,7 +14,7 @@ from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc_source.read.moves import Moves, Row
+from airflow_connect.connectors.jdbc_source.read.moves import Moment, Moves, Row
 from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc_source.settings import names
@@ -247,7 +247,7 @@ class Reading:
         criteria = self.criteria(source)
         if self.config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
-            position = position.changed(timestamp_us=sent.begin_us)
+            position = position.changed(timestamp_us=sent.begin_us, local_us=None)
         number = criteria.tracked.incrementing
         if table is not None and number is not None and not criteria.tracked.timestamps:
             return has_larger(self, source, number, position.incrementing)
@@ -347,7 +347,7 @@ class TableReader:
             begin = self.position
             if config.lookback_ms:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
-                begin = begin.changed(timestamp_us=self._sent.begin_us)
+                begin = begin.changed(timestamp_us=self._sent.begin_us, local_us=None)
             upto = None if part is None else part.upto
             statement = self._criteria.of(chosen).select(begin, reading.end_us, upto)
             self._may_be_cut = chosen.has_suffix and self._criteria.tracked.incrementing is None
@@ -402,7 +402,7 @@ class TableReader:
         """Read the last group without `query.suffix`, whose LIMIT may have cut it: the offset comes after all of it."""
         assert self._criteria is not None
         self._may_be_cut = False
-        statement = last_group(self._reading, self._criteria, self._chosen(), self._moves.moment(self._held[-1]))
+        statement = last_group(self._criteria, self._chosen(), self._moves.moment(self._held[-1]).position())
         self._held = []
         self._cursor.close()
         self._cursor = self._reading.stream(statement)
@@ -451,22 +451,21 @@ class TableReader:
             return None
         return self._after_groups(taken, moment(taken[-1]))
 
-    def _after_groups(self, rows: list[Row], reached_us: int) -> RowBatch:
+    def _after_groups(self, rows: list[Row], reached: Moment) -> RowBatch:
         assert self._mapping is not None
         before = self.position
         if self._sent is not None:
             moment, is_new = self._moves.moment, self._sent.is_new
-            rows = [row for row in rows if is_new(row, moment(row))]
-            self.position = self._sent.position(reached_us)
+            rows = [row for row in rows if is_new(row, moment(row).in_order_us)]
+            self.position = self._sent.position(reached.instant_us if reached.before_us is None else reached.before_us)
             return RowBatch(rows, self._mapping, before, self.position)
-        self.position = Position(timestamp_us=reached_us)
+        self.position = reached.position()
         return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))
 
 
-def last_group(reading: Reading, criteria: Criteria, source: Source, moment_us: int) -> Statement:
-    """All rows with one timestamp, whatever `query.suffix` is."""
-    before, moment = Position(timestamp_us=moment_us - 1), Position(timestamp_us=moment_us)
-    return criteria.of(source.without_suffix()).select(before, reading.end_us, moment)
+def last_group(criteria: Criteria, source: Source, position: Position) -> Statement:
+    """All rows with the timestamp of a position, whatever `query.suffix` is."""
+    return criteria.of(source.without_suffix()).group(position)
 
 
 def _named(config: JdbcSourceConfig, columns: Sequence[Column]) -> Tracked:

@@ -90,7 +90,8 @@ class Cuts:
         """
         find = self._sampled if self._reading.name == "postgresql" else self._walked
         found = find(after, upto, pieces, rows)
-        return [cut for cut in dict.fromkeys(found) if cut != upto]
+        # A time that clocks skip cannot divide a table: a range is bounded by instants, and a later time has the same.
+        return [cut for cut in dict.fromkeys(found) if cut != upto and cut.local_us is None]
 
     @property
     def _least(self) -> int:
@@ -135,4 +136,4 @@ class Cuts:
         rows: list[Any] = list(self._reading.execute(statement).fetchall())
         if self._tracked.incrementing is not None:
             return self._moves.positions(rows)
-        return [Position(timestamp_us=self._moves.moment(row)) for row in rows]
+        return [self._moves.moment(row).position() for row in rows]

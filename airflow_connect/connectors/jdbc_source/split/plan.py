@@ -12,7 +12,8 @@ from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.split.cuts import Cuts, dividing_key
 from airflow_connect.connectors.jdbc_source.split.sizes import estimated_rows
-from airflow_connect.connectors.jdbc_source.work import Item
+from airflow_connect.connectors.jdbc_source.work import Item, is_of_a_table
+from airflow_connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from airflow_connect.connectors.jdbc_source.offsets.positions import Position
@@ -45,6 +46,7 @@ class Division:
     Attributes:
         items: what tasks read.
         divided: tables that are read in ranges.
+        bad: tables that could not be divided, with the reason; only if there are others.
     """
 
     def __init__(self, reading: Reading, loads: Mapping[str, Load], max_tasks: int, now_ms: int) -> None:
@@ -60,29 +62,35 @@ class Division:
         self._loads, self._max_tasks, self._now_ms = loads, max_tasks, now_ms
         self.items: list[Item] = []
         self.divided: list[TableId] = []
+        self.bad: list[tuple[Item, ConnectError]] = []
         self._weights: list[int] = []
 
     def load_of(self, item: Item) -> Load | None:
         """The unfinished load of a table."""
         return None if item.table is None else self._loads.get(str(item.partition["table"]))
 
-    def add(self, waiting: Sequence[Item], new: Sequence[Item]) -> None:
+    def add(self, waiting: Sequence[Item], new: Sequence[Item], *, several: bool = False) -> None:
         """Take the tables that have rows.
 
         Args:
             waiting: all of them.
             new: those of them that are read from their beginning, or whose load is continued.
+            several: whether the run goes on without a table that cannot be divided.
         """
         sizes = self._sizes(new)
         total = sum(sizes.values())
         for item in waiting:
             load, table = self.load_of(item), item.table
             rows = sizes.get(table, 0) if table is not None else 0
-            ranges: list[TableRange] = []
-            if load is not None:
-                ranges = self._rest(load, item, rows)
-            elif table is not None and rows >= self._config.split_rows:
-                ranges = self._ranges(item, table, rows, total)
+            try:
+                with self._reading.database.failures(f"divide {item.name}"):
+                    ranges = self._parts(item, load, rows, total)
+            except ConnectError as error:
+                if not several or not is_of_a_table(error):
+                    raise
+                self._reading.connection.rollback()
+                self.bad.append((item, error))
+                continue
             if table is not None and ranges:
                 self.divided.append(table)
                 self.items += [Item(table, part.partition, part) for part in ranges]
@@ -90,6 +98,14 @@ class Division:
             else:
                 self.items.append(item)
                 self._weights.append(max(1, rows))
+
+    def _parts(self, item: Item, load: Load | None, rows: int, total: int) -> list[TableRange]:
+        """The ranges in which a table is read; [] if it is read as a whole."""
+        if load is not None:
+            return self._rest(load, item, rows)
+        if item.table is not None and rows >= self._config.split_rows:
+            return self._ranges(item, item.table, rows, total)
+        return []
 
     def groups(self) -> list[list[Item]]:
         """The items, divided among tasks so that each has about the same number of rows, each group in order."""

@@ -76,6 +76,47 @@ class LocalTimes:
             return _EPOCH + timedelta(microseconds=instant_us)
         return self.aware(instant_us).astimezone(self._zone).replace(tzinfo=None, fold=0)
 
+    def skipped_us(self, value: datetime) -> int | None:
+        """A time without a zone that clocks skip, as microseconds since 1970-01-01T00:00 on the local clock.
+
+        Returns:
+            None for any other time: `local` of its instant is the time itself.
+        """
+        if self._is_utc or value.tzinfo is not None:
+            return None
+        if self.local(self.instant_us(value)) == value.replace(fold=0):
+            return None
+        return micros_of(value - _EPOCH)
+
+    def own_time(self, instant_us: int, local_us: int | None) -> datetime:
+        """The time of a column without a zone that has an instant, and if clocks skip it, `local_us`.
+
+        An offset that was set by hand may still have another `local_us`: then the instant counts.
+        """
+        if local_us is not None:
+            own = _EPOCH + timedelta(microseconds=local_us)
+            if self.instant_us(own) == instant_us:
+                return own
+        return self.local(instant_us)
+
+    def from_clock(self, local_us: int) -> datetime:
+        """The time without a zone that is some microseconds after 1970-01-01T00:00 on the local clock."""
+        return _EPOCH + timedelta(microseconds=local_us)
+
+    def before_skipped_us(self, local_us: int) -> int:
+        """The last instant before clocks skip a time: rows with skipped times come after it, and all others too."""
+        own = self.from_clock(local_us)
+        low = self.instant_us(own) - DAY_US
+        high = self.instant_us(own)
+        # The change is in (low, high]: before it, local times are smaller than the skipped one.
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.local(middle) < own:
+                low = middle
+            else:
+                high = middle
+        return low
+
     def aware(self, instant_us: int) -> datetime:
         """An instant as a time in UTC."""
         return _EPOCH_UTC + timedelta(microseconds=instant_us)

@@ -23,7 +23,7 @@ _CUT = "has lost records at its end"
 def forget_outdated(store: OffsetSyncStore, policy: ReplicationPolicy, source: Admin, target: Admin) -> list[str]:
     """Drop what a store knows about copies that are no longer there; returns sentences about them.
 
-    The store also learns where the logs of the other copies begin.
+    The store also learns where the logs of the other copies begin, and those of their originals.
 
     Args:
         store: read before this call, so that no log may be shorter than the store says.
@@ -52,7 +52,9 @@ def forget_outdated(store: OffsetSyncStore, policy: ReplicationPolicy, source: A
     store.forget(outdated)
     kept = [tp for tp in left if tp not in outdated]
     begins = watermarks.earliest_offsets(target, [copies[tp] for tp in kept])
-    store.begin_at({tp: begins[copies[tp]] for tp in kept})
+    # Syncs of MirrorMaker 2 may be about an original that was recreated with fewer partitions.
+    existing = [tp for tp in kept if tp.partition < originals[tp.topic].partitions]
+    store.begin_at({tp: begins[copies[tp]] for tp in kept}, watermarks.earliest_offsets(source, existing))
     return list(_sentences({copies[tp]: reason for tp, reason in outdated.items()}))
 
 

@@ -37,7 +37,7 @@ _OF_WORKERS = (
 """Beginnings of top-level keys that every worker gets."""
 _OF_OUR_WORKERS = ("runs.storage", "state.topics", "spark.")
 """The same for keys that MirrorMaker 2 does not have."""
-_FLOW = re.compile(r"(?P<source>.*?)->(?P<target>[^.]*)\.(?P<key>.+)")
+_FLOW = re.compile(r"(?P<source>(?:(?!->).)*+)->(?P<target>[^.]*+)\.(?P<key>.+)")
 
 Strings = Mapping[str, str]
 

@@ -34,6 +34,7 @@ class OffsetSyncStore:
         self._ranges: dict[TopicPartition, list[CopiedRange]] = {}
         self._topic_ids: dict[TopicPartition, str] = {}
         self._begins: dict[TopicPartition, int] = {}
+        self._original_begins: dict[TopicPartition, int] = {}
         for record in records:
             self._add(record)
 
@@ -74,12 +75,17 @@ class OffsetSyncStore:
         for tp in tps:
             del self._ranges[tp]
 
-    def begin_at(self, begins: Mapping[TopicPartition, int]) -> None:
-        """Tell where the logs of the copies begin now, by partition of the source cluster.
+    def begin_at(self, begins: Mapping[TopicPartition, int], originals: Mapping[TopicPartition, int]) -> None:
+        """Tell where the logs begin now.
 
         A place before that is one that a consumer would leave by `auto.offset.reset`, perhaps to the end.
+
+        Args:
+            begins: of the copies, by partition of the source cluster.
+            originals: of these partitions themselves.
         """
         self._begins.update(begins)
+        self._original_begins.update(originals)
 
     def downstream(self, tp: TopicPartition, upstream: int) -> int | None:
         """Where a group continues in the target cluster; None: what it has not read may be before the first sync.
@@ -108,7 +114,8 @@ class OffsetSyncStore:
         if index < 0:
             return None
         one = ranges[index]
-        return one.upstream + min(downstream - one.downstream, one.length)
+        found = one.upstream + min(downstream - one.downstream, one.length)
+        return max(found, self._original_begins.get(tp, 0))
 
     def _add(self, record: KafkaRecord) -> None:
         if record.value is None:

@@ -24,9 +24,9 @@ def list_plugins(connectors_only: Annotated[str, _ONLY] = "true") -> Response:
 
 
 @router.get("/{plugin}/config", responses=answers(READS, {200: list[ConfigKeyInfo]}))
-def list_keys(plugin: PluginName) -> Response:
-    """The configuration keys of a plugin (KIP-769)."""
-    return Json(plugins.keys_of(plugin))
+def list_keys(herder: HerderHere, plugin: PluginName) -> Response:
+    """The configuration keys of a plugin (KIP-769): one that is installed, or that a connector uses."""
+    return Json(herder.plugin_keys(plugin))
 
 
 @router.put(

@@ -24,6 +24,7 @@ class Guard:
     With users, every request needs the name and the password of one (HTTP Basic). Without, only requests that name a
     loopback address as their host are answered. A browser that sends a request for a page of another host is refused
     in both cases: it adds the password that its user has entered, and reaches the loopback addresses of its machine.
+    A link on such a page may be followed.
     """
 
     def __init__(self, app: Asgi, users: Mapping[str, str], origins: Origins | None = None) -> None:
@@ -61,9 +62,15 @@ class Guard:
         return JSONResponse({"error_code": 403, "message": message}, 403)
 
     def _is_of_known_page(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether the request comes from no web page, from one of this host (RFC 6454), or from one that is let in."""
+        """Whether the request comes from no web page, from one of this host (RFC 6454), or from one that is let in.
+
+        A browser sends no `Origin` with the GET of a picture or a script, but `Sec-Fetch-Site` (W3C Fetch Metadata).
+        """
         origin = headers.get(b"origin")
-        if origin is None or origin.partition(b"://")[2] == headers.get(b"host", b""):
+        if origin is None:
+            is_link = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+            return is_link or headers.get(b"sec-fetch-site", b"none") in (b"none", b"same-origin")
+        if origin.partition(b"://")[2] == headers.get(b"host", b""):
             return True
         return self._origins.allow(origin.decode("latin-1"))
 

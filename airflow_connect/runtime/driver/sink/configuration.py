@@ -137,6 +137,7 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
                 max_seconds=connector.run_max_seconds,
                 until_timestamp_ms=connector.run_until_timestamp_ms,
             ),
+            group=self.resolved.consumer_group,
         )
 
     @property

@@ -24,7 +24,7 @@ from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_le
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
-from airflow_connect.planning.planner import Memory, Positions, plan_positions
+from airflow_connect.planning.planner import LogState, Memory, Positions, plan_positions
 from airflow_connect.planning.splitting import divide
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
@@ -250,7 +250,12 @@ class SinkRun(RunInProgress):
             log, memory = bounds.narrow(log, memory)
         taken_over = start_offsets(self._config.sink, log, memory, apply=not peek)
         log = taken_over.in_log(log)
-        positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+
+        def positions_in(log: LogState, memory: Memory) -> Positions:
+            found = plan_positions(log, memory, self._config.policy, created_ms, taken_over.offsets)
+            return taken_over.in_positions(found)
+
+        positions = positions_in(log, memory)
         of_target: tuple[str, ...] = ()
         if positions.total and state is not None:
             earlier = earlier_offsets(self._config.sink, log, memory, state.run_id)
@@ -258,7 +263,7 @@ class SinkRun(RunInProgress):
                 facts = facts_of(log, earlier, self._config.sink.store_name)
                 log, memory = set_back(log, memory, earlier)
                 with naming(facts):
-                    positions = taken_over.in_positions(plan_positions(log, memory, self._config.policy, created_ms))
+                    positions = positions_in(log, memory)
                 of_target = tuple(f"{fact} Its records from there on are written again." for fact in facts)
         # Also if there is nothing to copy: this run commits the new partitions, and the next one sees no change.
         of_changes = self._config.sink.notes_on_changes(changes)

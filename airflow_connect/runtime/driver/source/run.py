@@ -20,23 +20,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_connect.counting import plural
-from airflow_connect.documents.run import DONE, EMPTY, Plan, RunReport, TaskPlan, TaskReport
+from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
-from airflow_connect.documents.source_run import SHOWN_OFFSETS, OffsetMove, SourcePlan, SourceRunReport
+from airflow_connect.documents.source_run import SHOWN_OFFSETS, LeftOutPart, OffsetMove, SourcePlan, SourceRunReport
 from airflow_connect.exactly_once.journal import Commit
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.crash_points import reached
-from airflow_connect.runtime.driver.reporting import end_of, now_ms
+from airflow_connect.runtime.driver.reporting import end_of, failed_end_of, now_ms
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
 from airflow_connect.runtime.driver.source.kafka_session import SourceSession
 from airflow_connect.runtime.driver.source.started_source import StartedSource
 from airflow_connect.runtime.driver.started import ConnectorRun
 from airflow_connect.runtime.failed_records import skipped
+from airflow_connect.runtime.left_out import error_of, note_of, without_doubles
 from airflow_connect.runtime.reporting.notes import Notes, of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
 
 if TYPE_CHECKING:
+    from airflow_connect.errors import ConnectError
     from airflow_connect.exactly_once.journal import Journal
     from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.run_in_progress import Engine
@@ -68,16 +70,23 @@ class SourceRun(RunInProgress):
         self._config = configuration
         self._reconciled = 0
         self._notes = Notes()
+        self._left_out: tuple[LeftOutPart, ...] = ()
+        self._error: ConnectError | None = None
         self._cluster_id = ""
 
     def execute(self) -> RunReport:
-        """The protocol. Returns the report of a run that is done or found nothing.
+        """The protocol. Returns the report of a run that is done, found nothing, or had to leave out a part.
 
         Raises:
             ConnectError: the run failed; what its tasks committed stays, and the next run continues from there.
         """
         with SourceSession(self._config) as kafka, self._telling_others(kafka, self._config.spec):
             report = self._protocol(kafka)
+            if self._error is not None:
+                end = failed_end_of(report.run_id, self._started_ms, self._error, self._config.spec.origin)
+                if end is not None:
+                    self._tell_end(kafka, end)
+                return replace(report, status=FAILED)
             if report.status == EMPTY:
                 self._tell_end(kafka, end_of(report))
             return report
@@ -128,6 +137,11 @@ class SourceRun(RunInProgress):
         with self._phase("commit"):
             return self._close(journal, state, plan, reports)
 
+    def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
+        """The parts of the source that connector and tasks have left out."""
+        of_tasks = (part for report in reports if report.source is not None for part in report.source.left_out)
+        return without_doubles([*self._left_out, *of_tasks])
+
     def _may_have_other_attempts(self, reports: Sequence[TaskReport]) -> bool:
         """Whether there were lost attempts: Spark may not have ended them yet, or may have lost track of them."""
         return bool(reports) and (any(r.attempt for r in reports) or self._get_engine().may_leave_duplicates)
@@ -167,6 +181,7 @@ class SourceRun(RunInProgress):
     def _plan(self, started: StartedSource, offsets: SourceOffsets) -> tuple[Plan, TaskWork]:
         created_ms = now_ms()
         configs = started.task_configs(self._config.resolved.connector.tasks_max)
+        self._left_out = started.left_out.parts
         # A single task gets all offsets.
         is_shared = len(configs) > 1 and len(offsets) > 0 and not started.only_plans
         partitions = started.source_partitions(configs) if is_shared else [None] * len(configs)
@@ -180,7 +195,8 @@ class SourceRun(RunInProgress):
             offsets_topics=self._config.resolved.offsets_topics,
         )
         tasks = tuple(TaskPlan(number, ()) for number in range(len(configs)))
-        notes = (*self._notes.sentences, *self._config.delivery_notes)
+        left_out = map(note_of, self._left_out)
+        notes = (*self._notes.sentences, *left_out, *self._config.delivery_notes)
         plan = Plan(connector.name, self._config.run_id, created_ms, tasks, {}, notes, source)
         return plan, TaskWork(configs, partitions)
 
@@ -215,7 +231,11 @@ class SourceRun(RunInProgress):
         repeated = sum(1 for report in reports if report.attempt)
         # A dead attempt may have committed everything: then the last one finds nothing, but the run is not empty.
         something = written or filtered or failed or source.partitions or self._reconciled or repeated
-        of_run = dict.fromkeys((*plan.notes, *self._notes.sentences))
+        left_out = self._all_left_out(reports)
+        if left_out:
+            self._error = error_of(left_out)
+            self.references.hide_in_error(self._error)
+        of_run = dict.fromkeys((*plan.notes, *self._notes.sentences, *map(note_of, left_out)))
         told = of_tasks(((*r.notes, *(r.source.notes if r.source else ())) for r in reports), MOST_NOTES_OF_RUN)
         notes = [*of_run, *(note for note in told if note not in of_run)]
         if failed:
@@ -242,4 +262,5 @@ class SourceRun(RunInProgress):
             source=source,
             origin=dict(self._config.spec.origin),
             detail=RunDetail.of(reports),
+            error=self._error.to_json() if self._error is not None else None,
         )

@@ -11,9 +11,11 @@ from airflow_connect.errors import TaskFailedError
 from airflow_connect.kafka.state.offsets.offsets_topic import identity
 from airflow_connect.runtime.committed_offsets import CommittedOffsets
 from airflow_connect.runtime.driver.started import Started
+from airflow_connect.runtime.left_out import LeftOut
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import OffsetChanges, SourceOffset, SourcePartition
+    from airflow_connect.errors import ConnectError
     from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
     from airflow_connect.runtime.driver.started import ConnectorRun
     from airflow_connect.runtime.reporting.notes import Notes
@@ -35,6 +37,7 @@ class StartedSource(Started):
         super().__init__(connector, run)
         self.only_plans = only_plans
         self._notes = notes
+        self.left_out = LeftOut()
         self.offset_reader = CommittedOffsets(lambda: offsets)
         self._name = connector.__name__
 
@@ -46,6 +49,10 @@ class StartedSource(Started):
     def note(self, sentence: str) -> None:
         """Put a sentence into the report of the run."""
         self._notes.add(sentence)
+
+    def leave_out(self, part: str, error: ConnectError) -> None:
+        """Fail the run because of a part of the source, when the others are committed."""
+        self.left_out.add(part, error)
 
     @staticmethod
     def reconciles(connector: type[SourceConnector]) -> bool:

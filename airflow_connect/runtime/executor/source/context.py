@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from airflow_connect.runtime.left_out import LeftOut
 from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord
     from airflow_connect.api.source import SourceOffset, SourcePartition
+    from airflow_connect.errors import ConnectError
     from airflow_connect.runtime.executor.source.offsets import TaskOffsets
 
 
@@ -83,11 +85,16 @@ class SourceContext:
         self.uses_transactions = False
         self.error: Exception | None = None
         self.notes = Notes()
+        self.left_out = LeftOut()
         self._skipped: list[tuple[SourcePartition, SourceOffset]] = []
 
     def note(self, sentence: str) -> None:
         """Add a sentence to the report of the run."""
         self.notes.add(sentence)
+
+    def leave_out(self, part: str, error: ConnectError) -> None:
+        """Fail the run because of a part of the source, when the others are committed."""
+        self.left_out.add(part, error)
 
     def skip_to(self, partition: SourcePartition, offset: SourceOffset) -> None:
         """Reading resumes at `offset` after the current batch."""

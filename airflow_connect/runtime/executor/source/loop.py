@@ -151,6 +151,7 @@ class SourceLoop:
             offsets=self._parts.offsets.moves,
             ended_by=ended_by,
             notes=self._parts.context.notes.sentences,
+            left_out=self._parts.context.left_out.parts,
         )
 
     def _poll_until_end(self) -> str:

@@ -42,7 +42,7 @@ _WRONG_REGION = frozenset(
     }
 )
 _WRONG_KEYS = frozenset({"AuthorizationHeaderMalformed", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
-_NAMESPACE = re.compile(r"\{[^}]*\}")
+_NAMESPACE = re.compile(r"^\{[^}]*\}")
 
 
 class UnreadableReplyError(ValueError):

@@ -203,3 +203,18 @@ def test_group_before_the_beginning_of_the_copy_begins_there(mirror: Mirror, uni
 
     assert committed(mirror.target, unique_name, mirror.remote) == {0: (20, "")}
     assert checkpoints_of(mirror, unique_name)[-1][2:4] == (read, 20)
+
+
+def test_group_that_is_translated_back_to_before_the_beginning_of_the_original_begins_there(
+    mirror: Mirror, unique_name: str
+) -> None:
+    write(mirror, 0, 100)
+    mirror.run()
+    commit(mirror.source, unique_name, mirror.topic, {0: 20})
+    rounds(mirror, unique_name, BACK)
+    commit(mirror.target, unique_name, mirror.remote, {0: 40})
+    delete_records(mirror.source, mirror.topic, 0, 60)
+
+    rounds(mirror, unique_name, BACK)
+
+    assert committed(mirror.source, unique_name, mirror.topic) == {0: (60, "")}

@@ -46,3 +46,18 @@ def test_mistake_in_the_keys_of_a_converter_is_found_before_anything_is_copied(m
     assert (report.status, report.error["configPath"]) == ("failed", "value.converter.schema.registry.url")
     assert sink.engine.jobs == 0
     assert sink.keys() == []
+
+
+def test_second_connector_with_the_group_of_the_first_names_what_it_does_not_copy(make_topic, produce, make_sink):
+    topic = make_topic()
+    produce(topic, numbered(0, 5)[0])
+    group = f"shared-{topic}"
+    first = make_sink(topic, consumer_override_group_id=group)
+    second = make_sink(topic, consumer_override_group_id=group)
+    assert not any(group in note for note in first.run().notes)
+
+    told, later = second.run(), second.run()
+
+    (note,) = [note for note in told.notes if group in note]
+    assert f"{topic}-0@5. The 5 offsets before it that Kafka still holds are not copied" in note
+    assert not any(group in note for note in later.notes)

@@ -287,6 +287,26 @@ def test_masked_address_with_password_is_hidden() -> None:
     assert shown == {"s3.proxy.url": HIDDEN, "store.url": "http://proxy:3128"}
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "password=pw123;user=x", "user=x,db.password=pw123", "Endpoint=sb://x;SharedAccessKey=pw123",
+        "Accept: a/b, Authorization: Basic eDp5", "bearer abc.def",
+    ],
+)  # fmt: skip
+def test_masked_text_with_a_login_is_hidden(value: str) -> None:
+    assert ConfigDef().masked({"other": value, "query": "SELECT a FROM b WHERE token = 3 AND c=1"}) == {
+        "other": HIDDEN,
+        "query": "SELECT a FROM b WHERE token = 3 AND c=1",
+    }
+
+
+@pytest.mark.parametrize("name", ["my.pwd", "db.pass", "my.credentials", "gcs.credentials.json", "azure.account.key"])
+def test_names_that_suggest_a_secret_are_masked(name: str) -> None:
+    others = {"basic.auth.credentials.source": "USER_INFO", "aws.credentials.provider.class": "a.B", "bypass": "x"}
+    assert ConfigDef().masked({name: "pw123", **others}) == {name: HIDDEN, **others}
+
+
 def test_parse_contradiction_gives_the_whole_suggestion_once() -> None:
     with pytest.raises(ConfigError) as caught:
         sink_keys().parse({"name": "n", "connector.class": "S3Sink", "topics": "a", "topics.regex": "b"})

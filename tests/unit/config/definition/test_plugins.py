@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -110,3 +111,33 @@ def test_load_class_imports_only_now() -> None:
     resolve(PluginKind.FORMAT, name)
     assert "airflow_connect.config.keys.points_in_time" not in sys.modules
     assert load_class(PluginKind.FORMAT, name)("5") == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise SystemExit(3)", "the import ended with SystemExit: 3"),
+        ("1/0", "the import ended with ZeroDivisionError: division by zero"),
+        ("def broken(:", "the import ended with SyntaxError"),
+        ("import no_such_module_at_all", "No module named 'no_such_module_at_all'"),
+    ],
+)
+@pytest.mark.parametrize("place", ["module", "parent"])
+def test_load_plugin_whose_import_fails_in_any_way_is_a_config_error(tmp_path, monkeypatch, body, why, place) -> None:
+    package = tmp_path / f"broken_{uuid.uuid4().hex}"
+    package.mkdir()
+    (package / "__init__.py").write_text(body if place == "parent" else "")
+    (package / "inner.py").write_text(body)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in (f"{package.name}.inner:Sink", f"{package.name}.inner.Sink"):
+        with pytest.raises(ConfigError) as caught:
+            load_class(PluginKind.CONNECTOR, name)
+        is_missing = caught.value.code == "plugin.not_found" and place == "parent" and "no_such_module" in body
+        assert why in caught.value.message or is_missing
+        assert f"{package.name}.inner" in caught.value.message
+
+
+def test_installed_looks_at_no_module_that_is_not_a_plugin() -> None:
+    assert plugins.installed(PluginKind.CONNECTOR, "S3Sink") == resolve(PluginKind.CONNECTOR, "S3Sink")
+    assert plugins.installed(PluginKind.CONNECTOR, "os:path") is None
+    assert plugins.installed(PluginKind.CONNECTOR, "os.path") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from airflow_connect.config.definition.references import (
     ResolvedReferences,
     ResolvedText,
     as_written,
+    is_reference,
     references_in,
 )
 from airflow_connect.config.definition.validators import Lambda, Range, ValidList, ValidString
@@ -135,3 +137,17 @@ def test_parse_gives_what_references_stand_for() -> None:
     plain = ConfigDef().define(*definition().keys.values())
     parsed = plain.parse(raw)
     assert (parsed["number"], parsed["sasl.password"]) == (12, Password(SECRET))
+
+
+KAFKAS_PATTERN = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+"""org.apache.kafka.common.config.ConfigTransformer."""
+
+
+@given(st.text(alphabet="${}:ab\n", max_size=24))
+def test_references_are_those_that_kafkas_pattern_finds(text: str) -> None:
+    expected = [(m[0], m[1], m[3] or "", m[4]) for m in KAFKAS_PATTERN.finditer(text)]
+    assert references_in(text) == expected
+    values = {reference.text: f"<{n}>" for n, reference in enumerate(references_in(text))}
+    resolved = ResolvedReferences(values).resolve({"key": text})["key"]
+    assert resolved == KAFKAS_PATTERN.sub(lambda m: values[m[0]], text)
+    assert is_reference(text) == (re.fullmatch(r"\$\{[^}]*:[^}]*\}", text) is not None)

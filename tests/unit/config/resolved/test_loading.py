@@ -105,3 +105,14 @@ def test_connector_definition_of_own_class_by_dotted_path() -> None:
     assert {"name", "topics", "tasks.max"} <= set(connector_definition({"connector.class": name}).keys)
     with pytest.raises(ConfigError, match="it has no `config_def`"):
         connector_definition({"connector.class": f"{__name__}:NoConnector"})
+
+
+@pytest.mark.parametrize("name", ["größe", "日本", "a\u00a0b"])
+def test_name_whose_group_librdkafka_refuses_to_commit_is_refused_and_a_group_of_its_own_is_the_way_out(
+    name: str,
+) -> None:
+    with pytest.raises(ConfigError, match=rf"Consumer group 'connect-{name[:1]}.*not printable ASCII") as caught:
+        load({"name": name})
+    assert "consumer.override.group.id" in caught.value.suggestion
+    group = {"consumer.override.group.id": "connect-size"}
+    assert load({"name": name} | group).consumer_group == "connect-size"

@@ -152,3 +152,31 @@ def test_next_file_with_the_number_of_a_missing_one_is_read_and_told(pattern: st
     source.run()
     assert source.take() == ["banner"]
     assert any("app.log.1 was missing, and is there again with another inode" in note for note in source.notes)
+
+
+@PATTERNS
+@COLUMNAR
+def test_new_file_with_the_content_of_one_that_is_gone_is_named_with_both_readings(
+    pattern: str, columnar: str, tmp_path: Path
+) -> None:
+    folder = Folder(tmp_path)
+    source = after_a_run(folder, pattern, columnar, {"app.log": "banner\n"})
+    (tmp_path / "app.log").unlink()
+    folder.write("app.log.1", "banner\n")
+    folder.write("app.log", "next\n")
+    source.run()
+    assert source.take() == ["next"]
+    (note,) = [note for note in source.notes if "1 of these offsets follows a file by a short content alone" in note]
+    assert "app.log.1 (7 bytes). Either it is the file that was read" in note and "or a new file" in note
+    assert "They are not copied from there" in note
+
+
+@PATTERNS
+def test_renamed_file_is_not_in_doubt(pattern: str, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    source = after_a_run(folder, pattern, "true", {"app.log": "banner\n"})
+    folder.move("app.log", "app.log.1")
+    folder.write("app.log", "next\n")
+    source.run()
+    assert source.take() == ["next"]
+    assert not any("Either" in note for note in source.notes)

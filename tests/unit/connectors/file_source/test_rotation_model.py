@@ -67,6 +67,12 @@ class Log:
         self.rename()
         self._pack(self._rotated(1))
 
+    def delete(self) -> None:
+        """All lines of the file were copied before."""
+        rotated = sorted(file for file in self.file.parent.iterdir() if file != self.file)
+        if rotated:
+            self._chance.choice(rotated).unlink()
+
     def compress(self) -> None:
         if rotated := self._plain():
             self._pack(self._chance.choice(rotated))
@@ -112,10 +118,14 @@ class Log:
         os.utime(file, (self._now_s, self._now_s))
 
 
-@pytest.mark.parametrize("columnar", ["false", "true"])
-@pytest.mark.parametrize(
+LOGS = pytest.mark.parametrize(
     ("pattern", "adds_to_the_end"), [("app.log", True), ("app.log*", True), ("app.log", False), ("app*.log*", False)]
 )
+COLUMNAR = pytest.mark.parametrize("columnar", ["false", "true"])
+
+
+@COLUMNAR
+@LOGS
 def test_each_line_of_a_log_that_is_rotated_in_every_way_comes_once(
     pattern: str, adds_to_the_end: bool, columnar: str, tmp_path: Path
 ) -> None:
@@ -125,13 +135,39 @@ def test_each_line_of_a_log_that_is_rotated_in_every_way_comes_once(
         log = Log(folder, chance, adds_to_the_end=adds_to_the_end)
         source = file_source(folder / pattern, batch_size=str(chance.randint(1, 5)), columnar=columnar)
         actions = chance.choices(ACTIONS, k=chance.randint(5, 25))
-        for action in ["run", *actions, "run", "run"]:
-            if action in ("run", "die"):
-                run(source, chance, dies=action == "die")
-            else:
-                getattr(log, action)()
+        play(actions, log, source, chance)
         copied, written = Counter(source.take()), Counter(log.lines)
         assert (copied - written, written - copied) == (Counter(), Counter()), f"history {history}: {actions}"
+
+
+@COLUMNAR
+@LOGS
+def test_line_that_is_left_out_because_a_deleted_file_had_it_alone_is_named(
+    pattern: str, adds_to_the_end: bool, columnar: str, tmp_path: Path
+) -> None:
+    """A new file with the content of one that was deleted may be a copy of it."""
+    for history in range(HISTORIES):
+        chance, folder = random.Random(f"deleted {pattern} {columnar} {history}"), tmp_path / str(history)
+        folder.mkdir()
+        log = Log(folder, chance, adds_to_the_end=adds_to_the_end)
+        source = file_source(folder / pattern, batch_size=str(chance.randint(1, 5)), columnar=columnar)
+        actions = chance.choices((*ACTIONS, "run_and_delete", "run_and_delete"), k=chance.randint(5, 25))
+        play(actions, log, source, chance)
+        copied, written = Counter(source.take()), Counter(log.lines)
+        named = sum(note.count("/app") for note in source.notes if "or a new file" in note)
+        lost = written - copied
+        assert lost.keys() <= {"banner"}, f"history {history}: {actions} {lost}"
+        assert lost.total() <= named, f"history {history}: {actions}, {source.notes}"
+
+
+def play(actions: list[str], log: Log, source: FileSource, chance: random.Random) -> None:
+    for action in ["run", *actions, "run", "run"]:
+        if action in ("run", "die", "run_and_delete"):
+            run(source, chance, dies=action == "die")
+            if action == "run_and_delete":
+                log.delete()
+        else:
+            getattr(log, action)()
 
 
 def run(source: FileSource, chance: random.Random, *, dies: bool) -> None:

@@ -7,6 +7,8 @@ import pytest
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
 from airflow_connect.runtime.peeking.conditions import LagReaches
 
 
@@ -25,9 +27,9 @@ class Topic:
     def due(self, now_s: float) -> list[str]:
         return [due.name for due in self.schedule.due(self.state, now_s)]
 
-    def ran(self, name: str, now_s: float, *, may_repeat: bool = True) -> None:
+    def ran(self, name: str, now_s: float, *, may_repeat: bool = True, has_failed: bool = False) -> None:
         self.schedule.begin(self.state, self._due(name))
-        self.schedule.end(name, now_s, may_repeat=may_repeat)
+        self.schedule.end(name, now_s, may_repeat=may_repeat, has_failed=has_failed)
 
     def _due(self, name: str) -> Due:
         registered = self.state.connectors[name]
@@ -147,3 +149,63 @@ def test_a_connector_that_was_restarted_waits_for_no_lag():
     topic.add(restart())
     (due,) = topic.schedule.due(topic.state, 100)
     assert due.lag is None
+
+
+@pytest.mark.parametrize("state", ["PAUSED", "STOPPED"])
+def test_a_connector_that_failed_permanently_is_due_once_it_is_resumed(state: str):
+    topic = with_connector(interval_s=10)
+    topic.ran("c", 0, may_repeat=False)
+    assert topic.due(1e9) == []
+    topic.add(records.target_state("c", state))
+    assert topic.due(1e9) == []
+    topic.add(records.target_state("c", "STARTED"))
+    assert topic.due(1) == ["c"]
+    topic.ran("c", 2, may_repeat=False)
+    # Resuming a connector that is neither paused nor stopped changes nothing, as in Kafka Connect.
+    topic.add(records.target_state("c", "STARTED"))
+    assert topic.due(1e9) == []
+
+
+def test_a_connector_that_was_stopped_and_resumed_during_its_run_is_due_again():
+    topic = with_connector(interval_s=10)
+    (due,) = topic.schedule.due(topic.state, 0)
+    topic.schedule.begin(topic.state, due)
+    topic.add(records.target_state("c", "STOPPED"), records.target_state("c", "STARTED"))
+    topic.schedule.end("c", 5, may_repeat=False)
+    assert topic.due(6) == ["c"]
+
+
+def test_the_pause_grows_while_runs_fail_and_not_beyond_its_limit():
+    topic, now_s, pauses = with_connector(interval_s=60), 0.0, []
+    for _ in range(7):
+        topic.ran("c", now_s, has_failed=True)
+        pause_s = next(s for s in range(1, 5000) if topic.due(now_s + s) == ["c"])
+        pauses.append(pause_s)
+        now_s += pause_s
+    assert pauses == [60, 120, 240, 480, 600, 600, 600]
+    topic.ran("c", now_s)
+    assert topic.due(now_s + 60) == ["c"]
+
+
+def test_an_interval_above_the_limit_does_not_grow_and_a_new_configuration_begins_anew():
+    topic = with_connector(interval_s=3600)
+    topic.ran("c", 0, has_failed=True)
+    topic.ran("c", 0, has_failed=True)
+    assert (topic.due(3599), topic.due(3600)) == ([], ["c"])
+    topic = with_connector(interval_s=60)
+    topic.ran("c", 0, has_failed=True)
+    topic.ran("c", 0, has_failed=True)
+    topic.add(records.connector_config("c", {"a": "b"}))
+    topic.ran("c", 0, has_failed=True)
+    assert (topic.due(59), topic.due(60)) == ([], ["c"])
+
+
+@pytest.mark.parametrize(
+    ("error", "may_repeat"),
+    [
+        (UnavailableError("x"), True), (AccessError("x", code="s3.denied"), True), (NotStoppedError("x"), True),
+        (ConfigError("x", code=TOPIC_MISSING), True), (ConfigError("x"), False), (DataError("x"), False),
+    ],
+)  # fmt: skip
+def test_what_may_end_without_a_change_of_the_connector_is_tried_again(error: ConnectError, may_repeat: bool):
+    assert _may_repeat(error.to_json()) is may_repeat

@@ -55,7 +55,7 @@ def read(body: str, content: dict[str, Any], head: str = HEAD, **options: Any) -
     kind = message_factory.GetMessageClass(message)
     chosen = ProtobufOptions(**options)
     value = message_reader(message, schema_to_connect(message, chosen), chosen)(
-        kind.FromString(kind(**content).SerializeToString())
+        kind.FromString(kind.SerializeToString(kind(**content)))
     )
     assert isinstance(value, dict)
     return value
@@ -95,6 +95,23 @@ def test_message_read_is_the_value(body: str, content: dict[str, Any], expected:
     for name, item in value.items():
         if isinstance(item, dict):
             assert list(item) == list(expected[name])
+
+
+METHODS = ("HasField", "WhichOneof", "SetInParent", "CopyFrom", "SerializeToString", "DESCRIPTOR", "Clear")
+
+
+def test_fields_with_the_names_of_methods_are_read_and_written() -> None:
+    fields = " ".join(f"optional string {name} = {number};" for number, name in enumerate(METHODS, 1))
+    body = f"{fields} oneof o {{ int32 a = 20; }} S s = 21; map<string, S> m = 22; message S {{ string CopyFrom = 1; }}"
+    content = dict.fromkeys(METHODS, "x") | {"a": 5, "s": {"CopyFrom": "y"}}
+    expected = dict.fromkeys(METHODS, "x") | {"o_0": {"a": 5}, "s": {"CopyFrom": "y"}, "m": {}}
+    assert read(body, content) == expected
+    assert read(body, {"Clear": "x"}) == dict.fromkeys(expected) | {"Clear": "x", "m": {}}
+
+    members = [*((name, Schema(Type.STRING, optional=True)) for name in METHODS), ("s", struct(("CopyFrom", STRING)))]
+    schema = struct(*members, ("m", map_of(STRING, struct(("CopyFrom", STRING), name="S"))), name="Row")
+    value = dict.fromkeys(METHODS, "x") | {"s": {"CopyFrom": "y"}, "m": {"k": {"CopyFrom": "z"}}}
+    assert round_trip(schema, value) == value
 
 
 def test_options_change_what_is_read() -> None:
@@ -173,7 +190,7 @@ def round_trip(schema: Schema, value: Any, **options: Any) -> Any:
     target = kind()
     fill_message(target, schema, value, chosen)
     again = schema_to_connect(message, chosen)
-    return message_reader(message, again, chosen)(kind.FromString(target.SerializeToString()))
+    return message_reader(message, again, chosen)(kind.FromString(kind.SerializeToString(target)))
 
 
 @pytest.mark.parametrize(

@@ -171,3 +171,9 @@ def test_sync_without_a_known_copy_leads_to_where_the_run_began(begin: int) -> N
         begin + 92,
     ]
     assert [store.upstream(ORDERS, offset) for offset in (begin, begin + 3)] == [10, 10]
+
+
+def test_way_back_does_not_lead_before_the_beginning_of_the_original() -> None:
+    store = store_of((10, 4, 30))
+    store.begin_at({ORDERS: 0}, {ORDERS: 25})
+    assert [store.upstream(ORDERS, offset) for offset in (4, 18, 19, 20)] == [25, 25, 25, 26]
