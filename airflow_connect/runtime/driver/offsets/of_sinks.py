@@ -94,9 +94,12 @@ def _write(kafka: KafkaSession, group: str, change: _Change) -> None:
 
 def _refuse_open_manifest(view: JournalView, name: str) -> None:
     if view.manifest is not None:
+        count = len(view.manifest.files)  # 0: the sink writes no files.
+        published = (
+            f"begun to publish {plural(count, 'file')} and has not committed their" if count else "not committed its"
+        )
         raise RetriableError(
-            f"Run {view.manifest.run_id} of connector {name} has begun to publish"
-            f" {plural(len(view.manifest.files), 'file')} and has not committed their offsets.",
+            f"Run {view.manifest.run_id} of connector {name} has {published} offsets.",
             code="offset.run_unfinished",
             suggestion="No offset was changed. Wait until it ends. If it was killed, run the connector once: that"
             " run finishes the work. Then set the offsets.",

@@ -188,10 +188,9 @@ class SinkRun(RunInProgress):
         return replace(state, connector=swept, resweep=resweep, is_stale=True)
 
     def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
-        self._warn(
-            f"Run {manifest.run_id} ended between manifest and commit; publishing its"
-            f" {plural(len(manifest.files), 'file')}."
-        )
+        count = len(manifest.files)
+        what = f"publishing its {plural(count, 'file')}" if count else "committing its offsets"
+        self._warn(f"Run {manifest.run_id} ended between manifest and commit; {what}.")
         # A fenced run that fails now must not discard what this one may have to copy again.
         state = replace(state, connector=replace(state.connector, run_id=self._config.run_id))
         kafka.journal.begin(state.connector)

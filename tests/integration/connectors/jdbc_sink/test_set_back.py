@@ -7,8 +7,11 @@ import json
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from airflow_connect.errors import RetriableError
+from airflow_connect.runtime.driver.offsets.altering import reset_offsets
 from tests.support.copies.jdbc_sink import JdbcSink, jdbc_sink
 from tests.support.kafka_data import delete_records
+from tests.support.steps import Crashed, Steps
 
 pytestmark = pytest.mark.integration
 
@@ -59,6 +62,19 @@ def test_records_that_a_restored_database_lacks_are_written_again_once(sink, pro
     produce(sink.topic, numbers(25, 26, 0))
     assert [note for note in sink.run().notes if "set back" in note] == []
     assert rows(sink) == [*range(26), *range(100, 113)]
+
+
+def test_run_that_died_before_its_commit_is_named_without_files(sink, produce, monkeypatch):
+    produce(sink.topic, numbers(0, 10, 0))
+    Steps(monkeypatch).crash("manifest.written")
+    with pytest.raises(Crashed):
+        sink.run()
+    with pytest.raises(RetriableError, match="has not committed its offsets"):
+        reset_offsets(sink.spec())
+    sink.run()
+    (warning,) = sink.warnings()
+    assert warning.endswith(" ended between manifest and commit; committing its offsets.")
+    assert rows(sink) == list(range(10))
 
 
 def test_records_that_kafka_no_longer_has_fail_the_run_with_both_offsets(sink, kafka, produce):
