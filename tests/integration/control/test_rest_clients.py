@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 
+from airflow_connect import __version__
 from tests.support.servers.rest import RestServer, worker_of
 
 pytestmark = pytest.mark.integration
@@ -36,7 +37,11 @@ def test_every_request_of_kcctl_has_an_answer_that_it_can_read(server: RestServe
         assert status == 200, (path, found)
         return found
 
-    assert ask("/").keys() == {"version", "commit", "kafka_cluster_id"}
+    about = ask("/")
+    assert about.keys() == {"version", "commit", "kafka_cluster_id"}
+    # kcctl refuses commands such as offsets of connectors if the version is older than Kafka Connect's that has them.
+    assert tuple(map(int, about["version"].split("."))) >= (4, 3)
+    assert about["commit"] == f"airflow-connect-{__version__}"
     assert {"class", "type", "version"} == ask("/connector-plugins", connectorsOnly="false")[0].keys()
     assert ask("/connector-plugins/FileStreamSource/config")[0]["name"]
     validated = send("PUT", "/connector-plugins/FileStreamSource/config/validate", {**CONFIG, "name": "orders"})

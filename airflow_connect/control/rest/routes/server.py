@@ -16,14 +16,16 @@ from airflow_connect.errors import ConnectError
 
 HEALTH_WITHIN_S = 10.0
 """Source: DEFAULT_HEALTH_CHECK_TIMEOUT_MS (KIP-1017)."""
+API_VERSION = "4.3.1"
+"""Version of Kafka Connect whose requests are answered. Tools such as kcctl send some of them from a version on."""
 _READY = "Worker has completed startup and is ready to handle requests."
 router = APIRouter(tags=["server"], route_class=AnsweringRoute)
 
 
 @router.get("/", responses=answers(READS, {200: ServerInfo}))
 def server_info(herder: HerderHere) -> Response:
-    """Version of this server, and the id of its Kafka cluster."""
-    return Json({"version": __version__, "commit": "unknown", **herder.server_info()})
+    """The version of Kafka Connect's API that is answered, this server's version, and the id of its Kafka cluster."""
+    return Json({"version": API_VERSION, "commit": f"airflow-connect-{__version__}", **herder.server_info()})
 
 
 @router.get("/health", responses=answers((401, 403, 405, 406), {200: WorkerStatus, 500: WorkerStatus}))
