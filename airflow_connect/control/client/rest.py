@@ -92,6 +92,11 @@ class ConnectRest:
         """Version of the worker that answers."""
         return str(self.request("GET", "/").get("version", "?"))
 
+    def kafka_cluster_id(self) -> str | None:
+        """The id of the Kafka cluster that the workers use; None: they do not tell it."""
+        found = self.request("GET", "/").get("kafka_cluster_id")
+        return None if found is None else str(found)
+
     def config(self, name: str) -> dict[str, str] | None:
         """The configuration of a connector as it is stored, secrets included; None: there is no such connector."""
         found = self.request("GET", f"{_path(name)}/config", missing_ok=True)

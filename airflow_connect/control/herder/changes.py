@@ -6,8 +6,9 @@ a run changes it to FAILED, and the next successful run, a restart or a new conf
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from airflow_connect.control.herder.task_configs import task_configs, version_of
 from airflow_connect.control.state import records
@@ -25,14 +26,16 @@ class Writer:
 
     Attributes:
         worker_id: host:port, as status records name the worker that has a connector.
+        resolve: returns a configuration with its references resolved.
     """
 
     worker_id: str
+    resolve: Callable[[Mapping[str, str | None]], Mapping[str, Any]] = dict
 
     def created(self, state: State, name: str, config: Properties, initial: str | None) -> Change:
         """Register a connector; `initial`: its target state if the request names one."""
         target = initial or STARTED
-        tasks = task_configs(config) if target == STARTED else []
+        tasks = self._tasks(config) if target == STARTED else []
         # As in Kafka Connect (KIP-980) before the configuration: a worker that reads only that must not start it.
         before = [] if initial is None else [records.target_state(name, initial)]
         return Change(
@@ -43,7 +46,7 @@ class Writer:
     def updated(self, state: State, name: str, config: Properties) -> Change:
         """Give a connector another configuration. Its tasks change only while it may run."""
         target, old = state.config.target(name), state.config.tasks(name)
-        tasks = task_configs(config) if target == STARTED else list(old)
+        tasks = self._tasks(config) if target == STARTED else list(old)
         changed = _committed(name, tasks) if tasks != old or name in state.config.inconsistent else []
         return Change(
             [records.connector_config(name, config), *changed],
@@ -72,7 +75,7 @@ class Writer:
     def resumed(self, state: State, name: str) -> Change:
         """Let runs begin. A connector without tasks gets them now. What has failed stays failed until a run."""
         config, tasks = state.config.connectors[name].config, state.config.tasks(name)
-        new = task_configs(config)
+        new = self._tasks(config)
         if state.config.target(name) == STARTED and tasks == new:
             return Change([records.target_state(name, STARTED)])
         return self._targeted(state, name, STARTED, len(new), _committed(name, new) if new != tasks else [])
@@ -121,6 +124,12 @@ class Writer:
     def no_topics(self, state: State, name: str) -> Change:
         """Forget the topics of a connector."""
         return Change((), [records.no_active_topic(topic, name) for topic in state.status.topics.get(name, {})])
+
+    def _tasks(self, config: Mapping[str, str | None]) -> list[dict[str, str | None]]:
+        needed = {key: config.get(key) for key in ("connector.class", "tasks.max")}
+        # Only if it must be: a provider that does not answer is no reason to refuse the others.
+        is_written = not any("${" in (value or "") for value in needed.values())
+        return task_configs(config, None if is_written else self.resolve(needed))
 
     def _owner(self, state: State, name: str) -> str:
         """The worker that has the connector; a new one belongs to the worker that got the request."""

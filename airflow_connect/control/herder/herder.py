@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.control.herder import offsets, plugins, refusals, views
 from airflow_connect.control.herder.changes import FAILED, Writer
 from airflow_connect.control.herder.refusals import RefusedError
@@ -27,7 +28,7 @@ class Herder:
         """`topics`: open; `worker_id`: host:port of this process."""
         self._topics = topics
         self._settings = settings
-        self._writer = Writer(worker_id)
+        self._writer = Writer(worker_id, self._resolved)
 
     def server_info(self) -> dict[str, str]:
         """The id of the Kafka cluster; REST adds the version."""
@@ -252,6 +253,11 @@ class Herder:
     def spec_of(self, config: Config, origin: Mapping[str, str] | None = None) -> RunSpec:
         """The specification of a run with this configuration."""
         return RunSpec(config, self._settings.raw, origin=origin or {}, references=self._settings.references.values)
+
+    def _resolved(self, config: Config) -> dict[str, Any]:
+        """A configuration with its references resolved. Raises ConnectError: a provider cannot resolve one."""
+        raw, known = self._settings.raw, self._settings.references.values
+        return resolve_references(config, raw, known).resolve(config)
 
     def run_ended(
         self, name: str, config_offset: int, trace: str | None, *, is_config: bool, only_own: bool = False

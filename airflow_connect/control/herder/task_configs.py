@@ -27,14 +27,18 @@ _PACKAGE = "airflow_connect"
 SOURCE, SINK, UNKNOWN = "source", "sink", "unknown"
 
 
-def task_configs(config: Mapping[str, str | None]) -> list[dict[str, str | None]]:
+def task_configs(
+    config: Mapping[str, str | None], resolved: Mapping[str, Any] | None = None
+) -> list[dict[str, str | None]]:
     """The configuration of each task, in the order of the members that Kafka Connect writes.
 
     Args:
-        config: the connector's configuration, valid, references unresolved.
+        config: the connector's configuration, valid, references unresolved: tasks get it so.
+        resolved: the same with references resolved, which class and number of tasks may be; None: it has none.
     """
-    reference, connector = _class_of(config)
-    count = 1 if issubclass(connector, SourceConnector) else int(str(config.get("tasks.max") or 1))
+    known = config if resolved is None else resolved
+    reference, connector = _class_of(known)
+    count = 1 if issubclass(connector, SourceConnector) else int(str(known.get("tasks.max") or 1))
     one = in_java_order({**config, "task.class": _task_class(reference, connector)})
     return [dict(one) for _ in range(count)]
 
@@ -61,7 +65,7 @@ def version_shown(plugin: type[Any]) -> str:
     return __version__ if plugin.__module__.startswith(f"{_PACKAGE}.") and version == "unknown" else version
 
 
-def _class_of(config: Mapping[str, str | None]) -> tuple[plugins.PluginRef, type[Any]]:
+def _class_of(config: Mapping[str, Any]) -> tuple[plugins.PluginRef, type[Any]]:
     reference = plugins.resolve(plugins.PluginKind.CONNECTOR, (config.get("connector.class") or "").strip())
     return reference, plugins.load(reference)
 

@@ -21,6 +21,11 @@ ERROR, CHANGE, NOTE = "error", "change", "note"
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _FILE_SOURCE = "FileStreamSource"
 _LEVELS = {"error": ERROR}
+_OTHER_KAFKA = (
+    "The cluster's workers use the Kafka cluster {}, and this worker configuration the Kafka cluster {}: offsets of one"
+    " mean nothing in the other. Set bootstrap.servers to the same Kafka cluster; for another one, register the"
+    " connectors anew and set their offsets."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +102,12 @@ def judge(cluster: ConnectRest, ours: KafkaConnectors, names: list[str], changes
         if name not in known:
             raise no_connector(name, known, "The cluster")
     here = set(ours.names())
+    theirs, own = cluster.kafka_cluster_id(), ours.herder.server_info()["kafka_cluster_id"]
+    # Offsets of one cluster mean nothing in another one: they would leave out records, or copy them again.
+    of_all = () if theirs in (None, own) else (Finding(ERROR, "bootstrap.servers", _OTHER_KAFKA.format(theirs, own)),)
     return [
-        _judged(cluster, ours, name, {**_config(cluster, name), **changes}, name in here) for name in names or known
+        _judged(cluster, ours, name, {**_config(cluster, name), **changes}, of_all, is_here=name in here)
+        for name in names or known
     ]
 
 
@@ -106,10 +115,18 @@ def _config(cluster: ConnectRest, name: str) -> dict[str, str]:
     return cluster.config(name) or {}
 
 
-def _judged(cluster: ConnectRest, ours: KafkaConnectors, name: str, config: dict[str, str], is_here: bool) -> Judged:
+def _judged(
+    cluster: ConnectRest,
+    ours: KafkaConnectors,
+    name: str,
+    config: dict[str, str],
+    of_all: tuple[Finding, ...],
+    *,
+    is_here: bool,
+) -> Judged:
     kind, state = cluster.kind(name), cluster.states(name)["connector"]["state"]
     offsets = cluster.offsets(name)
-    findings = tuple(_findings(ours, config, kind, offsets, is_here=is_here))
+    findings = (*of_all, *_findings(ours, config, kind, offsets, is_here=is_here))
     return Judged(name, kind, state, config, offsets, findings)
 
 

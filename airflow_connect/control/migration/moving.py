@@ -33,7 +33,8 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
         tell: gets a sentence about each step.
 
     Raises:
-        ConnectError: it could not be moved. It goes on in the cluster as before, and is not registered here.
+        ConnectError: it could not be moved. It goes on in the cluster as before, and is not registered here. So does a
+            connector whose move is interrupted.
         UnavailableError: it was moved, but is still stopped on both sides; the message says so.
     """
     name = judged.name
@@ -45,10 +46,10 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
         ours.create(name, judged.config, STOPPED)
         try:
             count = _take_offsets(ours, name, offsets)
-        except ConnectError:
+        except BaseException:
             ours.delete(name)
             raise
-    except ConnectError:
+    except BaseException:  # Ctrl-C and defects, too: it must not stay stopped on both sides.
         _go_on(cluster, judged)
         raise
     tell(f"{name}: registered here, {counted(count, 'offset')} set")
@@ -62,6 +63,12 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
             f"It is registered here with its offsets, but it does not run yet: {error.message}",
             suggestion=f"Let it run with: airflow-connect connectors resume {name}",
         ) from error
+    except BaseException:
+        tell(
+            f"{name}: registered here with its offsets, but it does not run yet. Let it run with:"
+            f" airflow-connect connectors resume {name}"
+        )
+        raise
     return {"name": name, "offsets": len(offsets), "state": ours.states(name)["connector"]["state"]}
 
 

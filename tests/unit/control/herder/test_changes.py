@@ -44,6 +44,24 @@ def test_a_new_connector_is_running_with_its_tasks():
     assert keys(WRITER.created(State(), "c", SINK, None)) == ["connector-c", "task-c-0", "task-c-1", "commit-c"]
 
 
+def test_references_in_class_and_number_of_tasks_are_resolved_and_tasks_get_them_as_written():
+    values = {"${env:CLASS}": "FileStreamSink", "${env:TASKS}": "3"}
+    asked: list[dict[str, str | None]] = []
+
+    def resolve(config):
+        asked.append(dict(config))
+        return {key: values.get(value, value) for key, value in config.items()}
+
+    given = {**SINK, "connector.class": "${env:CLASS}", "tasks.max": "${env:TASKS}", "topics": "${env:OTHER}"}
+    state = applied(State(), Writer("w:1", resolve).created(State(), "c", given, None))
+    tasks = state.config.tasks("c")
+    assert [task["tasks.max"] for task in tasks] == ["${env:TASKS}"] * 3
+    assert asked == [{"connector.class": "${env:CLASS}", "tasks.max": "${env:TASKS}"}]
+    applied(state, Writer("w:1", resolve).stopped(state, "c"))
+    applied(state, Writer("w:1", resolve).resumed(state, "c"))
+    assert state.config.tasks("c") == tasks
+
+
 @pytest.mark.parametrize("initial", ["PAUSED", "STOPPED"])
 def test_the_initial_state_is_written_before_the_connector(initial):
     assert keys(WRITER.created(State(), "c", SINK, initial)) == ["target-state-c", "connector-c"]
