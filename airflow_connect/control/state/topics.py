@@ -28,13 +28,13 @@ from airflow_connect.errors import (
     UnavailableError,
 )
 from airflow_connect.kafka.admin.new_topics import partition_count
-from airflow_connect.kafka.admin.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
+from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, earliest_offsets, latest_offsets
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
 from airflow_connect.kafka.state import compacted_topics
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
-from airflow_connect.retrying import Backoff, Jitter, Retry
+from airflow_connect.retrying import AtDeadline, Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
     from airflow_connect.control.settings import ControlSettings
@@ -44,7 +44,10 @@ READ_WITHIN_S = 15.0
 """How long a read waits for Kafka; a try takes 10 s."""
 CHANGE_WITHIN_S = 60.0
 """How long a change waits for another one."""
+COMMITTED_WITHIN_S = 2.0
+"""How long a read waits for the end of a transaction that is open."""
 _Seen = TypeVar("_Seen")
+Ends = dict[TopicPartition, int]
 
 
 class Change(NamedTuple):
@@ -73,6 +76,8 @@ class StateTopics:
         self._is_there = False
         self._state = State()
         self._positions: dict[TopicPartition, int] = {}
+        self._is_writing = False
+        self._open: Ends = {}
         self._lock = threading.Lock()
         self._reads = SharedReads(self._read)
         self._changing = threading.Lock()
@@ -190,6 +195,7 @@ class StateTopics:
                 writer = TransactionalWriter(self._settings.producer, f"connect-cluster-{self._settings.group_id}")
                 try:
                     writer.fence()
+                    self._is_writing = True
                     outgoing = self._outgoing(self.look(decide))
                     if outgoing:
                         writer.commit(outgoing)
@@ -200,6 +206,7 @@ class StateTopics:
                 finally:
                     writer.close()
         finally:
+            self._is_writing = False
             self._changing.release()
 
     def _conflict(self) -> RetriableError:
@@ -236,6 +243,8 @@ class StateTopics:
         starts = {} if is_anew else self._positions
         if not starts:
             starts = earliest_offsets(self.admin, places)
+        if not self._is_writing:
+            ends = self._readable(ends, starts)
         messages: list[Any] = []
         for topic in dict.fromkeys(place.topic for place in places):
             of_topic = {place: end for place, end in ends.items() if place.topic == topic}
@@ -246,6 +255,25 @@ class StateTopics:
             for message in messages:
                 self._take(message)
             self._positions = {place: max(ends[place], starts[place]) for place in places}
+
+    def _readable(self, ends: Ends, starts: Ends) -> Ends:
+        """`ends`, or less if a process died inside a change: its transaction stays open until another change ends it.
+
+        What follows the beginning of an open transaction belongs to it, because all writers have one transactional id.
+        It may as well be one that is being committed; then its end comes within milliseconds.
+        """
+        if all(end <= starts.get(place, 0) for place, end in ends.items()):
+            return ends
+        tries = Retry(Backoff(0.005, longest_s=0.1), within_s=COMMITTED_WITHIN_S, at_deadline=AtDeadline.STOP)
+        while True:
+            stable = latest_offsets(self.admin, list(ends), READ_COMMITTED, patience_s=READ_WITHIN_S)
+            found = {place: min(end, stable[place]) for place, end in ends.items()}
+            if found == ends:
+                self._open = {}
+                return ends
+            if found == self._open or not tries.pause():
+                self._open = found
+                return found
 
     def _outgoing(self, change: Change) -> list[tuple[str, int, bytes | None, bytes | None]]:
         config, status = self._settings.config_topic.name, self._settings.status_topic.name

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 
 import pytest
+from confluent_kafka import Producer
 
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state import records
@@ -53,6 +54,25 @@ def test_what_one_process_writes_another_one_reads_at_once(worker):
         "STOPPED",
         "STOPPED",
     )
+
+
+def test_a_process_that_died_inside_a_change_keeps_no_other_one_from_reading_and_writing(worker, unique_name):
+    settings = ControlSettings.from_worker(worker)
+    dead = Producer(
+        {"bootstrap.servers": worker["bootstrap.servers"], "transactional.id": f"connect-cluster-{unique_name}"}
+    )
+    ours = opened(worker)
+    ours.change(lambda _: Change([records.connector_config("c", {"n": "1"})]), lambda _: None)
+    dead.init_transactions()
+    dead.begin_transaction()
+    key, value = records.connector_config("c", {"n": "2"})
+    dead.produce(settings.config_topic.name, value, key, partition=0)
+    dead.flush()
+    # Its transaction stays open for a minute; a read that waited for its end would fail.
+    assert config_of(ours, "c") == config_of(opened(worker), "c") == {"n": "1"}
+    ours.change(lambda _: Change([records.connector_config("d", {"n": "3"})]), lambda _: None)
+    for topics in (ours, opened(worker)):
+        assert (config_of(topics, "c"), config_of(topics, "d")) == ({"n": "1"}, {"n": "3"})
 
 
 def test_no_increment_of_two_writers_at_once_is_lost(worker):
