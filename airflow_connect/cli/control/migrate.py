@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -72,11 +73,17 @@ def _migrate(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     names = ", ".join(judged.name for judged in ready)
     if not is_confirmed(arguments, terminal, f"Stop {names} in the cluster, and run them here?"):
         return not_confirmed()
-    return _moved(cluster, ours, ready, terminal, result)
+    options = f" --worker {shlex.quote(arguments.worker)}" if arguments.worker else ""
+    return _moved(cluster, ours, ready, terminal, result, options)
 
 
 def _moved(
-    cluster: ConnectRest, ours: KafkaConnectors, ready: list[Judged], terminal: Terminal, result: dict[str, Any]
+    cluster: ConnectRest,
+    ours: KafkaConnectors,
+    ready: list[Judged],
+    terminal: Terminal,
+    result: dict[str, Any],
+    options: str,
 ) -> CommandOutcome:
     from airflow_connect.control.migration.moving import move
 
@@ -85,7 +92,7 @@ def _moved(
     errors: list[Mapping[str, Any]] = []
     for judged in ready:
         try:
-            moved = move(cluster, ours, judged, lambda text: terminal.note(line(text)))
+            moved = move(cluster, ours, judged, lambda text: terminal.note(line(text)), options)
         except ConnectError as error:
             failure = {**error.to_json(), "message": f"{judged.name}: {error.message}"}
             errors.append(failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from argparse import Action, ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Mapping
 from pathlib import Path
@@ -111,6 +112,12 @@ def worker_file_of(arguments: Namespace) -> Mapping[str, Any] | None:
         raise ConfigError("Both --url and --worker are given.", suggestion="Use one of them.")
     path = arguments.worker or ("" if arguments.url else os.environ.get(WORKER_ENV, ""))
     return read_worker_file(path) if path else None
+
+
+def target_options(arguments: Namespace) -> str:
+    """The options that lead another command to the same place, with a blank before them; "" if it goes there anyway."""
+    given = (("--worker", arguments.worker), ("--url", arguments.url), ("--login-file", arguments.login_file))
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
 
 
 def _refuse_silence(url: str, client: ConnectRest) -> None:

@@ -23,6 +23,8 @@ from airflow_connect.runtime.spec import RunSpec
 CLASS = "connector.class"
 _MOST_TASKS = 10_000
 """Of a sink: each task is a record in two topics."""
+_MOST_TASK_CHARACTERS = 32 << 20
+"""Of all tasks of a connector together: they are written in one transaction, and every worker keeps them in memory."""
 _INVALID = (
     "Connector configuration is invalid and contains the following {count} error(s):\n{errors}\nYou can also find the"
     " above list of errors at the endpoint `/connector-plugins/{{connectorType}}/config/validate`"
@@ -49,10 +51,24 @@ def refuse_invalid(
         errors = [
             f"{finding['message']} {finding['suggestion']}".strip() for finding in found if finding["level"] == "error"
         ]
-    if not errors and int(str(resolved.get("tasks.max") or 1)) > _MOST_TASKS:
-        errors = [f"Invalid value {resolved['tasks.max']} for configuration tasks.max: at most {_MOST_TASKS} tasks"]
+    if not errors:
+        errors = _too_large(config, int(str(resolved.get("tasks.max") or 1)))
     if errors:
         raise RefusedError(_INVALID.format(count=len(errors), errors="\n".join(errors)))
+
+
+def _too_large(config: Mapping[str, str | None], tasks: int) -> list[str]:
+    """Why the tasks of a configuration cannot be stored: each has a copy of it."""
+    if tasks > _MOST_TASKS:
+        return [f"Invalid value {tasks} for configuration tasks.max: at most {_MOST_TASKS} tasks"]
+    size = sum(len(key) + len(value or "") for key, value in config.items())
+    if size * tasks <= _MOST_TASK_CHARACTERS:
+        return []
+    why = (
+        f"Invalid value {tasks} for configuration tasks.max: each task has a copy of the configuration, which has"
+        f" {size} characters; at most {_MOST_TASK_CHARACTERS // size} tasks of this size are stored"
+    )
+    return [why]
 
 
 def validated(

@@ -23,7 +23,9 @@ STOPPED, PAUSED = "STOPPED", "PAUSED"
 STOP_WITHIN_S, EMPTY_WITHIN_S = 120.0, 60.0
 
 
-def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Callable[[str], None]) -> dict[str, Any]:
+def move(
+    cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Callable[[str], None], options: str = ""
+) -> dict[str, Any]:
     """Move a connector; returns `name`, `offsets` and the `state` that it has here.
 
     Args:
@@ -31,6 +33,7 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
         ours: where it shall run.
         judged: what `judge` has found; it can move.
         tell: gets a sentence about each step.
+        options: what a command needs to find this installation, for suggestions; with a blank before it.
 
     Raises:
         ConnectError: it could not be moved. It goes on in the cluster as before, and is not registered here. So does a
@@ -61,12 +64,12 @@ def move(cluster: ConnectRest, ours: KafkaConnectors, judged: Judged, tell: Call
     except ConnectError as error:
         raise UnavailableError(
             f"It is registered here with its offsets, but it does not run yet: {error.message}",
-            suggestion=f"Let it run with: airflow-connect connectors resume {name}",
+            suggestion=f"Let it run with: airflow-connect connectors resume {name}{options}",
         ) from error
     except BaseException:
         tell(
             f"{name}: registered here with its offsets, but it does not run yet. Let it run with:"
-            f" airflow-connect connectors resume {name}"
+            f" airflow-connect connectors resume {name}{options}"
         )
         raise
     return {"name": name, "offsets": len(offsets), "state": ours.states(name)["connector"]["state"]}

@@ -70,7 +70,7 @@ def test_offsets_of_a_registered_sink_are_compared_set_and_reset(
     over_kafka("connectors", "create", connector_file(name, **sink))
     assert over_kafka("offsets", "get", name).out == "No offsets.\n"
     running = over_kafka("offsets", "set", name, "--to", "3", "--yes")
-    assert (running.exit_code, f"airflow-connect connectors stop {name}" in running.err) == (2, True)
+    assert (running.exit_code, f"airflow-connect connectors stop {name} --worker" in running.err) == (2, True)
     over_kafka("connectors", "stop", name)
 
     assert effects(over_kafka("offsets", "diff", name, "--to", "latest", "--json")) == [(None, at(10), "starts at 10")]

@@ -91,9 +91,9 @@ def test_connector_goes_on_in_the_cluster_whatever_ends_its_move(failing: str, e
 def test_interrupted_last_step_says_how_to_let_it_run():
     cluster, ours, told = Side("RUNNING"), Side(None, "resume", KeyboardInterrupt()), list[str]()
     with pytest.raises(KeyboardInterrupt):
-        move(cluster, ours, judged(), told.append)  # type: ignore[arg-type]
+        move(cluster, ours, judged(), told.append, " --worker w.properties")  # type: ignore[arg-type]
     assert (cluster.state, ours.state) == ("STOPPED", "STOPPED")
-    assert told[-1].endswith("Let it run with: airflow-connect connectors resume c")
+    assert told[-1].endswith("Let it run with: airflow-connect connectors resume c --worker w.properties")
 
 
 @pytest.mark.parametrize(("theirs", "can_move"), [("one", True), (None, True), ("two", False)])
