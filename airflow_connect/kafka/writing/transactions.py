@@ -284,8 +284,8 @@ class TransactionalWriter:
         if isinstance(ours, FencedError) or time.monotonic() < self._ends_at:
             return None
         return type(ours)(
-            f"{ours.message} By then the transaction was open for {plural(round(self._timeout_s), 'second')}, and Kafka has"
-            " ended it: because of its age, or because a newer run has taken over. Nothing was committed.",
+            f"{ours.message} By then the transaction was open for {plural(round(self._timeout_s), 'second')}, and"
+            " Kafka has ended it: because of its age, or because a newer run has taken over. Nothing was committed.",
             code=ours.code,
             suggestion=ours.suggestion,
         )
