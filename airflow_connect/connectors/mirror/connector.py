@@ -156,10 +156,15 @@ class MirrorSourceConnector(SourceConnector):
             )
             begins = names(f"{tp}@{moved[tp].position}" for tp in tps)
             count = plural(sum(moved[tp].position for tp in tps), "offset")
-            self.context.note(
-                f"{what} What was mirrored before is not in it: it begins at {begins}, and lacks up to {count} before"
-                " that. To mirror the rest again, delete these offsets."
+            lacks = (
+                f"What was mirrored before is not in it: it begins at {begins}, and lacks up to {count} before that."
+                " To mirror the rest again, delete these offsets."
+                if topic in created
+                else f"What was mirrored before is not in it: it lacks up to {count} before {begins}. To mirror the"
+                " rest again, delete these offsets. If it was recreated while a run copied, it holds the last records"
+                " of that run, and they come twice then."
             )
+            self.context.note(f"{what} {lacks}")
 
     def _ensure_syncs_topic(self, source: Admin, target: Admin) -> None:
         config = self._typed

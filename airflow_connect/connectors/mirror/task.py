@@ -90,9 +90,10 @@ class MirrorSourceTask(SourceTask):
 
     def start(self, config: Mapping[str, str]) -> None:
         """See `SourceTask`. Offsets are read again: an earlier attempt of this task may have committed some."""
+        self._open = OpenRecords({})  # `explained` is also called for an error of this method.
         typed = MirrorConfig.from_config(config)
-        self._settings, self._admin_settings = typed.source_consumer().settings, typed.source_admin()
         self._target_admin_settings = typed.target_admin()
+        self._settings, self._admin_settings = typed.source_consumer().settings, typed.source_admin()
         self._next_check = time.monotonic() + CHECK_TOPICS_S
         ranges = ranges_of(config)
         partitions = [partition_of(typed.policy.source, one.topic_partition) for one in ranges]

@@ -5,6 +5,7 @@ How each step handles librdkafka's errors: transaction_steps.py.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import plural
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import GroupMetadata
 from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, NO_TOPIC, QuickProducer, names, producer, translate
@@ -96,6 +98,7 @@ class TransactionalWriter:
         self._undelivered: list[KafkaError] = []
         self._suspect_topics: set[str] = set()
         self._purged_by_earlier_abort = self._has_refused_content = False
+        self._ends_at = math.inf
 
     def fence(self) -> None:
         """Fence every older writer of the same id and abort what it left open; about 7 ms.
@@ -156,7 +159,7 @@ class TransactionalWriter:
         alone: bool = False,
     ) -> None:
         """`alone`: each message in a batch of its own."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._ends_at = time.monotonic() + self._timeout_s
         # A new list: purged messages of an aborted transaction report to the list of that transaction.
         self._undelivered, self._suspect_topics = [], set()
         self._purged_by_earlier_abort = self._has_refused_content = False
@@ -255,7 +258,7 @@ class TransactionalWriter:
             if isinstance(also, FencedError):
                 # The cluster itself fences a transaction that has timed out, as it does while a message waits for a
                 # topic that does not exist.
-                return self._lacking_topic(doing) or also
+                return self._lacking_topic(doing) or self._timed_out(ours) or also
             # Not another problem: the cluster aborts it after transaction.timeout.ms, or the next
             # fence does.
         if isinstance(ours, AccessError | UnavailableError):
@@ -274,6 +277,17 @@ class TransactionalWriter:
             " Nothing was committed.",
             code="kafka.no_topic",
             suggestion="Create the topic, or correct its name in the configuration, and run again.",
+        )
+
+    def _timed_out(self, ours: ConnectError) -> ConnectError | None:
+        """What failed in a transaction whose time is over, if a newer run need not be the reason; None: it is."""
+        if isinstance(ours, FencedError) or time.monotonic() < self._ends_at:
+            return None
+        return type(ours)(
+            f"{ours.message} By then the transaction was open for {plural(round(self._timeout_s), 'second')}, and"
+            " Kafka has ended it: because of its age, or because a newer run has taken over. Nothing was committed.",
+            code=ours.code,
+            suggestion=ours.suggestion,
         )
 
     def _is_missing(self, topic: str) -> bool:

@@ -158,6 +158,34 @@ def test_topic_that_does_not_exist_is_named_also_if_the_transaction_times_out(
     assert caught.value.code == "kafka.no_topic"
 
 
+def test_offsets_of_a_topic_that_does_not_exist_are_named_also_if_the_cluster_ends_the_transaction(
+    settings: dict[str, Any],
+    admin: Admin,
+    make_topic: Callable[..., str],
+    unique_name: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = TransactionalWriter(settings, unique_name, transaction_timeout_ms=1_000)
+    one.fence()
+    tp = TopicPartition(make_topic(), 0)
+    abort = one._producer.abort_transaction
+
+    def abort_late(timeout: float) -> None:
+        """When the cluster has ended the transaction, which it looks for once a second."""
+        wait_until(lambda: latest_offsets(admin, [tp], READ_COMMITTED)[tp] == 2, "the marker behind the record")
+        abort(timeout)
+
+    monkeypatch.setattr(one._producer, "abort_transaction", abort_late)
+    gone = TopicPartition(f"{unique_name}-gone", 0)
+    try:
+        with pytest.raises(AccessError, match="ended it: because of its age, or because a newer run") as caught:
+            one.commit([(*tp, b"k", b"v")], {gone: 5}, group_metadata(unique_name, settings))
+    finally:
+        one.close()
+    assert caught.value.code == "kafka.no_topic"
+    assert gone.topic in caught.value.message
+
+
 def test_writer_takes_no_setting_that_would_break_transactions(
     settings: dict[str, Any], admin: Admin, writer: NewWriter, make_topic: Callable[..., str]
 ) -> None:

@@ -61,7 +61,7 @@ class Renames:
         found = {file.name: file for file in same_inode if self._content.may_be_same(name, file)}
         found |= {file.name: file for file in self._by_earlier_name.get(name, ()) if file.name not in found}
         unpacked = self._files.get(unpacked_name(name))
-        for file in (*self._shifted(name), *((unpacked,) if unpacked else ())):
+        for file in (*self._shifted(name, known), *((unpacked,) if unpacked else ())):
             found.setdefault(file.name, file)
         return (file for file in found.values() if file.name != name and self._content.holds(file, known))
 
@@ -98,10 +98,15 @@ class Renames:
             return True  # rotation made room for the next file, or kept the time
         return self._content.is_packed(file) and is_rotated(file.name, name) and not _is_dated(file.name, name)
 
-    def _shifted(self, name: str) -> list[FoundFile]:
-        """Rotated files with a higher number, the nearest first, if another file has taken the name."""
+    def _shifted(self, name: str, known: FileOffset) -> list[FoundFile]:
+        """Rotated files with a higher number, the nearest first, if the file was there when it was last looked for.
+
+        Nothing need have its number now: the file that would have got it may have been deleted before.
+        """
         number = counted(name)
-        if number is None or not self._has_successor(name) or not self._is_known(number[0]):
+        if number is None or not self._is_known(number[0]):
+            return []
+        if known.missing_ms is not None and not self._has_successor(name):
             return []
         higher = [pair for pair in self._by_counter.get(number[0], ()) if pair[0] > number[1]]
         return [file for _, file in sorted(higher, key=lambda pair: pair[0])]

@@ -64,7 +64,9 @@ class OffsetSyncLog:
             self._sources = {one.topic_partition: one.topic_id for one in planned if one.start < one.end}
             self._remote = {tp: TopicPartition(name(tp.topic), tp.partition) for tp in self._sources}
             self._admin = admin_client(config.target_admin())
-            self._topic_ids = _topic_ids(self._admin, self._remote.values())
+            # As planned: the run says so if a topic was recreated between the plan and this task.
+            found = _topic_ids(self._admin, self._remote.values())
+            self._topic_ids = {**found, **{name(one.topic): one.copy_id for one in planned if one.copy_id}}
             self._starts = _settled_ends(self._admin, self._remote.values())
         self._ledgers = {tp: PartitionLedger() for tp in self._remote}
 

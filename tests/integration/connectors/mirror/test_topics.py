@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.kafka.admin.copied_settings import alter_settings, topic_settings
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.connectors.mirror.conftest import Mirror
@@ -251,9 +253,56 @@ def test_copy_that_somebody_else_recreated_is_named_once_with_what_it_lacks(mirr
 
     (note,) = [note for note in report.notes if "was recreated" in note]
     assert f"Topic {mirror.remote} of the target cluster was recreated" in note
-    assert f"it begins at {mirror.topic}-0@5, {mirror.topic}-1@5, and lacks up to 10 offsets" in note
+    assert f"it lacks up to 10 offsets before {mirror.topic}-0@5, {mirror.topic}-1@5." in note
     assert [one.value for one in mirror.copies()[0]] == [b"10"]
     assert not any("was recreated" in note for note in mirror.run().notes)
+
+
+@pytest.fixture
+def changed_after_the_plan(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]], Any]:
+    """A run during which something is done before its first task starts."""
+    start = MirrorSourceTask.start
+
+    def run(change: Callable[[], None]) -> Any:
+        def begin(task: MirrorSourceTask, config: Any) -> None:
+            monkeypatch.setattr(MirrorSourceTask, "start", start)
+            change()
+            start(task, config)
+
+        monkeypatch.setattr(MirrorSourceTask, "start", begin)
+        return mirror.try_run()
+
+    return run
+
+
+def test_copy_that_is_deleted_before_a_task_starts_is_named(mirror: Mirror, changed_after_the_plan: Any) -> None:
+    mirror.write(mirror.topic, [(0, b"k", "v", 1)])
+
+    report = changed_after_the_plan(lambda: delete_topic(mirror.target, mirror.remote))
+
+    assert report.status == "failed"
+    assert mirror.remote in report.error["message"]
+    assert report.error["code"] != "task.plugin_failed", report.error
+
+
+def test_copy_that_is_recreated_before_a_task_starts_is_named_by_this_run_and_the_next(
+    mirror: Mirror, changed_after_the_plan: Any
+) -> None:
+    mirror.write(mirror.topic, [(0, b"k", str(n), 1) for n in range(5)])
+    mirror.run()
+    mirror.write(mirror.topic, [(0, b"k", str(n), 1) for n in range(5, 10)])
+
+    def recreate() -> None:
+        delete_topic(mirror.target, mirror.remote)
+        create_topic(mirror.target, mirror.remote, 3)
+
+    report, following = changed_after_the_plan(recreate), mirror.run()
+
+    assert any("was recreated while records were copied to it" in note for note in report.notes), report.notes
+    (note,) = [note for note in following.notes if "was recreated" in note]
+    assert f"it lacks up to 10 offsets before {mirror.topic}-0@10." in note
+    assert "it holds the last records of that run" in note
+    assert [one.value for one in mirror.copies()[0]] == [b"5", b"6", b"7", b"8", b"9"]
 
 
 def test_topic_that_the_source_no_longer_has_is_named(mirror: Mirror) -> None:

@@ -146,6 +146,27 @@ def test_rotated_file_that_is_compressed_and_counted_on_is_not_copied_again(tmp_
     assert told(source, "2 files were renamed")
 
 
+@pytest.mark.parametrize("keeps_time", [True, False])
+def test_rotated_file_that_is_compressed_and_counted_on_over_a_gap_is_recognised_or_named(
+    tmp_path: Path, keeps_time: bool
+) -> None:
+    """app.log.1 is deleted, so nothing has the number 2 when app.log.2 becomes app.log.3.gz."""
+    log = tmp_path / "in" / "app.log"
+    source = source_that_has_read(log, "one\n")
+    second, third = log.with_name("app.log.2"), log.with_name("app.log.3.gz")
+    log.rename(second)
+    log.write_text("two\n")
+    source.run()
+    assert source.take() == ["two"]
+    third.write_bytes(gzip.compress(b"one\n"))
+    times = second.stat().st_mtime_ns if keeps_time else second.stat().st_mtime_ns + 5_000_000_000
+    os.utime(third, ns=(times, times))
+    second.unlink()
+    source.run()
+    assert source.take() == ([] if keeps_time else ["one"])
+    assert told(source, "1 file was renamed" if keeps_time else "If it was renamed, these bytes are copied twice.")
+
+
 def test_rotated_files_that_are_mirrored_with_other_inodes_are_not_copied_again(tmp_path: Path) -> None:
     log = tmp_path / "in" / "app.log"
     source = source_that_has_read(log, "one\n")
