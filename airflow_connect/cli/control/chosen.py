@@ -54,10 +54,11 @@ class Chosen:
             return
         state = self.registered.states(self.name)["connector"]["state"]
         if state != "STOPPED":
+            target = f"{self.name}{self.options}"
             raise ConfigError(
                 f"Connector {self.name} is {state}. Its offsets can be changed only while it is STOPPED.",
                 code="offset.not_stopped",
-                suggestion=f"Stop it first: airflow-connect connectors stop {self.name}{self.options}",
+                suggestion=f"Stop it first: airflow-connect connectors stop {target}",
             )
 
 
