@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of
+from airflow_connect.connectors.jdbc_sink.outcome import ANOTHER_ROW, SKIPPED, Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc_sink.statements.dialects import PostgreSqlStatements
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 FEWEST_FOR_COPY = 100
 """Rows. Below, and to find out which row is refused, INSERT decides what a column accepts."""
 _STAGE = "airflow_connect_stage"
+_REPEATED_KEY = "21000"
+"""PostgreSQL: one statement would change a row twice, since the column takes different values for the same key."""
+_MORE_THAN_ONE_ROW = 1242
+"""MySQL, MariaDB: what the guard of `MySqlStatements.on_duplicate` raises."""
 _OF_A_ROW = frozenset({Failure.CONSTRAINT, Failure.VALUE})
 """Anything else is a reason of the server, however few rows are tried: those that are not written fail the run."""
 
@@ -53,6 +59,8 @@ class ChunkExecutor:
         self._batch_rows = batch_rows
         self._stages = 0
         self._checked: set[tuple[str, tuple[type, ...]]] = set()
+        self.outcome = Outcome()
+        """Of the present transaction; whoever begins one replaces it."""
 
     def apply(self, connection: Connection, chunk: Chunk, columns: FieldColumns) -> list[Failed]:
         """Write a chunk; returns the rows that the database refused, while all others are written.
@@ -85,14 +93,23 @@ class ChunkExecutor:
             Exception: of the driver, if the transaction is lost, or cannot go on.
         """
         assert self.loader is not None
+        replaces = self._mode == keys.UPSERT
+        if not (replaces or columns.may_copy):
+            raise RowsNeededError
         work = _Work.of(self._database, self._statements, chunk, columns)
         chosen = work.columns(chunk)
         try:
-            self.loader.load(connection, work.names, chosen, replaces=self._mode == keys.UPSERT)
+            skipped = self.loader.load(connection, work.names, chosen, replaces=replaces)
         except Exception as error:
-            if not isinstance(error, RowsNeededError) and _is_refused(error) and not connection.invalidated:
+            if isinstance(error, RowsNeededError) or connection.invalidated:
+                raise
+            if _is_refused(error) or _repeats_a_key(error) or _is_guard(error, work.names):
                 raise RowsNeededError from error
             raise
+        if skipped and not replaces:
+            raise RowsNeededError  # Row by row, the record is found.
+        if skipped:
+            self.outcome.skipped[str(chunk.plan.table)] += skipped
 
     def _try(
         self, connection: Connection, work: _Work, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]
@@ -100,10 +117,19 @@ class ChunkExecutor:
         """Write rows under a savepoint; if they are refused, each half of them."""
         savepoint = connection.begin_nested()
         try:
-            self._execute(connection, work, [row for row, _ in rows])
+            done = self._execute(connection, work, rows)
             savepoint.commit()
+            self.outcome.add(done)
         except Exception as error:
-            if not _is_refused(error) or connection.invalidated:
+            if connection.invalidated:
+                raise
+            if work.may_copy and _repeats_a_key(error):
+                savepoint.rollback()
+                self._try(connection, replace(work, may_copy=False), rows, failed)
+                return
+            if _is_guard(error, work.names):
+                error = RowRefusedError(ANOTHER_ROW)
+            if not _is_refused(error):
                 raise  # Not rolled back here: after a deadlock, there is no savepoint any more.
             savepoint.rollback()
             if len(rows) == 1:
@@ -113,25 +139,36 @@ class ChunkExecutor:
             self._try(connection, work, rows[:middle], failed)
             self._try(connection, work, rows[middle:], failed)
 
-    def _execute(self, connection: Connection, work: _Work, rows: list[Row]) -> None:
-        statements = self._statements
+    def _execute(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+        """Write rows; returns what was not written without an error."""
+        statements, rows = self._statements, [row for row, _ in records]
         if work.deletes:
             connection.exec_driver_sql(statements.delete(work.names), rows)
-        elif (
-            isinstance(statements, PostgreSqlStatements) and len(rows) >= FEWEST_FOR_COPY and self._mode != keys.UPDATE
-        ):
-            self._copy(connection, statements, work, rows)
-        elif self._mode == keys.UPSERT:
-            connection.exec_driver_sql(statements.upsert(work.names), rows)
-        elif self._mode == keys.UPDATE:
-            count = len(work.names.keys)
-            changed = [(*(row[count:] or row), *row[:count]) for row in rows]
-            connection.exec_driver_sql(statements.update(work.names), changed)
+            return Outcome()
+        if self._mode == keys.UPDATE:
+            return self._update(connection, work, records)
+        if isinstance(statements, PostgreSqlStatements) and work.may_copy and len(rows) >= FEWEST_FOR_COPY:
+            skipped = self._copy(connection, statements, work, rows)
         else:
-            connection.exec_driver_sql(statements.insert(work.names), rows)
+            upserts = self._mode == keys.UPSERT
+            statement = statements.upsert(work.names) if upserts else statements.insert(work.names)
+            count = connection.exec_driver_sql(statement, rows).rowcount
+            skipped = statements.skipped(work.names, len(rows), count, upserts=upserts)
+        if skipped and self._mode != keys.UPSERT:
+            raise RowRefusedError(SKIPPED)
+        return Outcome(skipped=Counter({work.table: skipped} if skipped else {}))
 
-    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> None:
-        """COPY, for upserts into a temporary table and from there.
+    def _update(self, connection: Connection, work: _Work, records: list[tuple[Row, SinkRecord]]) -> Outcome:
+        """Each on its own: a count for many would hide a record without a row behind one that has two."""
+        statement, count = self._statements.update(work.names), len(work.names.keys)
+        outcome = Outcome()
+        for row, record in records:
+            if connection.exec_driver_sql(statement, (*(row[count:] or row), *row[:count])).rowcount == 0:
+                outcome.unmatched.append((work.table, record))
+        return outcome
+
+    def _copy(self, connection: Connection, statements: PostgreSqlStatements, work: _Work, rows: list[Row]) -> int:
+        """COPY, for upserts into a temporary table and from there; returns how many rows were left out.
 
         Of rows with the same key, only the last counts, as if they had been written one after the other.
         """
@@ -139,8 +176,7 @@ class ChunkExecutor:
         upserts = self._mode == keys.UPSERT
         self._check_types(connection, statements.upsert(names) if upserts else statements.insert(names), rows)
         if not upserts:
-            _copy_rows(connection, names.table, names.all, rows)
-            return
+            return len(rows) - _copy_rows(connection, names.table, names.all, rows)
         self._stages += 1
         stage = f"{_STAGE}_{self._stages}"
         listed = ",".join(names.all)
@@ -149,10 +185,11 @@ class ChunkExecutor:
         )
         last = {row[: len(names.keys)]: row for row in rows}
         _copy_rows(connection, stage, names.all, list(last.values()))
-        connection.exec_driver_sql(
+        inserted = connection.exec_driver_sql(
             f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {stage} {statements.on_conflict(names)}"
         )
         connection.exec_driver_sql(f"DROP TABLE {stage}")
+        return statements.skipped(names, len(last), inserted.rowcount, upserts=True)
 
     def _check_types(self, connection: Connection, statement: str, rows: list[Row]) -> None:
         """Have the database refuse what INSERT refuses, but COPY takes: a number for a boolean, an identity column.
@@ -171,13 +208,15 @@ class ChunkExecutor:
             self._checked.add(checked)
 
 
-def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+def _copy_rows(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> int:
+    """Returns how many rows the table got."""
     # SQLAlchemy doubles % in names for statements with parameters; COPY goes to the driver without any.
     statement = f"COPY {table} ({','.join(columns)}) FROM STDIN".replace("%%", "%")
     driver: Any = connection.connection.driver_connection
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row(row)
+    return int(cursor.rowcount)
 
 
 def _is_refused(error: Exception) -> bool:
@@ -185,7 +224,18 @@ def _is_refused(error: Exception) -> bool:
     if is_of_a_driver(error):
         return kind_of(error) in _OF_A_ROW
     # sqlite3 refuses numbers of more than 64 bits, psycopg texts with NUL, by exceptions of Python.
-    return isinstance(error, (OverflowError, ValueError, TypeError))
+    return isinstance(error, (OverflowError, ValueError, TypeError, RowRefusedError))
+
+
+def _repeats_a_key(error: Exception) -> bool:
+    """Whether PostgreSQL takes two keys of a statement for the same one: single statements may write them."""
+    return getattr(getattr(error, "orig", None) or error, "sqlstate", None) == _REPEATED_KEY
+
+
+def _is_guard(error: Exception, names: Names) -> bool:
+    """Whether an upsert would have changed a row with another key."""
+    arguments: tuple[object, ...] = (getattr(error, "orig", None) or error).args
+    return names.guarded and arguments[:1] == (_MORE_THAN_ONE_ROW,)
 
 
 def _inexact(name: str, record: SinkRecord) -> DataError:
@@ -201,8 +251,10 @@ def _inexact(name: str, record: SinkRecord) -> DataError:
 class _Work:
     """A chunk's statement: quoted names, and which values of a row belong to them."""
 
+    table: str
     names: Names
     deletes: bool
+    may_copy: bool
     binding: Binding
     chosen: tuple[int, ...] | None
     moments: Mapping[int, bool]
@@ -219,6 +271,7 @@ class _Work:
             database.quoting.table(chunk.plan.table),
             tuple(quote(columns.names[fields[n].name]) for n in there if fields[n].is_key),
             tuple(quote(columns.names[fields[n].name]) for n in there if not fields[n].is_key),
+            guarded=columns.needs_guard,
         )
         binding = chunk.plan.binding
         moments = {
@@ -232,7 +285,8 @@ class _Work:
             if fields[n].schema.name == DECIMAL and columns.names[fields[n].name] in columns.numbers
         }
         chosen = None if len(there) == len(fields) else tuple(there)
-        return cls(names, chunk.deletes, binding, chosen, moments, decimals)
+        table = str(chunk.plan.table)
+        return cls(table, names, chunk.deletes, columns.may_copy, binding, chosen, moments, decimals)
 
     def projected(self, rows: list[Row]) -> list[Row]:
         """Rows without the values that have no column, and with points in time as their columns hold them."""

@@ -41,6 +41,8 @@ class TableColumns:
         instants: names of those that hold points in time: PostgreSQL's `timestamptz`, MySQL's TIMESTAMP.
         numbers: names of those that turn texts into numbers, which SQLite's do -> whether these are always REAL.
         quoting: how statements name them.
+        may_copy: whether COPY does what INSERT does.
+        unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known.
     """
 
     names: frozenset[str]
@@ -48,6 +50,8 @@ class TableColumns:
     instants: frozenset[str]
     numbers: Mapping[str, bool]
     quoting: Quoting
+    may_copy: bool = True
+    unique: Mapping[frozenset[str], bool] | None = None
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
@@ -79,11 +83,15 @@ class FieldColumns:
         names: field -> column; fields without a column are left out.
         instants: those columns that hold points in time, not the time of a local clock.
         numbers: those columns of SQLite that turn texts into numbers -> whether these are always REAL.
+        may_copy: whether COPY does what INSERT does.
+        needs_guard: whether an upsert of MySQL could change a row with another key.
     """
 
     names: Mapping[str, str]
     instants: frozenset[str]
     numbers: Mapping[str, bool] = dataclass_field(default_factory=dict)
+    may_copy: bool = True
+    needs_guard: bool = False
 
 
 class Tables:
@@ -120,7 +128,29 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
-        return FieldColumns(there, known.instants.intersection(there.values()), known.numbers)
+        key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
+        guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
+        return FieldColumns(
+            there, known.instants.intersection(there.values()), known.numbers, known.may_copy, needs_guard=guard
+        )
+
+    def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
+        """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
+
+        Raises:
+            DatabaseError: no unique index finds the row of a key, so that each upsert would insert one more.
+        """
+        if self._database.dialect.name != "mysql" or known.unique is None:
+            return self._database.dialect.name == "mysql"
+        if not any(columns <= key for columns in known.unique):
+            raise DatabaseError(
+                f"The table {table} has no unique index over {', '.join(sorted(key))}, so an upsert would insert a row"
+                " again instead of changing it.",
+                code="jdbc.unique_key",
+                suggestion=f"Add a primary key or a unique index over these columns, or correct {keys.PK_FIELDS}.",
+                config_path=keys.PK_FIELDS,
+            )
+        return any(columns != key or not is_whole for columns, is_whole in known.unique.items())
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -148,7 +178,25 @@ class Tables:
                 f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
                 config_path=keys.OFFSETS_TABLE,
             )
-        return TableColumns.of(types, self._database.quoting)
+        columns = TableColumns.of(types, self._database.quoting)
+        if kind == "VIEW":
+            return replace(columns, may_copy=False)
+        with self._database.failures(f"look up the table {table}"):
+            if self._database.dialect.name == "mysql":
+                columns = replace(columns, unique=_unique_in_mysql(connection, table))
+            elif self._database.dialect.name == "postgresql":
+                columns = replace(columns, may_copy=self._may_copy(connection, table))
+            connection.rollback()
+        return columns
+
+    def _may_copy(self, connection: Connection, table: TableId) -> bool:
+        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force."""
+        name = self._database.quoting.table(table).replace("%%", "%")
+        asked = (
+            "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
+            " WHERE ev_class = pg_class.oid AND ev_type = '3') FROM pg_class WHERE oid = to_regclass(%s)"
+        )
+        return bool(connection.exec_driver_sql(asked, (name,)).scalar())
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
@@ -307,3 +355,23 @@ def _found_in_mysql(connection: Connection, table: TableId) -> tuple[dict[str, s
     )
     types = {str(name): _INSTANT if str(kind).lower() == "timestamp" else "" for name, kind in rows}
     return types, "VIEW" if "VIEW" in described[0] else "TABLE", described[1] or ""
+
+
+def _unique_in_mysql(connection: Connection, table: TableId) -> dict[frozenset[str], bool]:
+    """The columns of each unique index, and whether they are whole: an index may hold their beginnings only."""
+    from sqlalchemy import text
+
+    asked = (
+        "SELECT index_name, column_name, sub_part FROM information_schema.statistics WHERE non_unique = 0"
+        " AND table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
+    )
+    columns: dict[str, set[str]] = {}
+    parts: set[str] = set()
+    for index, column, part in connection.execute(text(asked), {"schema": table.catalog or None, "name": table.table}):
+        columns.setdefault(index, set()).add(str(column))
+        if part is not None or column is None:
+            parts.add(index)
+    found: dict[frozenset[str], bool] = {}
+    for index, names in columns.items():
+        found[frozenset(names)] = found.get(frozenset(names), True) and index not in parts
+    return found

@@ -85,7 +85,11 @@ class JdbcSinkTask(SinkTask):
         self._writes_columns = executor.loader is not None
         tables = Tables(settings, database, statements, self._binding)
         run_of_task = RunOfTask(
-            run.run_id, int(run.task_config.get(EPOCH, 0)), run.topic_ids, self.context.errant_record_reporter.report
+            run.run_id,
+            int(run.task_config.get(EPOCH, 0)),
+            run.topic_ids,
+            self.context.errant_record_reporter.report,
+            self.context.leave_out,
         )
         self._writer = Writer(settings, database, tables, executor, run_of_task)
 
@@ -159,6 +163,12 @@ class JdbcSinkTask(SinkTask):
     def abort(self) -> None:
         """Drop what waits; what was committed is found by the next run."""
         self._batch = Batch()
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Say what the database did not write without an error."""
+        assert self._writer is not None
+        for sentence in self._writer.take_notes():
+            self.context.note(sentence)
 
     def stop(self) -> None:
         """Close the connection."""

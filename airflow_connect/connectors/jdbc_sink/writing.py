@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.offsets import Move, OffsetsTable, Position, writing
+from airflow_connect.connectors.jdbc_sink.outcome import Outcome, RowRefusedError
 from airflow_connect.connectors.jdbc_sink.sessions import prepare, single_statements
 from airflow_connect.databases.connecting import is_of_a_driver
 from airflow_connect.databases.failures import Failure, kind_of, reason_of, typed
@@ -62,12 +63,14 @@ class RunOfTask:
         run_id, epoch: of the run.
         topic_ids: id of each topic.
         report: reports a record that cannot be written.
+        leave_out: counts a record that was not written without an error.
     """
 
     run_id: str
     epoch: int
     topic_ids: Mapping[str, str]
     report: Report
+    leave_out: Callable[[SinkRecord], None]
 
 
 class Writer:
@@ -93,6 +96,12 @@ class Writer:
         self._positions: dict[TopicPartition, Position] = {}
         self._connection: Connection | None = None
         self._checks_at_once = False
+        self._left_out = Outcome()
+
+    def take_notes(self) -> Iterator[str]:
+        """Sentences about what was not written without an error, since the last call."""
+        found, self._left_out = self._left_out, Outcome()
+        yield from found.sentences()
 
     def take_over(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Position]:
         """Where to resume each partition; see `OffsetsTable.take_over`. Without an offsets table: at its start."""
@@ -230,6 +239,7 @@ class Writer:
             if self._checks_at_once and self._database.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
             # Step 2. Rows; those that the database refuses are reported before anything is final.
+            self._executor.outcome = Outcome()
             for chunk, columns in work:
                 if isinstance(chunk, ColumnChunk):
                     self._executor.apply_columns(connection, chunk, columns)
@@ -239,10 +249,18 @@ class Writer:
             # Step 3. Which records are not in the database although the offset is after them.
             errant = self._store_errant(connection, batch)
         # Step 4. The COMMIT took effect. If it fails instead, the next attempt finds out in step 1 what became of it.
+        self._count_left_out()
         for partition, end in batch.ends.items():
             if partition in self._positions:
                 next_offset = max(self._positions[partition].next_offset, end)
                 self._positions[partition] = Position(next_offset, self._run.epoch, errant[partition])
+
+    def _count_left_out(self) -> None:
+        """Count what a transaction has not written, once it is final."""
+        found, self._executor.outcome = self._executor.outcome, Outcome()
+        for _, record in found.unmatched:
+            self._run.leave_out(record)
+        self._left_out.add(found)
 
     # --- parts ----------------------------------------------------------------------------------------------------
 
@@ -291,6 +309,7 @@ class Writer:
                 code="jdbc.offsets_table",
                 suggestion="Do not change offsets during a run. The next run continues from the new offset.",
             )
+        self._count_left_out()  # The last try took effect, or another attempt has found the same.
         self._positions[partition] = found
         batch.without_written(partition, found.next_offset, found.errant)
 
@@ -303,6 +322,8 @@ class Writer:
             return failed.error
         if is_of_a_driver(failed.error):
             kind, reason = kind_of(failed.error), reason_of(failed.error)
+        elif isinstance(failed.error, RowRefusedError):
+            kind, reason = failed.error.kind, str(failed.error)
         else:
             kind, reason = Failure.VALUE, reason_of(failed.error)
         reason = self._database.settings.address.scrub(reason).removesuffix(".")

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from airflow_connect.connectors.search_sink.client import reason_of
-from airflow_connect.connectors.search_sink.conflicts import conflicting_version
+from airflow_connect.connectors.search_sink.conflicts import DROPPED, conflicting_version
 from airflow_connect.errors import DataError, SearchError
 
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,
@@ -36,7 +36,8 @@ class Verdict:
     Attributes:
         again: positions of documents that are sent again.
         rejected: position and error of documents that the server will never take.
-        conflicts: position of documents that the server holds already, and the version that it holds (None: unknown).
+        conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
+            or `DROPPED` for documents that a pipeline of the server has dropped.
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
@@ -92,9 +93,9 @@ def judge(server: str, target: str, body: Any, count: int, where: Callable[[int]
         SearchError: the index does not work, or the answer is none to this request.
     """
     verdict = Verdict()
-    if isinstance(body, dict) and body.get("errors") is False:
-        return verdict
     items = body.get("items") if isinstance(body, dict) else None
+    if items is None and isinstance(body, dict) and body.get("errors") is False:
+        return verdict
     if not isinstance(items, Sequence) or len(items) != count:
         raise SearchError(
             f"{server} answered a bulk request of {count} documents for {target} with something else.",
@@ -112,6 +113,9 @@ def _judge_item(
 ) -> None:
     status, error = result["status"], result.get("error")
     if error is None:  # A deletion of a document that does not exist has the status 404, but no error.
+        # An update that changes nothing is a noop as well; a write is one only if a pipeline drops the document.
+        if result.get("result") == "noop" and operation in ("index", "create"):
+            verdict.conflicts.append((position, DROPPED))
         return
     kind, reason = str(error.get("type")), reason_of(error)
     if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):

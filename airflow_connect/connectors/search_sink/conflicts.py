@@ -17,6 +17,10 @@ from airflow_connect.api.offsets import TopicPartition
 _CURRENT = re.compile(r"current version \[(\d+)\]")
 
 
+DROPPED = -3
+"""In the place of a version: a pipeline of the server has dropped the document. No version is negative."""
+
+
 class Versions(Enum):
     """What the documents of a topic have as versions."""
 
@@ -50,6 +54,11 @@ class Conflict(NamedTuple):
 
 
 class _Meaning(Enum):
+    DROPPED = (
+        "{records} NOT written to {target}, and counted as filtered: an ingest pipeline of the server"
+        " (index.default_pipeline or index.final_pipeline) has dropped the documents. The first was {place}. If that is"
+        " not meant, correct the pipeline, and copy the records again."
+    )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
         " earlier try of a request, has written them. A repeated copy changes no document, even if the configuration is"
@@ -103,7 +112,7 @@ class Conflicts:
         meaning = self._meaning(conflict, versions)
         self._counts[meaning, conflict.target] += 1
         self._first.setdefault((meaning, conflict.target), conflict)
-        return meaning in (_Meaning.REFUSED, _Meaning.TAKEN)
+        return meaning in (_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED)
 
     def take_notes(self) -> Iterator[str]:
         """A sentence about each meaning and target since the last call."""
@@ -117,6 +126,8 @@ class Conflicts:
 
     def _meaning(self, conflict: Conflict, versions: Versions) -> _Meaning:
         place, version = conflict.place, conflict.version
+        if version == DROPPED:
+            return _Meaning.DROPPED
         if versions is Versions.NONE or (versions is Versions.OFFSETS and version == place.offset):
             return _Meaning.REPEATED
         if versions is Versions.HEADER:

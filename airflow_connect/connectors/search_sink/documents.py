@@ -97,7 +97,7 @@ class DocumentMaker:
         text = self._json(record)
         if not text.startswith(b"{"):
             raise SchemaError(
-                f"The value at {record.where} is no JSON object, but {text[:20].decode(errors='replace')}.",
+                f"The value at {record.where} is no JSON object, but {_kind_of(text)}.",
                 code="search.not_an_object",
                 suggestion="Use a transformation such as HoistField, or a converter that gives structs or maps.",
             )
@@ -129,6 +129,12 @@ class DocumentMaker:
             found = document[field]
             document[TIMESTAMP] = found if isinstance(found, str) else json.dumps(found)
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _kind_of(text: bytes) -> str:
+    """What a JSON text is, without its value."""
+    kinds = {b'"': "a text", b"[": "an array", b"t": "a boolean", b"f": "a boolean", b"n": "null"}
+    return kinds.get(text[:1], "a number")
 
 
 def no_value(record: SinkRecord) -> DataError:

@@ -31,7 +31,7 @@ class ColumnLoader(ABC):
     """Writes bound columns into a table."""
 
     @abstractmethod
-    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> None:
+    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> int:
         """Insert rows, or replace those with the same keys: of equal keys, the last one counts.
 
         Args:
@@ -39,6 +39,9 @@ class ColumnLoader(ABC):
             names: of table and columns.
             columns: bound columns in the order of `names.all`.
             replaces: whether rows with the same key are replaced.
+
+        Returns:
+            How many rows the database left out without an error.
 
         Raises:
             RowsNeededError: the columns cannot be sent.
@@ -54,7 +57,7 @@ class PgCopyLoader(ColumnLoader):
         self._statements = statements
         self._may_look = True
 
-    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> None:
+    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> int:
         """See `ColumnLoader`."""
         driver: Any = connection.connection.driver_connection
         if driver.info.encoding != "utf-8" or not self._may_look:
@@ -64,23 +67,24 @@ class PgCopyLoader(ColumnLoader):
                 # INSERT refuses values for an identity column, COPY takes them. EXPLAIN executes nothing.
                 nulls = ",".join(["NULL"] * len(names.all))
                 _execute(cursor, f"EXPLAIN INSERT INTO {names.table} ({','.join(names.all)}) VALUES ({nulls})")
-                self._copy(cursor, names.table, names, columns)
-                return
+                return self._copy(cursor, names.table, names, columns) - int(cursor.rowcount)
             listed = ",".join(names.all)
             _execute(
                 cursor,
                 f"CREATE TEMPORARY TABLE {STAGE} ON COMMIT DROP AS SELECT {listed} FROM {names.table} WITH NO DATA",
             )
-            self._copy(cursor, STAGE, names, columns, distinct=len(names.keys))
+            sent = self._copy(cursor, STAGE, names, columns, distinct=len(names.keys))
             _execute(
                 cursor,
                 f"INSERT INTO {names.table} ({listed}) SELECT {listed} FROM {STAGE}"
                 f" {self._statements.on_conflict(names)}",
             )
+            skipped = self._statements.skipped(names, sent, cursor.rowcount, upserts=True)
             _execute(cursor, f"DROP TABLE {STAGE}")
+            return skipped
 
-    def _copy(self, cursor: Any, table: str, names: Names, columns: Sequence[Any], distinct: int = 0) -> None:
-        """COPY into a table.
+    def _copy(self, cursor: Any, table: str, names: Names, columns: Sequence[Any], distinct: int = 0) -> int:
+        """COPY into a table; returns how many rows were sent.
 
         Args:
             cursor: of the driver.
@@ -105,6 +109,7 @@ class PgCopyLoader(ColumnLoader):
             for start in range(0, len(data), _COPY_BYTES):
                 copy.write(data[start : start + _COPY_BYTES])
             copy.write(pgcopy.TRAILER)
+        return len(rows)
 
     def _types(self, cursor: Any, table: str, names: Names) -> list[int]:
         """Numbers of the types of columns.
@@ -130,7 +135,7 @@ class MySqlLoader(ColumnLoader):
         self._statements = statements
         self._most_rows = most_rows
 
-    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> None:
+    def load(self, connection: Connection, names: Names, columns: Sequence[Any], *, replaces: bool) -> int:
         """See `ColumnLoader`."""
         driver: Any = connection.connection.driver_connection
         if driver.charset != "utf8mb4":
@@ -145,6 +150,7 @@ class MySqlLoader(ColumnLoader):
         with driver.cursor() as cursor:
             for part in mysql_values.statements_of(rows, self._most_rows, most_bytes):
                 cursor.execute(b"".join((head, part, tail)))
+        return 0  # No trigger of MySQL leaves a row out.
 
 
 def _packet_bytes(connection: Connection) -> int:

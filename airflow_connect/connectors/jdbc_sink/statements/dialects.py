@@ -75,8 +75,16 @@ class MySqlStatements(Statements):
 
     def on_duplicate(self, names: Names) -> str:
         """What happens to a row whose key exists."""
-        changes = ",".join(f"{name}=values({name})" for name in names.others or names.keys)
-        return f"on duplicate key update {changes}"
+        changes = [f"{name}=values({name})" for name in names.others or names.keys]
+        if names.guarded:
+            # The row was found by another unique index, and is not the one of the key: a subquery that fails.
+            same = " and ".join(f"{name}<=>values({name})" for name in names.keys)
+            changes = [f"{names.keys[0]}=if({same},{names.keys[0]},(select 1 union select 2))", *changes]
+        return f"on duplicate key update {','.join(changes)}"
+
+    def skipped(self, names: Names, rows: int, count: int, *, upserts: bool) -> int:
+        """A row that is changed counts twice, and one that stays the same not at all; no trigger skips one."""
+        return 0 if upserts else super().skipped(names, rows, count, upserts=upserts)
 
     def default(self, field: SinkField, value: Any) -> str:
         """LONGTEXT takes only expressions as defaults."""

@@ -16,11 +16,16 @@ from airflow_connect.connectors.jdbc_sink.values import literal, no_column_type
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Quoted names of a statement: the table, the columns of the primary key, the other columns."""
+    """Quoted names of a statement: the table, the columns of the primary key, the other columns.
+
+    Attributes:
+        guarded: whether an upsert must not change a row that has another key, which another unique index may find.
+    """
 
     table: str
     keys: tuple[str, ...]
     others: tuple[str, ...]
+    guarded: bool = False
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -58,6 +63,17 @@ class Statements:
     def upsert(self, names: Names) -> str:
         """Insert or replace a row; parameters: all columns."""
         raise NotImplementedError
+
+    def skipped(self, names: Names, rows: int, count: int, *, upserts: bool) -> int:
+        """How many rows were left out without an error.
+
+        Args:
+            names: of the statement.
+            rows: how many were sent.
+            count: what the driver tells of the statement; negative if it does not know.
+            upserts: whether rows may be changed. Without other columns, those that are there stay as they are.
+        """
+        return 0 if count < 0 or (upserts and not names.others) else max(0, rows - count)
 
     def update(self, names: Names) -> str:
         """Update rows; parameters: the other columns, then those of the key. Without other columns, nothing changes."""

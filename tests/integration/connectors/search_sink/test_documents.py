@@ -298,3 +298,11 @@ def test_schema_with_too_many_fields_is_named_before_the_first_document(opensear
     with pytest.raises(SearchError) as caught:
         SearchTask(opensearch.url, unique_name, schema_ignore="false").write([row])
     assert caught.value.code == "search.mapping_limit" and "Limit of total fields [5]" in caught.value.message
+
+
+def test_error_of_a_value_that_is_no_object_does_not_have_the_value(opensearch, unique_name):
+    task = SearchTask(opensearch.url, unique_name, errors_tolerance="all")
+    found = task.write([record(n, v, key="k", topic=unique_name) for n, v in enumerate(["secret", 4711, [8], True])])
+    messages = [message for _, message in found]
+    kinds = ["a text", "a number", "an array", "a boolean"]
+    assert [message.split(" is no JSON object, but ")[1].split(".")[0] for message in messages] == kinds

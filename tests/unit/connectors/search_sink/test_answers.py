@@ -8,11 +8,12 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.connectors.search_sink.answers import Verdict, judge
+from airflow_connect.connectors.search_sink.conflicts import DROPPED, Conflict, Conflicts, Place, Versions
 from airflow_connect.errors import DataError, SearchError
 
 
 def judged(*items, operation="index"):
-    body = {"took": 3, "errors": True, "items": [{operation: item} for item in items]}
+    body = {"took": 3, "errors": any("error" in item for item in items), "items": [{operation: item} for item in items]}
     return judge("http://es:9200", "orders", body, len(items), lambda n: f"orders-0@{n}")
 
 
@@ -70,6 +71,19 @@ def test_conflicts_are_documents_that_are_there_but_for_updates():
         assert verdict.again == verdict.rejected == []
         assert verdict.conflicts == [(1, version)]
     assert judged(failed(409, kind, newer), operation="update").again == [0]
+
+
+def test_document_that_a_pipeline_has_dropped_is_left_out_with_a_note():
+    """The answer in elastic/elasticsearch#32278; the node of the tests has no ingest pipelines."""
+    dropped = {"_index": "orders", "_id": None, "_version": -3, "result": "noop", "status": 200}
+    for operation in ("index", "create"):
+        verdict = judged(WRITTEN, dropped, operation=operation)
+        assert (verdict.again, verdict.rejected, verdict.conflicts) == ([], [], [(1, DROPPED)])
+    assert judged(dropped, operation="update").conflicts == []
+    counts = Conflicts({})
+    assert counts.add(Conflict("orders", Place("orders", 0, 7, "orders"), DROPPED), Versions.OFFSETS)
+    (note,) = counts.take_notes()
+    assert note.startswith("1 record was NOT written to orders") and "The first was orders-0@7" in note
 
 
 def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():

@@ -1,0 +1,73 @@
+"""What the database did not write although it refused nothing: it is counted and named in the report.
+
+PostgreSQL tells how many rows a statement has changed. A trigger, a rule or a policy may leave out a row without an
+error, and an UPDATE may find none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_connect.databases.failures import Failure
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SinkRecord
+
+
+class RowRefusedError(Exception):
+    """A row was not written, for a reason that the database does not call an error.
+
+    Attributes:
+        kind: of the reason.
+    """
+
+    kind = Failure.CONSTRAINT
+
+
+SKIPPED = "it reported no error, but did not insert the row: a trigger or a rule of the table leaves it out"
+ANOTHER_ROW = (
+    "another row has the same value in another unique index of the table, and MySQL would change that row instead"
+)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of the statements of a transaction.
+
+    Attributes:
+        unmatched: records whose UPDATE has found no row.
+        skipped: table -> how many rows an upsert has neither inserted nor changed.
+    """
+
+    unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Outcome) -> None:
+        """Add what other statements did not write."""
+        self.unmatched += other.unmatched
+        self.skipped += other.skipped
+
+    def sentences(self) -> Iterator[str]:
+        """A note for each table."""
+        first: dict[str, SinkRecord] = {}
+        for table, record in self.unmatched:
+            first.setdefault(table, record)
+        counts = Counter(table for table, _ in self.unmatched)
+        for table, count in counts.items():
+            yield (
+                f"{_records(count)} NOT written, because insert.mode=update changed no row of {table}: there is none"
+                f" with the key, or a trigger has left it as it is. The first is {first[table].where}. Such records"
+                " count as filtered. insert.mode=upsert inserts missing rows."
+            )
+        for table, count in self.skipped.items():
+            yield (
+                f"{_records(count)} neither inserted into {table} nor used to change a row there, without an error of"
+                " the database: a trigger leaves such rows out, or writes them elsewhere. They count as written."
+            )
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count:,} records were"

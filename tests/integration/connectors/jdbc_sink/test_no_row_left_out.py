@@ -1,0 +1,136 @@
+"""A row that the database leaves out, or writes elsewhere, without an error is refused, or counted and named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from airflow_connect.api import schema as s
+from airflow_connect.errors import DatabaseError
+from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, losing_commit, records
+from tests.support.values.jdbc_columns import ColumnRun
+
+pytestmark = pytest.mark.integration
+
+ORDER = s.struct(("n", s.INT64), ("note", s.OPTIONAL_STRING))
+TEXT_KEY = s.struct(("n", s.STRING), ("note", s.OPTIONAL_STRING))
+KEYED = "CREATE TABLE orders (n BIGINT NOT NULL PRIMARY KEY, note VARCHAR(20))"
+BY_N = {"pk_mode": "record_value", "pk_fields": "n"}
+UPSERT = {"insert_mode": "upsert", **BY_N}
+UPDATE = {"insert_mode": "update", **BY_N}
+SKIP = "BEGIN IF NEW.note = 'x' THEN RETURN NULL; END IF; RETURN NEW; END"
+SKIPS = (
+    f"CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ {SKIP} $$",
+    "CREATE TRIGGER skip BEFORE INSERT OR UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION skip()",
+)
+
+
+def values(count: int, skipped: tuple[int, ...] = ()) -> list[dict[str, Any]]:
+    return [{"n": n, "note": "x" if n in skipped else "y"} for n in range(count)]
+
+
+def told(runner: TaskRunner, rows: list[Any]) -> tuple[int, int, tuple[str, ...]]:
+    """Written and filtered records, and the notes."""
+    report = give(runner, rows)
+    return report.written, report.filtered, runner.notes.sentences
+
+
+# --- updates ----------------------------------------------------------------------------------------------------------
+
+
+def test_update_that_finds_no_row_counts_as_filtered_and_is_named(database):
+    database.execute(KEYED, "INSERT INTO orders VALUES (1, 'old')")
+    rows = records(*values(4), schema=ORDER)
+    written, filtered, notes = told(SinkRun(database, **UPDATE).open(), rows)
+    assert (written, filtered) == (1, 3)
+    assert database.rows("SELECT n, note FROM orders") == [(1, "y")]
+    (note,) = notes
+    assert note.startswith("3 records were NOT written, because insert.mode=update changed no row of")
+    assert "The first is orders-0@0." in note
+
+
+def test_row_of_two_is_not_taken_for_those_of_two_records(database):
+    database.execute("CREATE TABLE orders (n BIGINT, note VARCHAR(20))", "INSERT INTO orders VALUES (1, 'a'), (1, 'b')")
+    written, filtered, _ = told(SinkRun(database, **UPDATE).open(), records(*values(2), schema=ORDER))
+    assert (written, filtered) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_updates_without_a_row_are_counted_once_if_the_answer_to_commit_is_lost(request, kind):
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute(KEYED, "INSERT INTO orders VALUES (1, 'old')")
+    runner, lost = SinkRun(database, **UPDATE).open(), []
+    engine = runner._task._database.engine
+    event.listen(engine, "commit", losing_commit(database, lost, takes_effect=True))
+    written, filtered, notes = told(runner, records(*values(4), schema=ORDER))
+    assert lost and (written, filtered) == (1, 3) and notes[0].startswith("3 records were NOT written")
+
+
+# --- triggers, rules, views, keys that the column takes for equal: PostgreSQL ----------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 150, 1000])
+def test_inserted_row_that_a_trigger_leaves_out_is_refused(postgresql_database, count):
+    postgresql_database.execute(KEYED, *SKIPS)
+    copied = ColumnRun(postgresql_database, ORDER, errors_tolerance="all").copy(values(count, (1,)))
+    assert (copied.letters, copied.report.written, copied.report.dead_lettered) == ([1], count - 1, 1)
+    assert postgresql_database.rows("SELECT COUNT(*) FROM orders WHERE n <> 1") == [(count - 1,)]
+
+
+@pytest.mark.parametrize("count", [3, 150])
+def test_upserted_row_that_a_trigger_leaves_out_is_counted_in_a_note(postgresql_database, count):
+    postgresql_database.execute(KEYED, *SKIPS)
+    runner = SinkRun(postgresql_database, **UPSERT).open()
+    written, _, notes = told(runner, records(*values(count, (1, 2)), schema=ORDER))
+    assert written == count
+    assert notes[0].startswith("2 records were neither inserted into") and "a trigger leaves" in notes[0]
+
+
+@pytest.mark.parametrize("count", [3, 150, 1000])
+@pytest.mark.parametrize("kind", ["view", "rule"])
+def test_rule_and_view_get_what_insert_would_give_them(postgresql_database, kind, count):
+    base = KEYED.replace("orders", "base")
+    view = ("CREATE VIEW orders AS SELECT * FROM base",)
+    rule = (KEYED, "CREATE RULE r AS ON INSERT TO orders DO INSTEAD INSERT INTO base VALUES (NEW.n, NEW.note)")
+    postgresql_database.execute(base, *(view if kind == "view" else rule))
+    ColumnRun(postgresql_database, ORDER, table_types="TABLE,VIEW").copy(values(count))
+    assert postgresql_database.rows("SELECT COUNT(*) FROM base") == [(count,)]
+    assert kind == "view" or postgresql_database.rows("SELECT COUNT(*) FROM orders") == [(0,)]
+
+
+@pytest.mark.parametrize("count", [20, 150, 1000])
+def test_keys_that_a_column_takes_for_equal_are_one_row_with_the_last_value(postgresql_database, count):
+    postgresql_database.execute(KEYED.replace("BIGINT", "NUMERIC"))
+    pairs = [{"n": f"{n // 2}" + (".0" if n % 2 else ""), "note": f"{n}"} for n in range(count)]
+    copied = ColumnRun(postgresql_database, TEXT_KEY, **UPSERT).copy(pairs)
+    assert copied.report.written == count
+    found = postgresql_database.rows("SELECT note::int FROM orders ORDER BY 1")
+    assert found == [(n,) for n in range(1, count, 2)]
+
+
+# --- unique indexes: MariaDB ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [3, 1000])
+def test_upsert_does_not_change_the_row_of_another_key(mariadb_database, count):
+    mariadb_database.execute(KEYED[:-1] + ", UNIQUE (note))", "INSERT INTO orders VALUES (5000, 'taken')")
+    rows = [{"n": n, "note": "taken" if n == 1 else f"{n}"} for n in range(count)]
+    run = ColumnRun(mariadb_database, ORDER, errors_tolerance="all", **UPSERT)
+    copied = run.copy(rows)
+    assert (copied.letters, copied.report.written) == ([1], count - 1)
+    assert mariadb_database.rows("SELECT note FROM orders WHERE n = 5000") == [("taken",)]
+    again = ColumnRun(mariadb_database, ORDER, "again", **UPSERT).copy([row for row in rows if row["n"] != 1])
+    assert again.report.written == count - 1
+    assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(count,)]
+
+
+@pytest.mark.parametrize("index", ["", ", UNIQUE (n, note)"])
+def test_upsert_without_a_unique_index_over_the_key_fails(mariadb_database, index):
+    mariadb_database.execute(KEYED[:-1].replace(" PRIMARY KEY", "") + index + ")")
+    with pytest.raises(DatabaseError, match="no unique index over n, so an upsert would insert a row") as caught:
+        ColumnRun(mariadb_database, ORDER, **UPSERT).copy(values(3))
+    assert caught.value.code == "jdbc.unique_key"
+    assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(0,)]
