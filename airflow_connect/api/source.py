@@ -101,7 +101,7 @@ class SourceConnectorContext(ConnectorContext, Protocol):
 
         Args:
             part: within a sentence: `the table shop.public.orders`.
-            error: why; not one that a later try could mend.
+            error: the reason. Errors that a retry could resolve must not be passed here.
         """
 
 

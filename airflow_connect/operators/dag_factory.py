@@ -94,7 +94,7 @@ class DagSettings:
 
 
 def _refuse_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _fits(value: Any, expected: str) -> bool:

@@ -34,7 +34,7 @@ def installed(*, connectors_only: bool) -> list[dict[str, str]]:
 def keys_of(name: str, used: Callable[[], Container[str]] = tuple) -> list[dict[str, Any]]:
     """ConfigKeyInfo of a plugin's own keys.
 
-    A GET must not import any module that a stranger names: only plugins of this package, entry points and classes that
+    A GET must not import arbitrary modules: only plugins of this package, entry points and classes that
     a registered connector uses are looked at.
 
     Args:

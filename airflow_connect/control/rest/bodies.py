@@ -77,7 +77,7 @@ def _levels(body: Any) -> int:
 
 def _refuse_constant(name: str) -> NoReturn:
     """NaN and Infinity are JavaScript; JSON has no such numbers (RFC 8259, 6)."""
-    raise RefusedError(f"The body is not JSON: {name} is no number of JSON.")
+    raise RefusedError(f"The body is not JSON: {name} is not a JSON number.")
 
 
 async def _read(request: Request) -> bytes:

@@ -192,8 +192,8 @@ def test_file_that_cannot_be_used_is_an_import_error_of_its_own(folder: Path) ->
         "e.json": "Exactly 5, 6 or 7 columns",
         "f.json": "has no 'connector.class'",
         "g.json": "retries is 'many'",
-        "h.json": "NaN is no number of JSON",
-        "i.json": "Infinity is no number of JSON",
+        "h.json": "NaN is not a JSON number",
+        "i.json": "Infinity is not a JSON number",
         "j.json": "execution_timeout_s is 1e+30; expected 0 to",
         long: "",
     }.items():

@@ -75,7 +75,7 @@ class Division:
         Args:
             waiting: all of them.
             new: those of them that are read from their beginning, or whose load is continued.
-            several: whether the run goes on without a table that cannot be divided.
+            several: whether there are other tables: then one that cannot be divided is left out.
         """
         sizes = self._sizes(new)
         total = sum(sizes.values())

@@ -1,4 +1,4 @@
-"""The keys of a plugin, of which any stranger may ask."""
+"""The keys of a plugin: asking for them imports no arbitrary module."""
 
 from __future__ import annotations
 
