@@ -46,8 +46,8 @@ QUICK: Mapping[str, Any] = {
 
 _LOG = logging.getLogger("airflow_connect.kafka.clients.librdkafka")
 
-# A fenced producer that is closed cannot abort its transaction: expected, and reported where it was fenced. For the whole
-# process, because `warnings.catch_warnings` is not safe where several threads close producers (Python's documentation).
+# A fenced producer that is closed cannot abort its transaction: expected, and reported where it was fenced. For the
+# whole process, because `warnings.catch_warnings` is not safe among threads (Python's documentation).
 warnings.filterwarnings("ignore", "Producer abort_transaction failed during close", RuntimeWarning)
 _Result = TypeVar("_Result")
 
