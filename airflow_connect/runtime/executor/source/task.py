@@ -66,13 +66,26 @@ def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> Tas
 
 
 def _explained(task: SourceTask, error: ConnectError, context: SourceContext) -> ConnectError:
-    """The error that a task makes of one of its own; see `ExplainingSourceTask`."""
+    """The error that a task makes of one of its own; see `ExplainingSourceTask`.
+
+    If the task cannot explain it, the error stays what it is, and gets a note about that.
+    """
     from airflow_connect.api.source import ExplainingSourceTask
 
     if isinstance(error, FencedError) or not isinstance(task, ExplainingSourceTask):
         return error
     explain = task.explained
-    return call_task(task, "explained", lambda: explain(error), context)
+    context.error = None  # It is `error`, or came later, and would be raised again after the call.
+    try:
+        explained = call_task(task, "explained", lambda: explain(error), context)
+        if isinstance(explained, ConnectError):
+            return explained
+        problem = f"{type(task).__name__}.explained returned {type(explained).__name__} instead of a ConnectError."
+    except Exception as second:  # noqa: BLE001 (it must not hide why the task fails)
+        problem = str(second)
+    log.warning("The task could not say more about its error: %s", problem)
+    error.add_note(f"The task could not say more about this error: {problem}")
+    return error
 
 
 @dataclass(slots=True)
@@ -144,11 +157,14 @@ class _Work:
             done = SourceLoop(task, parts, self._rules(task)).run()
             is_done = True
         except ConnectError as error:
-            raise _explained(task, error, context) from error
+            explained = _explained(task, error, context)
+            if explained is error:
+                raise
+            raise explained from error
         finally:
             try:
                 call_task(task, "stop", task.stop, SourceContext({}, "", 0, parts.offsets, None))
-            except ConnectError as error:
+            except Exception as error:
                 log.warning("%s", error)
                 if is_done:
                     raise
