@@ -25,6 +25,7 @@ from airflow_connect.converters.protobuf.to_connect import (
     real_oneofs,
     union_name,
 )
+from airflow_connect.converters.protobuf.unread_fields import naming_unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes
 
@@ -40,6 +41,10 @@ _DAYS_IN_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
     """A function from messages of a type (a Descriptor) to values of its Connect schema."""
+    return naming_unread(message, _message_reader(message, schema, options), options.unread)
+
+
+def _message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
     if schema.type is not Type.STRUCT:
         wrapped = _single(message.fields_by_name["value"], schema, options)
         return lambda read: wrapped(read.value)
@@ -157,7 +162,7 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
 def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
     """One value of a field."""
     if schema.name in _LOGICAL_READERS and field.message_type is not None:
-        return _LOGICAL_READERS[schema.name]
+        return naming_unread(field.message_type, _LOGICAL_READERS[schema.name], options.unread)
     if field.message_type is not None:
         return message_reader(field.message_type, schema, options)
     if field.enum_type is not None:

@@ -77,7 +77,7 @@ def _explained(task: SourceTask, error: ConnectError, context: SourceContext) ->
     explain = task.explained
     context.error = None  # It is `error`, or came later, and would be raised again after the call.
     try:
-        explained = call_task(task, "explained", lambda: explain(error), context)
+        explained: object = call_task(task, "explained", lambda: explain(error), context)
         if isinstance(explained, ConnectError):
             return explained
         problem = f"{type(task).__name__}.explained returned {type(explained).__name__} instead of a ConnectError."

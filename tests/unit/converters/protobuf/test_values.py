@@ -43,6 +43,7 @@ from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
 from airflow_connect.converters.protobuf.writing import fill_message
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 
 HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
@@ -366,3 +367,29 @@ def test_integer_beyond_its_connect_type_is_an_error(bits: int, value: int) -> N
 
 SMALL_HEAD = 'syntax = "proto3"; import "confluent/meta.proto";'
 SMALL = 'int32 a = 1 [(confluent.field_meta) = {{params: [{{key: "connect.type", value: "int{}"}}]}}];'
+
+
+def test_fields_that_a_message_type_does_not_have_are_named() -> None:
+    known = """syntax = "proto2"; import "google/protobuf/timestamp.proto"; message M { optional In in = 1;
+      repeated In list = 2; optional E e = 3; optional google.protobuf.Timestamp at = 4; map<string, In> map = 5;
+      extensions 100 to 200; message In { optional int32 n = 1; } enum E { A = 0; } }
+      extend M { optional int32 x = 100; }"""
+    wider = known.replace("int32 n = 1;", "int32 n = 1; optional string m = 2;").replace("A = 0;", "A = 0; B = 1;")
+    wider = wider.replace("optional In in", "optional string top = 9; optional In in")
+    kind, other = (message_at(open_schema(text, {}), [0]) for text in (known, wider))
+    unread = Unread()
+    options = ProtobufOptions(unread=unread)
+    read_message = message_reader(kind, schema_to_connect(kind, options), options)
+
+    def left_out(data: bytes = b"", **content: Any) -> set[str]:
+        unread.clear()
+        written: bytes = message_factory.GetMessageClass(other)(**content).SerializeToString()
+        read_message(message_factory.GetMessageClass(kind).FromString(written + data))
+        return unread.found
+
+    assert left_out(**{"in": {"n": 1}, "list": [{"n": 1}], "e": "A"}, at={"seconds": 1}) == set()
+    assert left_out(top="x", **{"in": {"m": ""}}) == {"field 9 of M", "field 2 of M.In"}
+    assert left_out(list=[{"n": 1}, {"m": "x"}]) == left_out(map={"a": {"m": "x"}}) == {"field 2 of M.In"}
+    assert left_out(e="B") == {"numbers without a symbol in M.e"}
+    assert left_out(b"\xa0\x06\x01") == {"the extension x"}
+    assert left_out(b"\x22\x02\x18\x01") == {"field 3 of google.protobuf.Timestamp"}

@@ -1,0 +1,90 @@
+"""Counts the records in which a converter has left out fields that their schema does not have, for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_connect.converters.unread import MOST_LISTED, Unread, listed, schema_label
+
+if TYPE_CHECKING:
+    from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.schema import Schema
+    from airflow_connect.runtime.reporting.notes import Notes
+
+
+class _Group(NamedTuple):
+    """Records that are counted together. `part`: `keys`, `values` or `headers`."""
+
+    topic: str
+    part: str
+    schema: Schema | None
+
+
+@dataclass(slots=True)
+class _Count:
+    records: int = 0
+    fields: dict[str, None] = field(default_factory=dict)
+    has_more: bool = False
+
+
+class UnreadCounts:
+    """The counts of one task, by topic and schema. A record counts when it was read, whatever becomes of it later."""
+
+    def __init__(self, key: Any, value: Any, headers: Any) -> None:
+        """The converters; one without `unread` leaves nothing out."""
+        found = [getattr(one, "unread", None) for one in (key, value, headers)]
+        self._key, self._value, self._headers = (one if isinstance(one, Unread) else None for one in found)
+        self.watched: tuple[Unread, ...] = tuple(one for one in found if isinstance(one, Unread))
+        """What to look at after each message."""
+        self._counts: dict[_Group, _Count] = {}
+
+    def add(self, record: SinkRecord) -> None:
+        """Count a record as the converters have made it, and forget what was found in it."""
+        topic = record.original_topic
+        if self._key is not None and self._key.found:
+            self._add(_Group(topic, "keys", record.key_schema), self._key.found)
+        if self._value is not None and self._value.found:
+            self._add(_Group(topic, "values", record.value_schema), self._value.found)
+        if self._headers is not None and self._headers.found:
+            self._add(_Group(topic, "headers", None), self._headers.found)
+        self.clear()
+
+    def end_key(self, schema: Schema | None) -> None:
+        """A key of a batch was read by itself."""
+        if self._key is not None:
+            self._key.end_row(schema)
+
+    def add_batch(self, topic: str) -> None:
+        """Count the records of a batch that was written in columns."""
+        for part, unread in (("keys", self._key), ("values", self._value)):
+            for schema, fields in unread.rows if unread is not None else ():
+                self._add(_Group(topic, part, schema), fields)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was found in a record or batch that is not counted, or not yet."""
+        for unread in self.watched:
+            unread.clear()
+
+    def tell(self, notes: Notes) -> None:
+        """Add a note for each topic and schema."""
+        for group, count in self._counts.items():
+            notes.count(_sentence(group, count), count.records)
+
+    def _add(self, group: _Group, fields: AbstractSet[str]) -> None:
+        count = self._counts.setdefault(group, _Count())
+        count.records += 1
+        for name in sorted(fields - count.fields.keys()):
+            if len(count.fields) < MOST_LISTED:
+                count.fields[name] = None
+            else:
+                count.has_more = True
+
+
+def _sentence(group: _Group, count: _Count) -> str:
+    return (
+        f"Some {group.part} of the topic {group.topic} held fields that {schema_label(group.schema)} does not have."
+        f" They were left out: {listed(count.fields, count.has_more)}. Records:"
+    )
