@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from google.protobuf import message_factory
+from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -391,5 +392,17 @@ def test_fields_that_a_message_type_does_not_have_are_named() -> None:
     assert left_out(top="x", **{"in": {"m": ""}}) == {"field 9 of M", "field 2 of M.In"}
     assert left_out(list=[{"n": 1}, {"m": "x"}]) == left_out(map={"a": {"m": "x"}}) == {"field 2 of M.In"}
     assert left_out(e="B") == {"numbers without a symbol in M.e"}
-    assert left_out(b"\xa0\x06\x01") == {"the extension x"}
+    assert left_out(b"\xa0\x06\x01") == {"field 100 of M"}
     assert left_out(b"\x22\x02\x18\x01") == {"field 3 of google.protobuf.Timestamp"}
+
+
+def test_extensions_that_the_schema_declares_are_named() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto2")
+    file.message_type.add(name="M").extension_range.add(start=100, end=200)
+    file.extension.add(name="x", number=100, extendee="M", type=5, label=1)
+    kind = message_at(open_schema(base64.b64encode(file.SerializeToString()).decode(), {}), [0])
+    unread = Unread()
+    options = ProtobufOptions(unread=unread)
+    read_message = message_reader(kind, schema_to_connect(kind, options), options)
+    read_message(message_factory.GetMessageClass(kind).FromString(b"\xa0\x06\x01"))
+    assert unread.found == {"the extension x"}
