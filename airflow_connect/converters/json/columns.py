@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -38,6 +39,7 @@ _READ_AS: dict[Type, pa.DataType] = {
 }
 _LOGICAL = (DATE, TIME, TIMESTAMP)
 _OPEN, _CLOSE = b"{}"
+_PARSED_AT_ONCE = 256
 _UNEXPECTED = "unexpected field"  # in Arrow's message
 # Where a value may begin; the text in a string may look like it.
 _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
@@ -99,13 +101,16 @@ class JsonColumns:
         """Name the members that Arrow has left out, message by message; returns False if a message is not readable."""
         if self._unread is None or self._find_unread is None:
             return True
-        for message in messages.to_pylist():
+        for start in range(0, len(messages), _PARSED_AT_ONCE):
+            texts = messages.slice(start, _PARSED_AT_ONCE).to_pylist()
             try:
-                node = parse_fast(message)
+                nodes = orjson.loads(b"[" + b",".join(texts) + b"]")
             except ValueError:
                 return False
-            self._find_unread(node)
-            self._unread.end_row(self._schema)
+            for node in nodes:
+                self._find_unread(node)
+                if self._unread.found:
+                    self._unread.end_row(self._schema)
         return True
 
 

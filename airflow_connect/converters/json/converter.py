@@ -104,7 +104,7 @@ class JsonConverter:
         self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
         self._cache_size = _cache_size(config)
         self._options = WriterOptions(_is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True))
-        self.unread = Unread()
+        self.unread = Unread() if self._envelope else None
         self._reading = ReadOptions(
             self._options.replace_null, boolean_setting(config, STRICT_TYPES, False), self.unread
         )
@@ -251,7 +251,8 @@ class JsonConverter:
             lines = document_lines(data, is_strict=self._reading.is_strict)
             return None if lines is None else [ValueColumns(None, lines)]
         columns = self._fixed_columns()
-        self.unread.clear()
+        if self.unread is not None:
+            self.unread.clear()
         values = None if columns is None else columns.read(data)
         return None if values is None else [ValueColumns(self._fixed, values)]
 

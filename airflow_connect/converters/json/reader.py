@@ -229,7 +229,7 @@ def _struct(schema: Schema, options: ReadOptions) -> Reader:
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
-        if unread is not None and not node.keys() <= known:
+        if unread is not None and not known.issuperset(node):
             unread.add_members(node, known, path)
         get, each = node.get, iter(members)
         try:

@@ -31,7 +31,7 @@ def member_finder(schema: Schema, unread: Unread, path: str = "") -> Finder | No
     def find_in_object(node: Any) -> None:
         if type(node) is not dict:
             return
-        if not node.keys() <= known:
+        if not known.issuperset(node):
             unread.add_members(node, known, path)
         for name, find in inner:
             find(node.get(name))

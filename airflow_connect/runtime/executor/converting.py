@@ -116,8 +116,8 @@ class RecordConverter(OpenConverters):
         """
         converted = self._converted(record)
         transformed = self._transformed(converted) if self.chain.stages else converted
-        for unread in self.unread.watched:
-            if unread.found:
+        for found in self.unread.found:
+            if found:
                 self.unread.add(converted)
                 break
         return transformed

@@ -36,7 +36,8 @@ class UnreadCounts:
         """The converters; one without `unread` leaves nothing out."""
         found = [getattr(one, "unread", None) for one in (key, value, headers)]
         self._key, self._value, self._headers = (one if isinstance(one, Unread) else None for one in found)
-        self.watched: tuple[Unread, ...] = tuple(one for one in found if isinstance(one, Unread))
+        self._watched: tuple[Unread, ...] = tuple(one for one in found if isinstance(one, Unread))
+        self.found: tuple[AbstractSet[str], ...] = tuple(one.found for one in self._watched)
         """What to look at after each message."""
         self._counts: dict[_Group, _Count] = {}
 
@@ -65,7 +66,7 @@ class UnreadCounts:
 
     def clear(self) -> None:
         """Forget what was found in a record or batch that is not counted, or not yet."""
-        for unread in self.watched:
+        for unread in self._watched:
             unread.clear()
 
     def tell(self, notes: Notes) -> None:
