@@ -430,7 +430,11 @@ class SinkRun(RunInProgress):
             state = self._announcing(state, manifest)
             of_time = manifest.time.notes if manifest.time else ()
             letters = self._letters(kafka, manifest, is_published=True)
-            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes)
+            gone = kafka.gone_topics(manifest.topic_ids)  # The client would wait a minute for them, and fail.
+            of_gone = tuple(f"{what} This run had copied it before." for what in gone.values())
+            for note in of_gone:
+                self._warn(note)
+            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes, *of_gone)
             report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,
@@ -439,7 +443,7 @@ class SinkRun(RunInProgress):
                 bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
                 lag_of_hours=with_lag(state.connector.lag_of_hours, state.lag) if state.lag else (),
             )
-            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed)
+            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed, gone)
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 
