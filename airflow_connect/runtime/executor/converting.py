@@ -118,7 +118,7 @@ class RecordConverter(OpenConverters):
         transformed = self._transformed(converted) if self.chain.stages else converted
         for found in self.unread.found:
             if found:
-                self.unread.add(converted)
+                self.unread.add(record.topic, converted.key_schema, converted.value_schema)
                 break
         return transformed
 

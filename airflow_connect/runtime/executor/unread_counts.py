@@ -1,4 +1,4 @@
-"""Counts the records in which a converter has left out fields that their schema does not have, for the report."""
+"""Counts the records of which a converter has left out fields that a schema does not have, for the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_connect.converters.unread import MOST_LISTED, Unread, listed, schema_label
 
 if TYPE_CHECKING:
-    from airflow_connect.api.record import SinkRecord
     from airflow_connect.api.schema import Schema
     from airflow_connect.runtime.reporting.notes import Notes
 
@@ -32,22 +31,26 @@ class _Count:
 class UnreadCounts:
     """The counts of one task, by topic and schema. A record counts when it was read, whatever becomes of it later."""
 
-    def __init__(self, key: Any, value: Any, headers: Any) -> None:
-        """The converters; one without `unread` leaves nothing out."""
-        found = [getattr(one, "unread", None) for one in (key, value, headers)]
+    attribute = "unread"
+    """Of a converter that may leave something out."""
+    clause = "held fields that {} does not have"
+    """What a note says, with the schema of the records."""
+
+    def __init__(self, key: Any, value: Any, headers: Any = None) -> None:
+        """The converters; one without the attribute leaves nothing out."""
+        found = [getattr(one, self.attribute, None) for one in (key, value, headers)]
         self._key, self._value, self._headers = (one if isinstance(one, Unread) else None for one in found)
         self._watched: tuple[Unread, ...] = tuple(one for one in found if isinstance(one, Unread))
         self.found: tuple[AbstractSet[str], ...] = tuple(one.found for one in self._watched)
         """What to look at after each message."""
         self._counts: dict[_Group, _Count] = {}
 
-    def add(self, record: SinkRecord) -> None:
-        """Count a record as the converters have made it, and forget what was found in it."""
-        topic = record.original_topic
+    def add(self, topic: str, key_schema: Schema | None, value_schema: Schema | None) -> None:
+        """Count a record, and forget what was found in it."""
         if self._key is not None and self._key.found:
-            self._add(_Group(topic, "keys", record.key_schema), self._key.found)
+            self._add(_Group(topic, "keys", key_schema), self._key.found)
         if self._value is not None and self._value.found:
-            self._add(_Group(topic, "values", record.value_schema), self._value.found)
+            self._add(_Group(topic, "values", value_schema), self._value.found)
         if self._headers is not None and self._headers.found:
             self._add(_Group(topic, "headers", None), self._headers.found)
         self.clear()
@@ -72,7 +75,12 @@ class UnreadCounts:
     def tell(self, notes: Notes) -> None:
         """Add a note for each topic and schema."""
         for group, count in self._counts.items():
-            notes.count(_sentence(group, count), count.records)
+            notes.count(self._sentence(group, count), count.records)
+
+    def _sentence(self, group: _Group, count: _Count) -> str:
+        clause = self.clause.format(schema_label(group.schema))
+        names = listed(count.fields, count.has_more)
+        return f"Some {group.part} of the topic {group.topic} {clause}. They were left out: {names}. Records:"
 
     def _add(self, group: _Group, fields: AbstractSet[str]) -> None:
         count = self._counts.setdefault(group, _Count())
@@ -84,8 +92,11 @@ class UnreadCounts:
                 count.has_more = True
 
 
-def _sentence(group: _Group, count: _Count) -> str:
-    return (
-        f"Some {group.part} of the topic {group.topic} held fields that {schema_label(group.schema)} does not have."
-        f" They were left out: {listed(count.fields, count.has_more)}. Records:"
+class UnwrittenCounts(UnreadCounts):
+    """The same of a source's task, whose records are written with a schema that is not their own."""
+
+    attribute = "unwritten"
+    clause = (
+        "held fields of {} that the schema with which they were written does not have (use.latest.version,"
+        " use.schema.id)"
     )

@@ -41,6 +41,7 @@ from airflow_connect.runtime.executor.source.loop import (
 )
 from airflow_connect.runtime.executor.source.offsets import HandedOffsets, TaskOffsets
 from airflow_connect.runtime.executor.source.run_claim import Claim, claimed_by, refuse_other_run
+from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceTask
@@ -128,6 +129,8 @@ class _Work:
             topics = TopicCreation(admin, groups)
             parts = LoopParts(context, context.offset_reader, converter, delivery, topics, policy, progress)
             done, opened = self._copied(task, parts)
+            notes = Notes()
+            converter.unwritten.tell(notes)
         return TaskReport(
             task=self.task,
             attempt=self.attempt,
@@ -142,7 +145,7 @@ class _Work:
             failed=policy.failed,
             failed_places=tuple(policy.places),
             source=done,
-            notes=producer.notes,
+            notes=(*producer.notes, *notes.sentences),
             ended_ms=time.time_ns() // 1_000_000,
         )
 
