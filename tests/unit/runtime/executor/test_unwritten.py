@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from airflow_connect.api import schema as s
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.schema import Schema
@@ -41,20 +43,22 @@ def test_records_of_which_something_is_left_out_are_counted() -> None:
         "key.converter": "StringConverter",
     }
     converter = SourceRecordConverter(load_source_config(connector, {"bootstrap.servers": "x:1"}))
-    for value in (
-        {"id": 1},
-        {"id": 2, "more": 1},
-        {"id": 0, "other": 1},
-        {"id": 3, "less": 1},
-        {"id": 4, "null": None},
-    ):
-        try:
-            converter.convert(SourceRecord(topic="t", value=value, value_schema=ORDER))
-        except ConversionError as error:
-            assert "0 is refused" in str(error)
+
+    def convert(**value: Any) -> None:
+        converter.convert(
+            SourceRecord(topic="t", value=value, value_schema=ORDER, source_partition={}, source_offset={})
+        )
+
+    convert(id=1)
+    convert(id=2, more=1)
+    with pytest.raises(ConversionError, match="0 is refused"):
+        convert(id=0, other=1)
+    convert(id=3, less=1)
+    convert(id=4, empty=None)
     notes = Notes()
     converter.unwritten.tell(notes)
-    assert notes.sentences == (
+    (note,) = notes.sentences
+    assert note == (
         "Some values of the topic t held fields of the schema Order that the schema with which they were written does"
-        " not have (use.latest.version, use.schema.id). They were left out: less, more. Records: 2.",
+        " not have (use.latest.version, use.schema.id). They were left out: less, more. Records: 2."
     )
