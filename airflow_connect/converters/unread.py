@@ -14,6 +14,7 @@ from airflow_connect.api.schema import Schema
 MOST_FOUND = 100
 """Maximum number of names that are kept until they are counted: an object may be used as a map with any names."""
 LONGEST_NAME = 100
+MORE_TEXT = "text after the JSON document"
 MOST_LISTED = 20
 """Fields that a sentence names."""
 

@@ -104,7 +104,7 @@ class JsonConverter:
         self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
         self._cache_size = _cache_size(config)
         self._options = WriterOptions(_is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True))
-        self.unread = Unread() if self._envelope else None
+        self.unread = Unread()
         self._reading = ReadOptions(
             self._options.replace_null, boolean_setting(config, STRICT_TYPES, False), self.unread
         )
@@ -143,7 +143,7 @@ class JsonConverter:
         if data is None:
             return NULL
         if not self._envelope:
-            return SchemaAndValue(None, plain_json(data, is_strict=self._reading.is_strict))
+            return SchemaAndValue(None, plain_json(data, is_strict=self._reading.is_strict, unread=self.unread))
         if self._fixed is not None:
             return SchemaAndValue(self._fixed, self._read_fixed(self._fixed, data))
         prefix = self._known_prefix(data)
@@ -175,11 +175,11 @@ class JsonConverter:
                 return read(parse_fast(data))
             except ValueError:
                 pass
-        return read(parse_bounded(data, is_strict=self._reading.is_strict))
+        return read(parse_bounded(data, is_strict=self._reading.is_strict, unread=self.unread))
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
         """The exact path, which also caches new schemas."""
-        node = parse_exact(data, is_strict=self._reading.is_strict)
+        node = parse_exact(data, is_strict=self._reading.is_strict, unread=self.unread)
         if is_deeper(node, MAX_DEPTH + 1):
             raise too_deep()
         if type(node) is not dict or node.keys() != {"schema", "payload"}:
@@ -245,14 +245,13 @@ class JsonConverter:
         """Schemaless documents as lines, messages with a fixed schema as structs; None if one is not vectorizable."""
         from airflow_connect.api.columns import ValueColumns
 
+        self.unread.clear()
         if not self._envelope:
             from airflow_connect.converters.json.documents import document_lines
 
-            lines = document_lines(data, is_strict=self._reading.is_strict)
+            lines = document_lines(data, is_strict=self._reading.is_strict, unread=self.unread)
             return None if lines is None else [ValueColumns(None, lines)]
         columns = self._fixed_columns()
-        if self.unread is not None:
-            self.unread.clear()
         values = None if columns is None else columns.read(data)
         return None if values is None else [ValueColumns(self._fixed, values)]
 

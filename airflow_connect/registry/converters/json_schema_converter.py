@@ -118,7 +118,7 @@ class JsonSchemaConverter(RegistryConverter):
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
         read = value_reader(schema, ReadOptions(is_strict=self._is_strict, unread=self.unread))
-        is_exact, is_strict = needs_exact_numbers(schema), self._is_strict
+        is_exact, is_strict, unread = needs_exact_numbers(schema), self._is_strict, self.unread
 
         def read_node(node: Any, text: bytes) -> SchemaAndValue:
             if node is MISSING:
@@ -135,10 +135,10 @@ class JsonSchemaConverter(RegistryConverter):
             text = data[PREFIX_BYTES:]
             if not is_exact:
                 try:
-                    return read_node(_parse(text, is_strict=is_strict), text)
+                    return read_node(_parse(text, is_strict=is_strict, unread=unread), text)
                 except InexactNumberError:
                     pass
-            return read_node(parse_bounded(text, is_strict=is_strict), text)
+            return read_node(parse_bounded(text, is_strict=is_strict, unread=unread), text)
 
         return read_message
 
@@ -191,11 +191,11 @@ class JsonSchemaConverter(RegistryConverter):
         return validate
 
 
-def _parse(data: bytes, *, is_strict: bool = False) -> Any:
+def _parse(data: bytes, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
     try:
         return parse_fast(data)
     except (ValueError, RecursionError):
-        return parse_bounded(data, is_strict=is_strict)
+        return parse_bounded(data, is_strict=is_strict, unread=unread)
 
 
 def _import_jsonschema() -> Any:

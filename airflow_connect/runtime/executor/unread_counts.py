@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.converters.unread import MOST_LISTED, Unread, listed, schema_label
+from airflow_connect.converters.unread import MORE_TEXT, MOST_LISTED, Unread, listed, schema_label
 
 if TYPE_CHECKING:
     from airflow_connect.api.schema import Schema
@@ -78,9 +78,11 @@ class UnreadCounts:
             notes.count(self._sentence(group, count), count.records)
 
     def _sentence(self, group: _Group, count: _Count) -> str:
+        what = f"Some {group.part} of the topic {group.topic}"
+        if group.schema is None and count.fields.keys() == {MORE_TEXT}:
+            return f"{what} have {MORE_TEXT}, such as a second document. It was left out. Records:"
         clause = self.clause.format(schema_label(group.schema))
-        names = listed(count.fields, count.has_more)
-        return f"Some {group.part} of the topic {group.topic} {clause}. They were left out: {names}. Records:"
+        return f"{what} {clause}. They were left out: {listed(count.fields, count.has_more)}. Records:"
 
     def _add(self, group: _Group, fields: AbstractSet[str]) -> None:
         count = self._counts.setdefault(group, _Count())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,6 +88,21 @@ def test_members_of_keys_are_counted_too(columnar: bool) -> None:
     assert in_columns == (2 if columnar else 0)
     keys = "Some keys of the topic t held fields that the schema does not have. They were left out: a. Records: 2."
     assert outcome.notes == (keys, f"{NOTE} more. Records: 1.")
+
+
+@pytest.mark.parametrize("columnar", [True, False])
+@pytest.mark.parametrize("schemas", ["false", "true"])
+def test_text_after_the_document_is_counted(schemas: str, columnar: bool) -> None:
+    given = records({"id": 1}, {"id": 2}, {"id": 3})
+    given[1] = replace(given[1], value=b'{"id":2} {"id":22}')
+    outcome, in_columns = copy({**CONTENT, "value.converter.schemas.enable": schemas}, [given], columnar=columnar)
+    assert in_columns == (3 if columnar and schemas == "false" else 0)
+    if schemas == "true":
+        assert outcome.notes == (f"{NOTE} text after the JSON document. Records: 1.",)
+    else:
+        (note,) = outcome.notes
+        what = "Some values of the topic t have text after the JSON document, such as a second document."
+        assert note == f"{what} It was left out. Records: 1."
 
 
 def enveloped(version: int, fields: list[dict[str, Any]], payload: dict[str, Any]) -> dict[str, Any]:
