@@ -32,6 +32,11 @@ def is_missing(producer: QuickProducer, topic: str, timeout_s: float) -> bool:
     return found is not None and found.error is not None and found.error.code() in NO_TOPIC
 
 
+def missing_topics(producer: QuickProducer, topics: Collection[str]) -> list[str]:
+    """Those of these topics that a broker says do not exist."""
+    return [topic for topic in sorted(topics) if is_missing(producer, topic, _ANSWER_TIMEOUT_S)]
+
+
 class TopicWatch:
     """Looks for topics while something waits for them. Its time starts when it is created."""
 
@@ -41,25 +46,29 @@ class TopicWatch:
         self._next_look = time.monotonic() + LOOK_AFTER_S
         self._missing: set[str] = set()
 
-    def missing(self, topics: Collection[str]) -> list[str]:
-        """The topics that two looks in a row have not found: a broker that has just started may not know all of them.
+    def refuse_missing(self, topics: Collection[str]) -> None:
+        """Fail if two looks in a row have not found a topic: a broker that has just started may not know all of them.
 
         Looks only when it is time, so this may be called often.
+
+        Raises:
+            AccessError: it was deleted.
         """
         if time.monotonic() < self._next_look:
-            return []
-        now = {topic for topic in topics if is_missing(self._producer, topic, _ANSWER_TIMEOUT_S)}
+            return
+        now = set(missing_topics(self._producer, topics))
         found = sorted(now & self._missing)
+        if found:
+            raise deleted_while_written(found)
         self._missing = now
         self._next_look = time.monotonic() + LOOK_AFTER_S
-        return found
 
 
 def deleted_while_written(topics: Sequence[str]) -> AccessError:
     """The error about topics that were deleted while records were written to them."""
     return AccessError(
         f"Kafka no longer has topic {names(topics)}, to which a task writes records. It was deleted during the run."
-        " Nothing of the open transaction was committed.",
+        " No offset was committed for the records that were not written.",
         code="kafka.no_topic",
         suggestion="What earlier transactions wrote to the topic is gone with it, and is not copied again: the offsets"
         " of the source say that it was copied. Set them back if the topic is to have these records again.",

@@ -26,7 +26,12 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
-from airflow_connect.kafka.writing.missing_topics import TopicWatch, deleted_while_written
+from airflow_connect.kafka.writing.missing_topics import (
+    NO_TOPIC_CODE,
+    TopicWatch,
+    deleted_while_written,
+    missing_topics,
+)
 from airflow_connect.kafka.writing.placed_columns import AwaitedBatch, placing
 from airflow_connect.kafka.writing.produced import (
     ProducedColumns,
@@ -255,7 +260,7 @@ class TaskProducer:
         self._serve(0)
         while True:
             self._refuse_problem()
-            self._refuse_missing_topics(watch)
+            watch.refuse_missing(self._topics)
             waiting = len(self._producer)
             full = waiting + count > self._queue_messages // 2
             if not full and waiting * self._bytes_per_record + size <= self._queue_bytes // 2:
@@ -368,7 +373,7 @@ class TaskProducer:
         watch = TopicWatch(self._producer)
         while self._is_waiting():
             self._refuse_problem()
-            self._refuse_missing_topics(watch)
+            watch.refuse_missing(self._topics)
             if time.monotonic() >= deadline:
                 raise UnavailableError(
                     f"Kafka did not accept {len(self._producer)} records of a task in time.",
@@ -403,7 +408,7 @@ class TaskProducer:
             self.flush()  # the Python client would drop the reports that say where the records are
         watch = TopicWatch(self._producer)
         while self._problem is None and time.monotonic() < self._deadline and self._is_waiting():
-            self._refuse_missing_topics(watch)
+            watch.refuse_missing(self._topics)
         refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
         if refused is not None:
             raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
@@ -467,11 +472,6 @@ class TaskProducer:
             problem = KafkaException(self._problem)
             raise self._failed(problem, "writing the records of a task") from problem
 
-    def _refuse_missing_topics(self, watch: TopicWatch) -> None:
-        """Records that wait for a topic that was deleted need not wait until the client gives up."""
-        if missing := watch.missing(self._topics):
-            raise deleted_while_written(missing)
-
     def _await_report(self) -> None:
         def is_known() -> bool:
             return self._problem is not None and self._problem.code() not in PURGED
@@ -489,6 +489,8 @@ class TaskProducer:
         ours = refusal(fatal.args[0], doing) if isinstance(fatal.args[0], KafkaError) else translate(fatal, doing)
         if problem is not None and not isinstance(ours, FencedError):
             ours = refusal(problem, doing)
+        if ours.code == "kafka.no_topic" and (missing := missing_topics(self._producer, self._topics)):
+            return deleted_while_written(missing)
         if isinstance(ours, UnavailableError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours
