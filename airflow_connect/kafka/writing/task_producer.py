@@ -27,7 +27,6 @@ from airflow_connect.kafka.clients.short_lived import (
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
 from airflow_connect.kafka.writing.missing_topics import (
-    NO_TOPIC_CODE,
     TopicWatch,
     deleted_while_written,
     missing_topics,
