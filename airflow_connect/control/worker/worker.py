@@ -19,10 +19,12 @@ from airflow_connect.control.worker.cluster_levels import ClusterLevels
 from airflow_connect.control.worker.group_settings import timeouts_of
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.sharing import LOOK_EVERY_S, Sharing
-from airflow_connect.errors import ConnectError, missing_package
+from airflow_connect.errors import AccessError, ConnectError, missing_package
 from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
+from airflow_connect.kafka.state import compacted_topics, worker_topics
 
 if TYPE_CHECKING:
+    from airflow_connect.config.resolved.worker import WorkerConfig
     from airflow_connect.control.rest.paths import Asgi
     from airflow_connect.control.rest.serving.servers import RestServers
     from airflow_connect.runtime.driver.run_in_progress import Engine
@@ -78,6 +80,7 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     topics = StateTopics(settings.control)
     topics.open()
     topics.refuse_live_workers()
+    _ensure_topics_of_runs(topics, settings.control.worker, tell)
     servers = _servers(settings)
     servers.listen()
     herder = Herder(topics, settings.control, servers.worker_id)
@@ -100,6 +103,19 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         stopping.set()
         servers.close()
         work.join()
+
+
+def _ensure_topics_of_runs(topics: StateTopics, worker: WorkerConfig, tell: Callable[[str], None]) -> None:
+    """Find or create the topics for runs and for offsets of sources, so that what is wrong with one is known now.
+
+    Source: Kafka Connect's workers create their three topics when they start (DistributedHerder.startServices).
+    """
+    worker_topics.ensure_runs(topics.admin, worker, tell)
+    offsets = worker_topics.offsets(worker, worker.sources.offsets_topic, tell)
+    try:
+        compacted_topics.ensure(topics.admin, offsets)
+    except AccessError as error:  # An installation without sources may have no such permission.
+        tell(f"Sources cannot run until this is repaired. {error}")
 
 
 class _Threads:

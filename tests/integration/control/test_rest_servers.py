@@ -15,7 +15,7 @@ import pytest
 import requests
 from starlette.responses import PlainTextResponse
 
-from airflow_connect.control.rest.serving.bounded import BoundedProtocol
+from airflow_connect.runtime.bounded_connections import BoundedProtocol
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from tests.support.servers.certificates import as_pkcs12, encrypted, self_signed
 from tests.support.servers.rest import RestServer, worker_of
@@ -174,7 +174,7 @@ def test_every_answer_has_the_headers_of_the_settings(serve):
     ids=["nothing", "half a head", "one request, then nothing"],
 )
 def test_a_connection_whose_client_does_not_go_on_is_closed(serve, monkeypatch, sent):
-    monkeypatch.setattr("airflow_connect.control.rest.serving.bounded.HEAD_WITHIN_S", 0.2)
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.HEAD_WITHIN_S", 0.2)
     monkeypatch.setattr("airflow_connect.control.rest.serving.servers.IDLE_S", 0.2)
     server = serve({"listeners": "http://127.0.0.1:0"})
     with socket.create_connection(server.address) as slow:
@@ -198,7 +198,7 @@ def test_a_head_without_an_end_is_cut_off(serve):
 
 
 def test_a_client_that_does_not_read_its_answers_is_cut_off(serve, monkeypatch):
-    monkeypatch.setattr("airflow_connect.control.rest.serving.bounded.READ_WITHIN_S", 0.2)
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.READ_WITHIN_S", 0.2)
     cut_off, was_cut_off = BoundedProtocol._cut_off, threading.Event()
     monkeypatch.setattr(BoundedProtocol, "_cut_off", lambda self: (cut_off(self), was_cut_off.set()))
     server = serve({"listeners": "http://127.0.0.1:0"})
