@@ -35,6 +35,7 @@ class ControlSettings:
         config_topic, status_topic: the two topics.
         admin, reader, producer: librdkafka settings; they may hold secrets.
         interval_s: pause between two runs of a connector that does not set its own.
+        has_own_interval: whether the configuration sets it.
         tracks_topics, may_reset_topics: whether active topics are recorded, and may be forgotten (KIP-558).
     """
 
@@ -47,6 +48,7 @@ class ControlSettings:
     reader: Mapping[str, Any] = field(repr=False)
     producer: Mapping[str, Any] = field(repr=False)
     interval_s: float = 60.0
+    has_own_interval: bool = False
     tracks_topics: bool = True
     may_reset_topics: bool = True
 
@@ -92,6 +94,7 @@ class ControlSettings:
                 reader=clients.consumer_config(resolved, {}).settings,
                 producer=clients.producer_config(resolved, {}).settings,
                 interval_s=float(worker_keys().parse(resolved)[RUN_INTERVAL]),
+                has_own_interval=bool(text.get(RUN_INTERVAL)),
                 tracks_topics=parsed[TRACKING],
                 may_reset_topics=parsed[TRACKING_RESET],
             )  # fmt: skip

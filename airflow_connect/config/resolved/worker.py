@@ -140,7 +140,7 @@ def _runs_keys() -> list[ConfigKey]:
         ConfigKey(
             RUN_INTERVAL, Type.LONG, 60,
             "Pause between two runs of a connector by `airflow-connect worker`, in seconds, for connectors that do not"
-            " set run.interval.seconds themselves.",
+            " set run.interval.seconds themselves. If unset, a connector with something to copy runs sooner.",
             Range(1), Importance.LOW, "Runs",
         ),
     ]  # fmt: skip

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
 from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.state.topics import State, StateTopics
-from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.control.worker.due import Due, Early, Schedule
 from airflow_connect.control.worker.lag_looks import LagLooks
+from airflow_connect.control.worker.looking_early import early_after_s
 from airflow_connect.documents.run import EMPTY, RunReport
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError
 from airflow_connect.runtime.driver.entry import run_connector
@@ -37,6 +38,14 @@ TOPIC_MISSING = "config.topic_missing"
 """Another connector may create the topic; Kafka Connect's sinks wait for it as well."""
 _REPAIRED_ELSEWHERE = frozenset({AccessError.__name__, NotStoppedError.__name__})
 """Errors that end without a change here: a permission is granted, or Kafka Connect's worker is stopped."""
+
+
+class _Ended(NamedTuple):
+    """What a run says about the next one; see `Schedule.end`."""
+
+    may_repeat: bool = True
+    has_failed: bool = False
+    early: Early | None = None
 
 
 class Rounds:
@@ -67,13 +76,22 @@ class Rounds:
         self._tell = tell
         self._sharing = sharing
         self._counts = counts or RunCounts()
+        self._looks_early = False
         self._lags = LagLooks(herder.spec_of)
         self._reached: set[str] = set()
         self._empty: set[str] = set()
         self._next_lag_s = 0.0
 
-    def run_until(self, stopping: threading.Event, interval_s: float) -> None:
-        """Run what is due until `stopping` is set; a run that has begun ends first."""
+    def run_until(self, stopping: threading.Event, interval_s: float, *, looks_early: bool = False) -> None:
+        """Run what is due until `stopping` is set; a run that has begun ends first.
+
+        Args:
+            stopping: ends the loop.
+            interval_s: pause between two runs of a connector that sets none.
+            looks_early: whether such connectors may run before that, because there is something to copy; see
+                `looking_early`.
+        """
+        self._looks_early = looks_early
         schedule: Schedule | None = None
         while not stopping.is_set():
             pause_s = LOOK_EVERY_S
@@ -93,13 +111,13 @@ class Rounds:
             due = self._topics.look(lambda state: self._next(schedule, state))
             if due is None:
                 return
-            may_repeat, has_failed = True, False
+            ended = _Ended()
             try:
                 if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
                     self._topics.refuse_live_workers()
-                may_repeat, has_failed = self._run(due)
+                ended = self._run(due)
             finally:
-                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat, has_failed=has_failed)
+                schedule.end(due.name, time.monotonic(), **ended._asdict())
                 if self._sharing is not None:
                     self._sharing.end()
 
@@ -130,8 +148,8 @@ class Rounds:
                 self._sharing.begin(due.name)
         return due
 
-    def _run(self, due: Due) -> tuple[bool, bool]:
-        """Run a connector and record the result; returns whether it may run again, and whether it has failed."""
+    def _run(self, due: Due) -> _Ended:
+        """Run a connector and record the result."""
         redact = Redactor(secret_values(due.config))
         report: RunReport | None
         self._counts.began(due.name)
@@ -150,19 +168,29 @@ class Rounds:
             (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
             self._herder.used_topics(due.name, topics_of(report))
             self._record(due, None, is_config=False)
-            return True, False
+            return _Ended(early=self._early(due, report))
         assert error is not None
         self._empty.discard(due.name)
         if error["code"] == StoppedError.code:
-            return True, False  # The worker ends, which says nothing about the connector.
+            return _Ended()  # The worker ends, which says nothing about the connector.
         if error["code"] == FencedError.code and self._sharing is not None:
             # Another worker took it for its own, in the moment in which the members changed.
             self._tell(f"{due.name}: another worker has run it at the same time.")
-            return True, False
+            return _Ended()
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
-        return _may_repeat(error), True
+        return _Ended(_may_repeat(error), has_failed=True)
+
+    def _early(self, due: Due, report: RunReport) -> Early | None:
+        if not self._looks_early:
+            return None
+        connectors = self._topics.look(lambda state: len(self._own(state)))
+        after_s = early_after_s(due.config, report, connectors, was_early=due.is_early)
+        return None if after_s is None else Early(after_s, asks=report.source is not None)
+
+    def _own(self, state: State) -> Collection[str]:
+        return state.config.connectors if self._sharing is None else self._sharing.own(state)
 
     def _record(self, due: Due, trace: str | None, *, is_config: bool) -> None:
         # The result of a run that another worker has fenced says nothing about the connector.

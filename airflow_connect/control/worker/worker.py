@@ -96,7 +96,8 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         membership.join(settings.timeouts)
         work.start("watch", lambda: _watch(servers, membership, stopping))
         work.start("sharing", lambda: _keep_up(sharing, levels, stopping))
-        work.start("rounds", lambda: rounds.run_until(stopping, settings.control.interval_s))
+        pace_s, looks_early = settings.control.interval_s, not settings.control.has_own_interval
+        work.start("rounds", lambda: rounds.run_until(stopping, pace_s, looks_early=looks_early))
         servers.tell(tell)
         servers.run(herder, loggers, routes)
     finally:

@@ -15,8 +15,8 @@ import pytest
 import requests
 from starlette.responses import PlainTextResponse
 
-from airflow_connect.runtime.bounded_connections import BoundedProtocol
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.runtime.bounded_connections import BoundedProtocol
 from tests.support.servers.certificates import as_pkcs12, encrypted, self_signed
 from tests.support.servers.rest import RestServer, worker_of
 

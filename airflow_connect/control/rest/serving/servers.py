@@ -14,12 +14,12 @@ from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.rest import app as application
 from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.rest.paths import Asgi
-from airflow_connect.runtime.bounded_connections import BoundedProtocol
 from airflow_connect.control.rest.serving.guard import Guard
 from airflow_connect.control.rest.serving.listeners import ADMIN_LISTENERS, HTTPS, LISTENERS, Listener
 from airflow_connect.control.rest.serving.origins import HEADERS
 from airflow_connect.control.rest.serving.response_headers import ResponseHeaders
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.runtime.bounded_connections import BoundedProtocol
 
 IDLE_S = 30
 """Seconds for which a connection without a request stays open."""
