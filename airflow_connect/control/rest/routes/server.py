@@ -11,7 +11,7 @@ from airflow_connect import __version__
 from airflow_connect.control.rest.answers import AnsweringRoute, Json
 from airflow_connect.control.rest.described import READS, answers
 from airflow_connect.control.rest.models import ServerInfo, WorkerStatus
-from airflow_connect.control.rest.parameters import HerderHere
+from airflow_connect.control.rest.parameters import HerderHere, ServedHere
 from airflow_connect.errors import ConnectError
 
 HEALTH_WITHIN_S = 10.0
@@ -29,8 +29,11 @@ def server_info(herder: HerderHere) -> Response:
 
 
 @router.get("/health", responses=answers((401, 403, 405, 406), {200: WorkerStatus, 500: WorkerStatus}))
-async def health(herder: HerderHere) -> Response:
-    """Whether requests can be handled: whether the state topics can be read, within 10 s (KIP-1017)."""
+async def health(herder: HerderHere, served: ServedHere) -> Response:
+    """Whether requests can be handled: whether the state topics can be read, within 10 s (KIP-1017).
+
+    The answer also names the connectors that this worker runs now, with the seconds since their run began.
+    """
     try:
         reading = asyncio.ensure_future(run_in_threadpool(herder.names))
         done, _ = await asyncio.wait({reading}, timeout=HEALTH_WITHIN_S)
@@ -42,7 +45,8 @@ async def health(herder: HerderHere) -> Response:
         reading.result()
     except ConnectError as error:
         return _unhealthy(str(error))
-    return Json({"status": "healthy", "message": _READY})
+    running = [{"connector": name, "seconds": round(s, 1)} for name, s in sorted(served.worker.running_s().items())]
+    return Json({"status": "healthy", "message": _READY, **({"runs": running} if running else {})})
 
 
 def _retrieve(reading: asyncio.Future[list[str]]) -> None:
