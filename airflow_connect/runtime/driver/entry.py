@@ -11,6 +11,7 @@ from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.driver.reporting import failed, now_ms
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
 from airflow_connect.runtime.driver.stopping import StopRequest, may_be_stopped, request_stop
+from airflow_connect.runtime.reporting.internal_errors import name_connector
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ def run_connector(
         if run is not None:
             run.references.hide_in_error(reason)
         report = failed(name, spec.run_id, started_ms, reason, run.phases_ms if run else {})
+    except Exception as defect:
+        name_connector(defect, name)
+        raise
     observer({"event": "end", "report": report.to_json()})
     if run is not None:
         run.stop_own_engine()  # After the event `end`, because stopping Spark takes a second.
