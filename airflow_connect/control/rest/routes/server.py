@@ -13,7 +13,7 @@ from airflow_connect.control.rest.answers import AnsweringRoute, Json
 from airflow_connect.control.rest.described import READS, answers
 from airflow_connect.control.rest.models import ServerInfo, WorkerStatus
 from airflow_connect.control.rest.parameters import HerderHere, Served, ServedHere
-from airflow_connect.control.rest.serving.guard import WITHOUT_USER
+from airflow_connect.control.rest.paths import WITHOUT_USER
 from airflow_connect.errors import ConnectError
 
 HEALTH_WITHIN_S = 10.0

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.control.rest.paths import Asgi, Scope
+from airflow_connect.control.rest.paths import WITHOUT_USER, Asgi, Scope
 from airflow_connect.control.rest.serving.origins import Origins
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 
 
 UNKNOWN_USER = 401
-WITHOUT_USER = "airflow_connect.without_user"
-"""Set in the scope of a request that is answered although nobody is known to have sent it: without any detail."""
 
 
 class Guard:
