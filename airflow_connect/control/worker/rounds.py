@@ -134,14 +134,22 @@ class Rounds:
             self._stop_some(slots)
 
     def _take_ended(self, schedule: Schedule, slots: Slots) -> None:
-        for outcome in slots.ended(LOOK_EVERY_S):
+        """Account for runs that have ended, and for those that should have.
+
+        The schedule hears of all of them before anything is raised: it never begins a connector again whose run has
+        not ended.
+        """
+        outcomes = slots.ended(LOOK_EVERY_S)
+        for outcome in outcomes:
             self._end(schedule, outcome)
-            if outcome.defect is not None:
-                raise outcome.defect
+        defects = [outcome.defect for outcome in outcomes if outcome.defect is not None]
+        if defects:  # An outage raises the same in several runs, and must not hide anything else.
+            raise next((defect for defect in defects if not isinstance(defect, ConnectError)), defects[0])
         for running in slots.running:
             if running.is_overdue:
                 slots.abandon(running)
-                self._end(schedule, Outcome(running, self._abandoned(running)))
+                self._end(schedule, Outcome(running, Ended(has_failed=True)))
+                self._tell_abandoned(running)
 
     def _end(self, schedule: Schedule, outcome: Outcome) -> None:
         due = outcome.running.due
@@ -165,7 +173,7 @@ class Rounds:
                 running.ask(StoppedError(f"Connector {name} was {unwanted[name]} during a run, which has ended."))
             elif longest_s and now_s - running.began_s >= longest_s:
                 running.ask(_timeout(name, longest_s))
-            if running.stop.error is not None:
+            if running.stop.error is not None and not running.stop.is_finishing:
                 self._engine.cancel(running.run_id)  # Again and again: its job may only be about to begin.
 
     def _look_at_lags(self, schedule: Schedule) -> None:
@@ -242,16 +250,18 @@ class Rounds:
         self._record(due, trace, is_config=error["type"] == _CONFIG)
         return Ended(_may_repeat(error), has_failed=True)
 
-    def _abandoned(self, running: Running) -> Ended:
-        """A run that did not end although it was asked to. The next one fences it."""
+    def _tell_abandoned(self, running: Running) -> None:
+        """A run did not end although it was asked to. The next one fences it."""
         name, error = running.due.name, running.stop.error
         assert error is not None
         self._counts.ended(name, None, round((time.monotonic() - running.began_s) * 1000), time.time_ns() // 1_000_000)
-        trace = f"{error} The run does not end; it is left alone, and can no longer commit anything."
+        rest = "can no longer commit anything"
+        if running.stop.is_finishing:
+            rest = "may still end what it has begun to publish; if it does not, the next run goes on from there"
+        trace = f"{error} The run does not end; it is left alone, and {rest}."
         self._tell(f"{name}: {trace}")
         if error.code != StoppedError.code:
             self._record(running.due, trace, is_config=False)
-        return Ended(has_failed=True)
 
     def _early(self, due: Due, report: RunReport) -> Early | None:
         if not self._pace.looks_early:

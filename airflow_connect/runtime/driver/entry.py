@@ -45,7 +45,7 @@ def run_connector(
             report = run.execute()
     except ConnectError as error:
         # If it was stopped, its Spark job was cancelled, for example: the reason is that it had to stop.
-        reason = (stop.error if stop is not None else None) or error
+        reason = (stop.error if stop is not None and not stop.is_finishing else None) or error
         if run is not None:
             run.references.hide_in_error(reason)
         report = failed(name, spec.run_id, started_ms, reason, run.phases_ms if run else {})

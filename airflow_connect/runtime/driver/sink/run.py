@@ -50,7 +50,7 @@ from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
-from airflow_connect.runtime.driver.stopping import refuse_when_stopping
+from airflow_connect.runtime.driver.stopping import finishing, refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.reporting.notes import of_tasks
 from airflow_connect.runtime.reporting.skew import skew_notes
@@ -178,7 +178,7 @@ class SinkRun(RunInProgress):
         known = view.state or ConnectorState(self._config.name, "", CLOSED, 0)
         state = RunState(known, complete=unannounced(known, self._config.spec.origin))
         if view.manifest is not None:  # Invariant 6: never plan while a manifest is open.
-            with self._phase("recover"):
+            with self._phase("recover"), finishing(is_resumable=True):
                 state = self._roll_forward(kafka, state, view.manifest)
         if not state.connector.leftovers:
             return state
@@ -312,7 +312,9 @@ class SinkRun(RunInProgress):
     def _end_empty(self, kafka: KafkaSession, state: RunState, positions: Positions, times: RunTimes) -> RunReport:
         plan, step = times.plan, times.step()
         if step is not None and step.complete:
-            return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
+            refuse_when_stopping()
+            with finishing(is_resumable=self._config.guarantee.writes_manifest):
+                return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
         if positions.to_commit or state.is_stale:
             refuse_when_stopping()
             known = state.connector.seeing(plan.topic_ids)
@@ -377,20 +379,21 @@ class SinkRun(RunInProgress):
         guarantee = self._config.guarantee
         kafka.ensure_group_empty()  # Again: a worker may have started while the copy ran.
         kafka.refuse_recreated_topics(plan)
+        refuse_when_stopping()
         if guarantee.writes_manifest:
             with self._phase("manifest"):
-                refuse_when_stopping()
                 self._staged.may_be_named()
                 kafka.journal.write_manifest(manifest)  # The point of no return.
                 reached(crash_points.MANIFEST_WRITTEN)
-        if guarantee.commits_first:
-            # What a crash keeps from being published is given up: the next run sweeps it.
-            unpublished = replace(state, resweep=state.connector.leftovers)
-            report = self._commit(kafka, unpublished, plan, manifest, reports, ())
-            notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
-            return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
-        manifest, notes = self._publish(kafka, manifest, kafka.journal)
-        return self._commit(kafka, state, plan, manifest, reports, notes)
+        with finishing(is_resumable=guarantee.writes_manifest):
+            if guarantee.commits_first:
+                # What a crash keeps from being published is given up: the next run sweeps it.
+                unpublished = replace(state, resweep=state.connector.leftovers)
+                report = self._commit(kafka, unpublished, plan, manifest, reports, ())
+                notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
+                return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
+            manifest, notes = self._publish(kafka, manifest, kafka.journal)
+            return self._commit(kafka, state, plan, manifest, reports, notes)
 
     def _publish(
         self, kafka: KafkaSession, manifest: Manifest, journal: Journal | None
