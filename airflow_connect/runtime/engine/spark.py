@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.engine import jobs
+from airflow_connect.runtime.engine.cancelling import Canceller
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
@@ -55,6 +56,7 @@ class SparkEngine:
         self._users = 0
         self._is_suspect = False
         self._cancelled: set[str] = set()
+        self._canceller = Canceller(self._cancel_job, self._kill)
         self._is_remote = bool(self._settings.get("spark.remote"))
         self._speculates = False
         self._redact = Redactor(secret_values(self._settings))
@@ -99,9 +101,8 @@ class SparkEngine:
             except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
                 text = _text(error)  # asks the JVM, so before that is ended
                 ours = error_of(text)
-                if ours is not None or run_id in self._cancelled:
-                    self._wait_for_attempts(session, run_id)
-                else:
+                is_expected = ours is not None or run_id in self._cancelled
+                if not (is_expected and self._wait_for_attempts(session, run_id)):
                     # The JVM or the server may be what failed: the next run of this process gets a new session.
                     self._is_suspect = True
                 raise ours or self._job_failed(text) from None
@@ -111,14 +112,24 @@ class SparkEngine:
 
     def cancel(self, run_id: str) -> None:
         """Let the job of a run fail, from another thread; does not wait for that."""
+        if self._open is not None:
+            self._cancelled.add(run_id)
+            self._canceller.cancel(run_id)
+
+    def _cancel_job(self, run_id: str) -> None:
         opened = self._open
         if opened is None:
             return
-        self._cancelled.add(run_id)
         try:
             jobs.cancel(opened.session, run_id, is_remote=self._is_remote)
         except Exception as error:  # noqa: BLE001 (as in `run`; without its session, the job fails anyway)
             log.warning("The Spark job of run %s was not cancelled: %s", run_id, self._redact(_reason(_text(error))))
+
+    def _kill(self) -> None:
+        """End the JVM, if this process has started one, without asking it: calls that wait for it fail."""
+        opened = self._open
+        if opened is not None and opened.gateway is not None:
+            opened.gateway.process.kill()
 
     def _job_failed(self, text: str) -> TaskFailedError:
         return TaskFailedError(
@@ -160,19 +171,27 @@ class SparkEngine:
             log.warning("The Spark session did not end cleanly: %s", self._redact(_reason(_text(error))))
             _forget(opened)
 
-    def _wait_for_attempts(self, session: SparkSession, run_id: str) -> None:
+    def _wait_for_attempts(self, session: SparkSession, run_id: str) -> bool:
         """Wait for the other tasks of a failed job, which Spark ends within some seconds: they may still stage.
 
         A Spark Connect server does not report this; files that they stage late are left to the sweep of the next run.
+
+        Returns:
+            Whether the session answers.
         """
         if self._is_remote:
-            return
+            return True
         deadline = time.monotonic() + ATTEMPTS_END_WITHIN_S
-        while time.monotonic() < deadline:
-            if not jobs.running_tasks(session, run_id):
-                return
-            time.sleep(_ATTEMPTS_POLL_S)
+        try:
+            while time.monotonic() < deadline:
+                if not jobs.running_tasks(session, run_id):
+                    return True
+                time.sleep(_ATTEMPTS_POLL_S)
+        except Exception as error:  # noqa: BLE001 (as in `run`, whose error is the one that counts)
+            log.warning("Spark does not tell which tasks it runs: %s", self._redact(_reason(_text(error))))
+            return False
         log.warning("Spark has not ended all tasks of the failed job within %g s.", ATTEMPTS_END_WITHIN_S)
+        return True
 
     def _get_session(self) -> SparkSession:
         if self._open is None:

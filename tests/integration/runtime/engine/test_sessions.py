@@ -7,6 +7,8 @@ import signal
 
 import pytest
 
+from airflow_connect.runtime.driver.entry import run_connector
+from airflow_connect.runtime.driver.stopping import StoppedError, StopRequest
 from airflow_connect.runtime.engine import spark
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.processes.proc import children_of
@@ -88,3 +90,30 @@ def test_master_that_spark_does_not_know_fails_the_run_with_a_sentence(make_topi
     assert "spark.master" in report.error["suggestion"]
     assert "\n" not in report.error["message"]
     assert children_of(os.getpid()) == before
+
+
+@pytest.mark.budget(20)  # Two sessions.
+def test_frozen_jvm_keeps_nobody_waiting_who_cancels_a_run_and_is_replaced(
+    make_topic, fill, make_sink, faults, in_background, monkeypatch
+):
+    monkeypatch.setattr("airflow_connect.runtime.engine.cancelling.ANSWERS_WITHIN_S", 0.5)
+    topic = make_topic()
+    values = fill(topic, 1, 10, at={5: {"do": "hold", "times": 1}})
+    sink = make_sink(topic, **faults.config())
+    with SparkEngine({"spark.master": "local[1]"}) as engine:
+        sink.engine = engine
+        stop = StopRequest()
+        spec = sink.spec()
+        running = in_background(lambda: run_connector(spec, sink.events.append, engine, stop))
+        running.until(lambda: faults.held() != [], "the task is at work")
+        os.kill(engine._open.gateway.process.pid, signal.SIGSTOP)
+        stop.ask(StoppedError("It was stopped."))
+        for _ in range(3):
+            engine.cancel(spec.run_id)
+        stopped = running.result()
+        faults.release()
+        report = sink.run()
+
+    assert stopped.error["code"] == "run.stopped"
+    assert report.records == 10
+    sink.assert_exactly_once(values)
