@@ -180,11 +180,17 @@ class OffsetsTable:
         raise self._busy()
 
     def alter(self, connection: Connection, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set offsets as an operator wants them; None forgets a partition."""
+        """Set offsets as an operator wants them; None forgets a partition.
+
+        It begins an epoch, as a run does: one that has planned with the old offsets can no longer write.
+        """
         from sqlalchemy import delete, select, update
 
         columns = self._table.c
+        claim = columns.place == self._place("", -1, "")
         with writing(connection):
+            connection.execute(update(self._table).where(claim).values(epoch=columns.epoch + 1))
+            epoch = connection.execute(select(columns.epoch).where(claim)).scalar_one_or_none() or 0
             for partition, offset in sorted(offsets.items()):
                 chosen = select(columns.place).where(
                     (columns.connector == self._connector)
@@ -196,7 +202,7 @@ class OffsetsTable:
                 if offset is None:
                     connection.execute(delete(self._table).where(where))
                 else:
-                    moved = {"next_offset": offset, "errant": None, "updated_at_ms": _now_ms()}
+                    moved = {"next_offset": offset, "errant": None, "epoch": epoch, "updated_at_ms": _now_ms()}
                     connection.execute(update(self._table).where(where).values(**moved))
 
     # --- tasks ----------------------------------------------------------------------------------------------------
@@ -239,7 +245,8 @@ class OffsetsTable:
             if found is not None and found.epoch > epoch:
                 raise self.fenced(partition, found)
             identity = {"topic": partition.topic, "kafka_partition": partition.partition, "topic_id": topic_id}
-            self._insert(connection, place, next_offset=start, epoch=epoch, run_id=run_id, **identity)
+            if not self._insert_of(connection, run, place, next_offset=start, **identity):
+                raise self.fenced(partition, None)
         raise self._busy()
 
     def read(self, connection: Connection, partition: TopicPartition, topic_id: str) -> Position | None:
@@ -285,8 +292,9 @@ class OffsetsTable:
         """The error of a task whose run was overtaken."""
         epoch = "gone" if found is None else f"in epoch {found.epoch}"
         return FencedError(
-            f"A later run of {self._connector} writes {partition}: its row in {self._name} is {epoch}.",
-            suggestion="Nothing of this transaction was written. The later run continues.",
+            f"A later run of {self._connector} writes {partition}, or its offsets were changed: its row in {self._name} is"
+            f" {epoch}.",
+            suggestion="Nothing of this transaction was written. The later run, or the next one, continues.",
         )
 
     # --- parts ----------------------------------------------------------------------------------------------------
@@ -296,16 +304,38 @@ class OffsetsTable:
         return hashlib.sha256(parts.encode()).hexdigest()
 
     def _insert(self, connection: Connection, place: str, **values: Any) -> None:
-        from sqlalchemy import insert
-
-        new = insert(self._table).values(place=place, connector=self._connector, updated_at_ms=_now_ms(), **values)
         try:
             with connection.begin():
-                connection.execute(new)
+                connection.execute(self._new(place, values))
         except Exception as error:
             if kind_of(error) is not Failure.CONSTRAINT:
                 raise
             # Another task or run has inserted it: the caller looks again.
+
+    def _insert_of(self, connection: Connection, run: tuple[str, int], place: str, **values: Any) -> bool:
+        """Insert a row for a run, as `_insert`; False if the run's epoch is over.
+
+        The connector's row is locked until then: whoever changes offsets waits, and takes the new row into account.
+        """
+        from sqlalchemy import update
+
+        columns = self._table.c
+        is_ours = (columns.place == self._place("", -1, "")) & (columns.epoch == run[1])
+        try:
+            with writing(connection):
+                holding = update(self._table).where(is_ours).values(updated_at_ms=_now_ms())
+                if connection.execute(holding).rowcount != 1:
+                    return False
+                connection.execute(self._new(place, {"epoch": run[1], "run_id": run[0], **values}))
+        except Exception as error:
+            if kind_of(error) is not Failure.CONSTRAINT:
+                raise
+        return True
+
+    def _new(self, place: str, values: Mapping[str, Any]) -> Any:
+        from sqlalchemy import insert
+
+        return insert(self._table).values(place=place, connector=self._connector, updated_at_ms=_now_ms(), **values)
 
     def _busy(self) -> DatabaseError:
         return DatabaseError(
