@@ -292,8 +292,8 @@ class OffsetsTable:
         """The error of a task whose run was overtaken."""
         epoch = "gone" if found is None else f"in epoch {found.epoch}"
         return FencedError(
-            f"A later run of {self._connector} writes {partition}, or its offsets were changed: its row in {self._name} is"
-            f" {epoch}.",
+            f"A later run of {self._connector} writes {partition}, or its offsets were changed: its row in {self._name}"
+            f" is {epoch}.",
             suggestion="Nothing of this transaction was written. The later run, or the next one, continues.",
         )
 

@@ -17,8 +17,9 @@ from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Early, Ended, Schedule, timeout_of
 from airflow_connect.control.worker.lag_looks import LagLooks
 from airflow_connect.control.worker.looking_early import early_after_s
+from airflow_connect.control.worker.run_notes import Heard, RunNotes
 from airflow_connect.control.worker.slots import Outcome, Running, Slots
-from airflow_connect.documents.run import EMPTY, RunReport
+from airflow_connect.documents.run import DONE, EMPTY, RunReport
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.stopping import RunTimeoutError, StoppedError
@@ -92,6 +93,7 @@ class Rounds:
         self._lags = LagLooks(herder.spec_of)
         self._reached: set[str] = set()
         self._empty: set[str] = set()
+        self._notes = RunNotes(tell)
         self._next_lag_s = 0.0
         self._pace = Pace()
 
@@ -211,11 +213,12 @@ class Rounds:
         redact = Redactor(secret_values(due.config))
         report: RunReport | None
         error: dict[str, Any] | None
+        heard = Heard()
         self._counts.began(due.name)
         started_s = time.monotonic()
         try:
             spec = replace(self._herder.spec_of(due.config, {"command": "worker"}), run_id=running.run_id)
-            report = run_connector(spec, engine=self._engine, stop=running.stop)
+            report = run_connector(spec, heard, self._engine, running.stop)
             error = report.error
         except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
             _LOG.error("The run of %s failed. %s", due.name, traceback_of(failure, redact))
@@ -224,6 +227,8 @@ class Rounds:
             return Ended()
         took_ms = round((time.monotonic() - started_s) * 1000)
         self._counts.ended(due.name, report, took_ms, time.time_ns() // 1_000_000)
+        has_copied = report is not None and report.status == DONE
+        self._notes.tell(due.name, [*heard.texts, *(report.notes if report else ())], redact, has_copied=has_copied)
         if error is not None:
             return self._failed(running, error, redact)
         assert report is not None

@@ -27,8 +27,8 @@ class RunTimeoutError(ConnectError):
 class StopRequest:
     """How another thread asks one run to stop.
 
-    The run ends before its next step. It commits nothing after this, unless it has begun to publish or to commit before:
-    see `finishing`.
+    The run ends before its next step. It commits nothing after this, unless it has begun to publish or to commit
+    before: see `finishing`.
 
     Attributes:
         is_finishing: the run does not go back, whatever it is asked; what it fails with then is its own error.

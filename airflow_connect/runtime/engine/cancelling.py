@@ -57,8 +57,8 @@ class Canceller:
 
     def _end(self, run_id: str) -> None:
         log.warning(
-            "Spark has not cancelled the job of run %s within %g s. Its JVM is ended: the runs that use it fail, and the"
-            " next one starts another.",
+            "Spark has not cancelled the job of run %s within %g s. Its JVM is ended: the runs that use it fail, and"
+            " the next one starts another.",
             run_id,
             ANSWERS_WITHIN_S,
         )

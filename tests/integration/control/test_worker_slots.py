@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
@@ -157,3 +158,19 @@ def test_the_run_of_a_connector_that_is_taken_away_ends(worker_with, make_topic,
         take_away(worker.named("slow"))
         worker.wait_for(f"Connector {worker.named('slow')} was {what} during a run, which has ended.")
     assert worker.text("slow") == ""
+
+
+def test_what_runs_say_is_in_the_log_although_they_copy_nothing(worker_with, make_topic, produce, kafka):
+    worker, topic = worker_with(is_cancellable=True), make_topic()
+    produce(topic, [(0, None, b"1", 0, [])])
+    worker.create("a", topic)
+    with worker.running(Pace(1)):
+        worker.wait_until_copied("a")
+        worker.wait_for("nothing to copy")
+    produce(topic, [(0, None, b"2", 0, [])])
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"connect-{worker.named('a')}"})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    with worker.running(Pace(1)):
+        worker.wait_for(f"{worker.named('a')}: The group's offset of {topic}-0 is 2, and the last run committed 1")
+    assert worker.text("a") == "1\n"

@@ -49,9 +49,7 @@ def rounds_of(told: list[str]) -> Rounds:
 
 def test_every_run_that_ends_during_an_outage_may_run_again():
     begun, told = Begun("a", "b", "c"), []
-    slots = SimpleNamespace(
-        ended=lambda wait_s: [Outcome(run, Ended(), OUTAGE) for run in begun.runs], running=[]
-    )
+    slots = SimpleNamespace(ended=lambda wait_s: [Outcome(run, Ended(), OUTAGE) for run in begun.runs], running=[])
 
     with pytest.raises(UnavailableError):
         rounds_of(told)._take_ended(begun.schedule, slots)  # type: ignore[arg-type]
