@@ -17,6 +17,7 @@ from airflow_connect.control.state.records import STARTED
 from airflow_connect.runtime.peeking.conditions import LagReaches
 
 ANYTHING = LagReaches(min_records=1)
+_MOST_DIGITS = 18  # As many as a 64-bit number always has room for.
 LONGEST_PAUSE_S = 600.0
 """Longest pause after failed runs; longer only if the interval is."""
 
@@ -177,4 +178,5 @@ def timeout_of(config: Mapping[str, str | None]) -> float:
 
 def _number(config: Mapping[str, str | None], key: str) -> int:
     given = (config.get(key) or "").strip()
-    return int(given) if given.isascii() and given.isdigit() else 0
+    # A configuration that something else has written into the topic may have a number of any size.
+    return int(given) if given.isdecimal() and len(given) <= _MOST_DIGITS else 0

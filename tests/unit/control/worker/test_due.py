@@ -237,3 +237,11 @@ def test_an_interval_above_the_limit_does_not_grow_and_a_new_configuration_begin
 )  # fmt: skip
 def test_what_may_end_without_a_change_of_the_connector_is_tried_again(error: ConnectError, may_repeat: bool):
     assert _may_repeat(error.to_json()) is may_repeat
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [("9" * 400, 60), ("9" * 5000, 60), ("٣", 3), ("x", 60)])
+def test_an_interval_of_any_text_keeps_no_other_connector_from_running(interval, seconds):
+    topic = with_connector(**{"run.interval.seconds": interval})
+    topic.ran("c", 0)
+    assert topic.due(seconds - 1) == []
+    assert topic.due(seconds) == ["c"]
