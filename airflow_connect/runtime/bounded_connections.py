@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+if TYPE_CHECKING:
+    _Protocol = Any
+else:
+    _Protocol = object
 
 HEAD_WITHIN_S = 30.0
 """For TLS, the pause before a request, and its head. Bodies have a limit of their own: `BODY_WITHIN_S`."""
@@ -16,8 +20,19 @@ READ_WITHIN_S = 60.0
 MOST_HEAD_BYTES = 64 << 10
 
 
-class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read."""
+@cache
+def bounded_protocol() -> type[asyncio.Protocol]:
+    """The protocol for `uvicorn.Config`; only servers have uvicorn installed."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    return type("BoundedProtocol", (Bounded, AutoHTTPProtocol), {})
+
+
+class Bounded(_Protocol):
+    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read.
+
+    Goes in front of uvicorn's protocol, which has the transport, the loop and the answer that is being sent (`cycle`).
+    """
 
     _waiting: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None
