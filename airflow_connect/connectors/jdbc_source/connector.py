@@ -157,9 +157,9 @@ class JdbcSourceConnector(SourceConnector):
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
-        tables = all_tables(reading.name, reading.connection, config)
-        chosen = selected(tables, config, reading.database.quoting.parse, note)
-        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), tables, note)
+        everything = all_tables(reading.name, reading.connection, config)
+        chosen = selected(everything, config, reading.database.quoting.parse, note)
+        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
@@ -220,6 +220,8 @@ class JdbcSourceConnector(SourceConnector):
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise
                 reading.connection.rollback()
+                if item.table in all_tables(reading.name, reading.connection, self._typed):
+                    raise  # a view of a table that is gone, for example
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
 

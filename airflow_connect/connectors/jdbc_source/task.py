@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
+from airflow_connect.connectors.jdbc_source.discovery import all_tables
 from airflow_connect.connectors.jdbc_source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc_source.offsets.start import position_at_end, start_position
@@ -200,7 +201,7 @@ class JdbcSourceTask(SourceTask):
                     assert self._reader is not None
                     batch = self._reader.next(self._rows_at_once(count))
                 except Exception as error:
-                    if item.table is None or self._position is not None or kind_of(error) is not Failure.MISSING_OBJECT:
+                    if not self._has_vanished(item, error):
                         raise
                     self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                     return None
@@ -214,6 +215,17 @@ class JdbcSourceTask(SourceTask):
         if batch is not None:
             self._position = batch.after
         return batch
+
+    def _has_vanished(self, item: Item, error: Exception) -> bool:
+        """Whether a table that could not be opened does not exist any more."""
+        table, connection = item.table, self._connection
+        if table is None or connection is None or self._position is not None:
+            return False
+        if kind_of(error) is not Failure.MISSING_OBJECT:
+            return False
+        connection.rollback()
+        # Otherwise it is a view of a table that is gone, for example.
+        return table not in all_tables(self._config.connection.address.database, connection, self._config)
 
     def _open(self, item: Item) -> bool:
         """Begin a table, or continue it after a failure; False if there is nothing to read."""

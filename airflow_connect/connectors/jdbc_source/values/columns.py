@@ -141,15 +141,16 @@ WHERE a.attrelid = ANY(%(tables)s) AND a.attnum > 0
 
 def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:
     result = cursor.pgresult
-    places = [(result.ftable(i), result.ftablecol(i)) for i in range(len(cursor.description))]
+    described = cursor.description or ()  # None for a table without columns
+    places = [(result.ftable(i), result.ftablecol(i)) for i in range(len(described))]
     known: dict[tuple[int, int], tuple[bool, bool, int]] = {}
     tables = sorted({place[0] for place in places if place[0]})
     if tables:
         rows = connection.exec_driver_sql(_PG_COLUMNS, {"tables": tables})
         known = {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
-    types = _pg_types(connection, {column.type_code for column in cursor.description})
+    types = _pg_types(connection, {column.type_code for column in described})
     found: list[Column] = []
-    for column, place in zip(cursor.description, places, strict=True):
+    for column, place in zip(described, places, strict=True):
         name, is_text = types.get(column.type_code, ("unknown", False))
         kind = _PG.get(column.type_code, Kind.STRING if is_text else Kind.UNKNOWN)
         not_null, numbers_itself, position = known.get(place, (False, False, 0))

@@ -33,7 +33,11 @@ class Beyond:
     text: str = ""
 
 
-class OutOfRangeError(ValueError):
+class UnfitError(ValueError):
+    """A value does not fit its field; the message says why, without the value."""
+
+
+class OutOfRangeError(UnfitError):
     """A field cannot hold a value.
 
     Attributes:
