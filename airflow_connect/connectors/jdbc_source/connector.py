@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
+from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_row_security, note_vanished, selected
 from airflow_connect.connectors.jdbc_source.offsets.positions import (
     BEFORE,
     INCREMENTING,
@@ -160,6 +160,8 @@ class JdbcSourceConnector(SourceConnector):
         everything = all_tables(reading.name, reading.connection, config)
         chosen = selected(everything, config, reading.database.quoting.parse, note)
         note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
+        if reading.name == "postgresql":
+            note_row_security(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]

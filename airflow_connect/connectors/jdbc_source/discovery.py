@@ -27,6 +27,10 @@ SELECT current_database(), n.nspname, c.relname, CASE
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname LIKE %(schema)s
 """
+_PG_POLICIES = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relrowsecurity AND row_security_active(c.oid)
+"""
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name,
        CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
@@ -137,6 +141,17 @@ def note_vanished(
         )
 
 
+def note_row_security(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
+    """Name the tables of PostgreSQL of which policies hide rows from the user (row level security)."""
+    limited = {(row[0], row[1]) for row in connection.exec_driver_sql(_PG_POLICIES)}
+    found = [table.full_name for table in tables if (table.schema, table.table) in limited]
+    if found:
+        note(
+            f"Row level security is active for the user in connection.user: of {_listed(found)}, only rows are copied"
+            " that its policies show. To copy all rows, use a user with BYPASSRLS."
+        )
+
+
 def _is_named(table: TableId, name: str, parse: Callable[[str], TableId]) -> bool:
     """Whether a name of a list means a table: its name alone, or its full name with or without quotes."""
     if name in (table.table, table.full_name):
@@ -160,6 +175,18 @@ def _refuse_doubled(tables: Sequence[TableId]) -> None:
             code="database.duplicate_table",
             suggestion="Select one of them with schema.pattern, catalog.pattern, or table.include.list, and use a"
             " connector with another topic.prefix for the others.",
+            config_path="schema.pattern",
+        )
+    names = Counter(table.full_name for table in tables)
+    shared = sorted(name for name, count in names.items() if count > 1)
+    if shared:
+        examples = [".".join(f'"{part}"' for part in table if part) for table in tables if table.full_name == shared[0]]
+        raise ConfigError(
+            f"The tables {' and '.join(examples[:_SHOWN])} have the same full name {shared[0]}, because their names"
+            " have dots. They would share an offset, and rows of one of them would be missed.",
+            code="database.duplicate_table",
+            suggestion="Select one of them with schema.pattern or table.whitelist, and use another connector for the"
+            " others.",
             config_path="schema.pattern",
         )
 

@@ -224,6 +224,7 @@ class JdbcSourceTask(SourceTask):
         if kind_of(error) is not Failure.MISSING_OBJECT:
             return False
         connection.rollback()
+        connection.connection.rollback()  # SQLAlchemy does not know of the transaction that reads in a snapshot
         # Otherwise it is a view of a table that is gone, for example.
         return table not in all_tables(self._config.connection.address.database, connection, self._config)
 

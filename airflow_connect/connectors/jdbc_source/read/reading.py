@@ -130,7 +130,11 @@ class Reading:
             [values[name] for name in compiled.positiontup] if compiled.positiontup is not None else values
         )
         cursor = self.database.dialect.streaming_cursor(self.connection)
-        cursor.execute(str(compiled), parameters)
+        try:
+            cursor.execute(str(compiled), parameters)
+        except BaseException:
+            cursor.close()
+            raise
         self.progressed()
         return cursor
 

@@ -136,6 +136,16 @@ def test_tables_of_the_same_name_are_refused() -> None:
         selected(tables, config, database.quoting.parse, lambda _: None)
 
 
+def test_tables_whose_names_have_dots_do_not_share_an_offset() -> None:
+    config = JdbcSourceConfig.from_config({"connection.url": "jdbc:sqlite:/x", "mode": "bulk", "topic.prefix": "p"})
+    tables = {TableId("db", "a", "b.c"): "TABLE", TableId("db", "a.b", "c"): "TABLE"}
+    with (
+        Connected(config.connection) as database,
+        pytest.raises(ConfigError, match=r'"db"\."a"\."b\.c" and "db"\."a\.b"'),
+    ):
+        selected(tables, config, database.quoting.parse, lambda _: None)
+
+
 @pytest.mark.parametrize(
     ("count", "groups", "sizes"), [(0, 3, []), (2, 3, [1, 1]), (7, 3, [3, 2, 2]), (6, 3, [2, 2, 2]), (5, 1, [5])]
 )
