@@ -25,7 +25,7 @@ from airflow_connect.connectors.jdbc_source.offsets.positions import (
     tables_with_offsets,
 )
 from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Reconciled, check_range_offset
-from airflow_connect.connectors.jdbc_source.offsets.start import start_position
+from airflow_connect.connectors.jdbc_source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.read.reading import Reading
 from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
@@ -212,7 +212,9 @@ class JdbcSourceConnector(SourceConnector):
 
     def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
-        position = start_position(self._typed, self._offset(item, found), item.name)
+        offset = self._offset(item, found)
+        check_mode(self._typed, offset, item.name, self.context.note)
+        position = start_position(self._typed, offset, item.name)
         if position is None:
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):

@@ -76,9 +76,9 @@ class Source:
         self.table = table
         self.name = "query" if table is None else table.full_name
         self._quoting = quoting
-        self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
+        # A line break ends a comment that the suffix, or the query, may end with.
+        self._suffix = f" {escaped(config.query_suffix)}\n" if config.query_suffix else ""
         query = escaped(config.query.strip().rstrip(";"))
-        # The line break ends a comment that the query may end with.
         self._from = f"({query}\n) AS connect_rows" if table is None else quoting.table_text(table)
         is_plain = table is None and config.mode == keys.BULK
         # A condition after a query would belong to the last SELECT of a UNION, or to a comment.
