@@ -137,6 +137,11 @@ class Source:
         """The largest value of a table's column."""
         return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
 
+    def values_of(self, column: str) -> Statement:
+        """One value of a column that is not null."""
+        name = self._quoting.text(column)
+        return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
+
     def count(self, condition: str) -> Statement:
         """The number of a table's rows that meet a condition."""
         assert self.table is not None

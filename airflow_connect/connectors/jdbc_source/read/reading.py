@@ -396,9 +396,14 @@ class TableReader:
             rows = list(self._cursor.fetchmany(count))
         self._reading.progressed()
         if self._mapping is None:
-            self._map(by_values(columns, rows))
+            self._map(by_values(columns, rows, self._any_value))
         self._ended = not rows
         return rows
+
+    def _any_value(self, column: Column) -> Any:
+        """A value, not null, of a column of a query; None: there is none."""
+        found = self._reading.execute(self._source.values_of(column.name)).fetchone()
+        return None if found is None else found[0]
 
     def _read_last_group_again(self) -> None:
         """Read the last group without `query.suffix`, whose LIMIT may have cut it: the offset comes after all of it."""

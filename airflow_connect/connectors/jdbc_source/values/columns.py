@@ -287,13 +287,23 @@ def _is_row_id(row: Any, key: Iterable[Any]) -> bool:
     return len(key) == 1 and bool(row[3]) and str(row[1]).upper() == "INTEGER"
 
 
-def by_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
-    """Columns of a query on SQLite, whose kinds only the values tell: that of the first value that is not null."""
-    kinds = {int: Kind.INT64, float: Kind.FLOAT64, str: Kind.STRING, bytes: Kind.BYTES}
+def by_values(
+    columns: Sequence[Column], rows: Sequence[Sequence[Any]], any_value: Callable[[Column], Any]
+) -> list[Column]:
+    """Columns of a query on SQLite, whose kinds only the values tell: that of the first value that is not null.
+
+    Args:
+        columns: of the query.
+        rows: the first ones.
+        any_value: finds a value, not null, of a column that has none in `rows`; None: there is none.
+    """
+    kinds = {int: Kind.INT64, float: Kind.FLOAT64, str: Kind.STRING, bytes: Kind.BYTES, type(None): Kind.STRING}
     known = []
     for index, column in enumerate(columns):
-        value = next((row[index] for row in rows if row[index] is not None), "")
-        known.append(replace(column, kind=kinds[type(value)]) if column.kind is Kind.UNKNOWN else column)
+        value = next((row[index] for row in rows if row[index] is not None), None)
+        if value is None and rows:
+            value = any_value(column)
+        known.append(replace(column, kind=kinds[type(value)]))
     return known
 
 

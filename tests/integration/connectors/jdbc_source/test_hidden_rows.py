@@ -108,6 +108,19 @@ def test_key_above_64_bits_is_refused_by_bulk_changed_only(mariadb_database: Dat
 
 
 @BOTH_PATHS
+@pytest.mark.parametrize("kind", ["interval", "interval[]"])
+def test_interval_that_python_has_not_does_not_stop_the_table(
+    postgresql_database: Database, columnar: bool, kind: str
+) -> None:
+    value = "{5000000 years}" if kind.endswith("]") else "5000000 years"
+    postgresql_database.execute(
+        f"CREATE TABLE orders (id int, length {kind})", f"INSERT INTO orders VALUES (1, '{value}')"
+    )
+    for more in ({}, {"bulk_changed_only": "true"}):
+        assert copies(postgresql_database, "bulk", columnar, **more).run().values == [{"id": 1}]
+
+
+@BOTH_PATHS
 def test_table_without_columns_is_left_out(postgresql_database: Database, columnar: bool) -> None:
     postgresql_database.execute(
         "CREATE TABLE a ()", "INSERT INTO a DEFAULT VALUES", "CREATE TABLE b (id int)", "INSERT INTO b VALUES (1)"

@@ -84,6 +84,29 @@ def test_text_in_another_column_is_not_shown(database: Database, declared: str, 
     assert "secret" not in str(caught.value)
 
 
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["bulk", "incrementing"])
+def test_column_of_a_query_has_the_type_of_its_first_value_whatever_the_batches_are(
+    database: Database, columnar: bool, mode: str
+) -> None:
+    database.execute('CREATE TABLE t ("a:b")', "INSERT INTO t VALUES (NULL), (NULL), (5)")
+    config = {
+        "connection.url": database.jdbc_url,
+        "mode": mode,
+        "query": 'SELECT rowid AS id, "a:b", NULL AS n FROM t',
+        "incrementing.column.name": "id",
+        "validate.non.null": "false",
+        "batch.max.rows": "1",
+    }
+    runs = Copies(config, columnar=columnar)
+    records = runs.run(batches=1).records + runs.run().records
+    assert [record.value["a:b"] for record in records][-3:] == [None, None, 5]
+    for record in records:
+        assert record.value_schema is not None
+        kinds = {field.name: field.schema.type.name for field in record.value_schema.fields}
+        assert kinds == {"id": "INT64", "a:b": "INT64", "n": "STRING"}
+
+
 def test_text_that_is_not_utf_8_is_not_shown(database: Database) -> None:
     with pytest.raises(
         ConnectError, match=r"Could not decode to UTF-8 column 'c' with text \(value not shown\)"
