@@ -82,6 +82,7 @@ class ArrowReader:
         self._held: list[pa.RecordBatch] = []
         self._held_us = 0
         self._held_at = position
+        self._at_end = False
         self._criteria: Criteria | None = None
 
     def close(self) -> None:
@@ -153,6 +154,9 @@ class ArrowReader:
         left = self._left
         if left is None or left.num_rows <= count:
             self._left = None
+            if left is not None and left.nbytes < BATCH_BYTES // 2:  # probably the last one
+                self._left = next(self._batches, None)
+                self._at_end = self._left is None
             return left
         self._left = left.slice(count)
         return left.slice(0, count)
@@ -161,19 +165,23 @@ class ArrowReader:
         """A batch of rows; None if all of them must be held back."""
         if self._criteria is None:
             return self._converted([piece], self.position)
+        holds = not self._at_end or self._chosen.has_suffix
         if self._criteria.tracked.incrementing is None:
-            return self._groups(piece)
+            return self._groups(piece, holds=holds)
         if self._moves.has_fractions:
             place = self._place(self._criteria.tracked.incrementing)
             self._moves.check_whole(self._fields[place].driver_values(piece.column(place)))
         if self._criteria.tracked.timestamps:
             self._moments(piece)  # only checked: each row could be the last one of a batch
-        return self._numbers(piece)
+        return self._numbers(piece, holds=holds)
 
-    def _numbers(self, piece: pa.RecordBatch) -> ColumnBatch | None:
+    def _numbers(self, piece: pa.RecordBatch, *, holds: bool) -> ColumnBatch | None:
         """`_groups` for rows with a number: usually each is a group."""
         count = piece.num_rows
         last = self._position_of(piece, count - 1)
+        if not holds:
+            before, self._held = self._held, []
+            return self._converted([*before, piece], last)
         complete = count - 1
         while complete and self._position_of(piece, complete - 1) == last:
             complete -= 1
@@ -193,10 +201,16 @@ class ArrowReader:
         assert self._criteria is not None
         return self._reached(self._held_us) if self._criteria.tracked.incrementing is None else self._held_at
 
-    def _groups(self, piece: pa.RecordBatch) -> ColumnBatch | None:
-        """The groups that are complete; the last group is held back until a later one begins."""
+    def _groups(self, piece: pa.RecordBatch, *, holds: bool) -> ColumnBatch | None:
+        """The groups that are complete; the last group is held back until a later one begins.
+
+        `holds`: whether a later row may follow.
+        """
         moments = self._moments(piece)
         last = int(moments[-1])
+        if not holds:
+            before, self._held = self._held, []
+            return self._converted([*before, piece], self._reached(last))
         others = np.flatnonzero(moments != last)
         if not len(others):
             before, before_us = self._held, self._held_us

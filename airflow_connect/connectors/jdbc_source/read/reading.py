@@ -397,7 +397,8 @@ class TableReader:
         self._reading.progressed()
         if self._mapping is None:
             self._map(by_values(columns, rows, self._any_value))
-        self._ended = not rows
+        # Fewer rows than were asked for are the last ones.
+        self._ended = not rows or (len(rows) < count and not self._may_be_cut)
         return rows
 
     def _any_value(self, column: Column) -> Any:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, Inexact
+from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, InvalidOperation
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -397,9 +397,10 @@ def _decimal(scale: int, *, rounds: bool) -> Convert:
     unit = Decimal(1).scaleb(-scale)
 
     def convert(value: Any) -> Decimal:
-        if not isinstance(value, int | float | Decimal):
-            raise UnfitError("it is not a number")
-        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        try:
+            number = value if isinstance(value, Decimal) else Decimal(str(value))
+        except InvalidOperation:
+            raise UnfitError("it is not a number") from None
         if number.is_finite() and number.as_tuple().exponent == -scale:
             return number
         if not number.is_finite():
