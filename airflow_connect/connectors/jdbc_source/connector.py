@@ -86,7 +86,8 @@ class JdbcSourceConnector(SourceConnector):
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
             several = len(items) > 1
-            items = [item for item in items if not several or self._has_topic(item)]
+            if several and not self.config.get("transforms", "").strip():  # which may choose other topics
+                items = self._with_topics(items)
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             with database.failures("divide large tables"):
@@ -194,21 +195,38 @@ class JdbcSourceConnector(SourceConnector):
             self.context.leave_out(item.name, error)
             return False
 
-    def _has_topic(self, item: Item) -> bool:
-        """Whether the name of a table may be part of a topic's name; transformations may choose another topic."""
-        topic = self._typed.prefix + (item.table.table if item.table is not None else "")
-        if self.config.get("transforms", "").strip() or _TOPIC.fullmatch(topic):
-            return True
+    def _with_topics(self, items: Sequence[Item]) -> list[Item]:
+        """The tables whose names may be part of a topic's name, each of a topic of its own; others are left out."""
+        found: dict[str, Item] = {}
+        # A table that was copied before keeps its topic.
+        for item in sorted(items, key=lambda item: self._committed(item) is None):
+            topic = self._topic(item)
+            if not _TOPIC.fullmatch(topic):
+                reason = "is no name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
+                self._leave_out_topic(item, f"{reason} underscores")
+                continue
+            taken = found.setdefault(topic.replace(".", "_"), item)
+            if taken is not item:
+                reason = f"Kafka does not tell from that of {taken.name}: in metrics, dots are underscores"
+                self._leave_out_topic(item, reason)
+        kept = {id(item) for item in found.values()}
+        return [item for item in items if id(item) in kept]
+
+    def _topic(self, item: Item) -> str:
+        return self._typed.prefix + (item.table.table if item.table is not None else "")
+
+    def _committed(self, item: Item) -> SourceOffset | None:
+        return None if item.table is None else committed_position(item.table, self.context.offset_reader)[1]
+
+    def _leave_out_topic(self, item: Item, reason: str) -> None:
         self.context.leave_out(
             item.name,
             ConfigError(
-                f"The topic of {item.name} would be {topic!r}, which is no name of a topic: Kafka allows up to 249"
-                " letters of ASCII, digits, dots, hyphens and underscores.",
+                f"The topic of {item.name} would be {self._topic(item)!r}, which {reason}.",
                 code="database.name",
                 suggestion="Give it another topic with the transformation RegexRouter, or copy the table with query.",
             ),
         )
-        return False
 
     def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""

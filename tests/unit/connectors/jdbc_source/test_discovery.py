@@ -124,6 +124,26 @@ def test_view_of_a_table_that_is_gone_is_not_taken_for_gone_itself(database: Dat
         runs.run()
 
 
+def test_of_tables_whose_topics_kafka_does_not_tell_apart_one_is_left_out(tmp_path: Path) -> None:
+    made = sqlite_in(tmp_path)
+    for name in ("o.1", "o_1", "p"):
+        made.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY)', f'INSERT INTO "{name}" VALUES (1)')
+    config = {"connection.url": made.jdbc_url, "mode": "incrementing"}
+    first = Copies(config).run()
+    assert first.topics == ["db-o.1", "db-p"]
+    (error,) = first.left_out.values()
+    assert "Kafka does not tell from that of the table o.1" in error.message and error.suggestion
+    # The one that was copied before stays.
+    runs = Copies({**config, "table.blacklist": "o.1"})
+    assert runs.run().topics == ["db-o_1", "db-p"]
+    del runs.config["table.blacklist"]
+    made.execute('INSERT INTO "o_1" VALUES (2)')
+    again = runs.run()
+    assert again.topics == ["db-o_1"] and list(again.left_out) == ["the table o.1"]
+    # A transformation may give it another topic.
+    assert Copies({**config, "transforms": "route"}).run().topics == ["db-o.1", "db-o_1", "db-p"]
+
+
 def test_nothing_selected_is_said(database: Database) -> None:
     run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", "table.include.list": "nosuch"}).run()
     assert run.tasks == [] and any("No table of the database is selected" in note for note in run.notes)
