@@ -21,6 +21,7 @@ from airflow_connect.connectors.jdbc_source.offsets.positions import (
     QUERY_PARTITION,
     TABLE,
     TIMESTAMP,
+    Position,
     committed_position,
     tables_with_offsets,
 )
@@ -149,6 +150,7 @@ class JdbcSourceConnector(SourceConnector):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
+            Position.of(offset, "a table")
         return True
 
     def _end_us(self, database: Database, connection: Connection) -> int:
