@@ -142,6 +142,10 @@ class Source:
         name = self._quoting.text(column)
         return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
 
+    def first(self, condition: str) -> Statement:
+        """One row, of a table or query, that meets a condition."""
+        return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", {})
+
     def count(self, condition: str) -> Statement:
         """The number of a table's rows that meet a condition."""
         assert self.table is not None
@@ -162,6 +166,7 @@ class Criteria:
         self.tracked = tracked
         self._database = database
         self._times = times
+        self._quoting = quoting
         self._id = quoting.text(tracked.incrementing.name) if tracked.incrementing is not None else ""
         stamps = [quoting.text(column.name) for column in tracked.timestamps]
         self._stored_time = _first_of(stamps)
@@ -220,6 +225,14 @@ class Criteria:
             return None
         is_stored = "" if self._stored_time == self._time else f"{self._stored_time} IS NOT NULL AND "
         return self._source.count(f"{is_stored}{self._time} {condition}")
+
+    def instants(self) -> Statement:
+        """One row of SQLite with a timestamp that is an instant: a number, or a text with a zone."""
+        zoned = (
+            f"typeof({{0}}) = 'integer' OR {{0}} GLOB '*[Zz]' OR {{0}} GLOB '*[+-][0-9][0-9]{escaped(':')}[0-9][0-9]'"
+        )
+        names = [self._quoting.text(column.name) for column in self.tracked.timestamps]
+        return self._source.first(" OR ".join(f"({zoned.format(name)})" for name in names))
 
     def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
         number = NO_ID if position.incrementing is None else position.incrementing

@@ -25,9 +25,10 @@ from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, 
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import Choices, TableMapping, names_of, table_mapping
 from airflow_connect.connectors.jdbc_source.values.out_of_range import Fitting
+from airflow_connect.connectors.jdbc_source.values.sqlite_values import are_utc
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
-from airflow_connect.errors import ConfigError, RetriableError
+from airflow_connect.errors import ConfigError, DataError, RetriableError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
@@ -214,7 +215,24 @@ class Reading:
         for column in tracked.columns:
             self.database.quoting.check_is_found("column", column.name, (column.name,))
         self._compare_zones(tracked)
-        return Criteria(source, tracked, self.name, self.database.quoting, self.times)
+        criteria = Criteria(source, tracked, self.name, self.database.quoting, self.times)
+        if self.name == "sqlite" and tracked.timestamps and not are_utc(self.times):
+            self._refuse_instants(criteria, source)
+        return criteria
+
+    def _refuse_instants(self, criteria: Criteria, source: Source) -> None:
+        """SQLite compares an instant as a time of UTC, other texts as they are: rows would be missed or repeated."""
+        if self.execute(criteria.instants()).fetchone() is None:
+            return
+        where = ", ".join(column.name for column in criteria.tracked.timestamps)
+        raise DataError(
+            f"A tracked timestamp in {where} of {source.name} is a number, or a text with a zone such as"
+            " 2026-01-31T13:00:00Z. SQLite compares it as a time of UTC, but db.timezone is another zone: rows would be"
+            " missed or repeated.",
+            code="database.value",
+            suggestion="Set db.timezone=UTC if the column has only such values, or write all of them in one form.",
+            config_path="db.timezone",
+        )
 
     def _compare_zones(self, tracked: Tracked) -> None:
         """Say once if local times that the database's own clock writes are not those of `db.timezone`."""

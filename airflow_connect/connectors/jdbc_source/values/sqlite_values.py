@@ -35,7 +35,7 @@ def sqlite_text(value: Any) -> str:
 
 def sqlite_moment(times: LocalTimes) -> Callable[[Any], int]:
     """SQLite's texts are local times; its integers milliseconds since the epoch, as sqlite-jdbc writes them."""
-    is_utc = times.local(0) == datetime(1970, 1, 1) and times.local(15_552_000_000_000).hour == 0  # noqa: DTZ001
+    is_utc = are_utc(times)
 
     def instant(value: Any) -> int:
         if isinstance(value, int):
@@ -46,6 +46,11 @@ def sqlite_moment(times: LocalTimes) -> Callable[[Any], int]:
         return times.instant_us(moment.astimezone(UTC) if moment.tzinfo is not None else moment)
 
     return instant
+
+
+def are_utc(times: LocalTimes) -> bool:
+    """Whether local times are those of UTC, in January and in July."""
+    return times.local(0) == datetime(1970, 1, 1) and times.local(15_552_000_000_000).hour == 0  # noqa: DTZ001
 
 
 def as_strftime(instant_us: int) -> int:

@@ -97,6 +97,23 @@ def test_timestamps_of_sqlite_that_no_offset_holds_are_refused(sqlite_database: 
         copies(sqlite_database, "timestamp", timestamp_column_name="changed").run()
 
 
+@pytest.mark.parametrize("value", ["1767225600000", "'2026-01-01T10:30:00+01:00'", "'2026-01-01T10:30:00Z'"])
+@pytest.mark.parametrize("more", [{}, {"query": "SELECT * FROM orders"}], ids=["table", "query"])
+def test_instants_of_sqlite_need_utc(sqlite_database: Database, value: str, more: dict[str, str]) -> None:
+    """SQLite takes 10:30+01:00 for 09:30, which is before the last local time: the row was never found."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed TIMESTAMP NOT NULL)", "INSERT INTO orders VALUES (1, '2026-01-01 10:00')"
+    )
+    stamp = {"timestamp_column_name": "changed", **more}
+    runs = copies(sqlite_database, "timestamp", db_timezone="Europe/Berlin", **stamp)
+    assert runs.run().ids() == [1]
+    sqlite_database.execute(f"INSERT INTO orders VALUES (2, {value})")
+    with pytest.raises(DataError, match="is another zone: rows would be missed or repeated"):
+        runs.run()
+    if not more:
+        assert sorted(copies(sqlite_database, "timestamp", db_timezone="Etc/UTC", **stamp).run().ids()) == [1, 2]
+
+
 @BOTH_PATHS
 def test_key_above_64_bits_is_refused_by_bulk_changed_only(mariadb_database: Database, columnar: bool) -> None:
     mariadb_database.execute(
