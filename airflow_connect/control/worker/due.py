@@ -6,7 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
+from airflow_connect.config.keys.connector import (
+    RUN_INTERVAL_SECONDS,
+    RUN_LAG_RECORDS,
+    RUN_LAG_SECONDS,
+    RUN_TIMEOUT_SECONDS,
+)
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.runtime.peeking.conditions import LagReaches
@@ -44,6 +49,20 @@ class Early(NamedTuple):
     asks: bool
 
 
+class Ended(NamedTuple):
+    """What a run says about the next one.
+
+    Attributes:
+        may_repeat: it succeeded, or may succeed another time.
+        has_failed: it did not succeed.
+        early: None: the next one waits for the interval.
+    """
+
+    may_repeat: bool = True
+    has_failed: bool = False
+    early: Early | None = None
+
+
 @dataclass(slots=True)
 class _Last:
     """The last run of a connector by this process.
@@ -79,12 +98,12 @@ class Schedule:
         self._began: dict[str, tuple[int, int]] = {}
 
     def due(self, config: ConfigState, now_s: float, own: Collection[str] | None = None) -> list[Due]:
-        """What shall run, the longest waiting first; `own`: connectors of this worker, None: all."""
+        """What shall run and does not, the longest waiting first; `own`: connectors of this worker, None: all."""
         asked = {restart.connector: restart.offset for restart in config.restarts}
         found = [
             (last.ended_s if (last := self._last.get(name)) else float("-inf"), name, restarted)
             for name in config.connectors
-            if (own is None or name in own) and config.target(name) == STARTED
+            if (own is None or name in own) and config.target(name) == STARTED and name not in self._began
             if (restarted := self._is_restarted(name, asked.get(name, -1)))
             or self._is_due(config, name, now_s)
             or self._is_early(name, now_s)
@@ -96,14 +115,13 @@ class Schedule:
         """A run begins."""
         self._began[due.name] = due.offset, config.next_offset
 
-    def end(
-        self, name: str, now_s: float, *, may_repeat: bool, has_failed: bool = False, early: Early | None = None
-    ) -> None:
-        """It has ended; `may_repeat`: it succeeded, or may succeed another time."""
+    def end(self, name: str, now_s: float, ended: Ended) -> None:
+        """It has ended."""
         offset, seen = self._began.pop(name)
         before = self._last.get(name)
         earlier = before.failures if before and before.offset == offset else 0
-        self._last[name] = _Last(offset, seen, now_s, may_repeat, earlier + 1 if has_failed else 0, early)
+        failures = earlier + 1 if ended.has_failed else 0
+        self._last[name] = _Last(offset, seen, now_s, ended.may_repeat, failures, ended.early)
 
     def _due(self, config: ConfigState, name: str, now_s: float, restarted: bool) -> Due:
         registered = config.connectors[name]
@@ -150,6 +168,11 @@ def lag_condition(config: Mapping[str, str | None]) -> LagReaches | None:
     if not least and not oldest_s:
         return None
     return LagReaches(min_records=least or None, min_age_ms=oldest_s * 1000 or None)
+
+
+def timeout_of(config: Mapping[str, str | None]) -> float:
+    """`run.timeout.seconds` of a connector; 0: it sets none."""
+    return _number(config, RUN_TIMEOUT_SECONDS)
 
 
 def _number(config: Mapping[str, str | None], key: str) -> int:

@@ -13,11 +13,12 @@ from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.metrics.beans import WorkerMetrics
 from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.control.rest.worker_state import WorkerState
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.cluster_levels import ClusterLevels
 from airflow_connect.control.worker.group_settings import timeouts_of
-from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.rounds import Pace, Rounds
 from airflow_connect.control.worker.sharing import LOOK_EVERY_S, Sharing
 from airflow_connect.errors import AccessError, ConnectError, missing_package
 from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
@@ -96,14 +97,22 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         membership.join(settings.timeouts)
         work.start("watch", lambda: _watch(servers, membership, stopping))
         work.start("sharing", lambda: _keep_up(sharing, levels, stopping))
-        pace_s, looks_early = settings.control.interval_s, not settings.control.has_own_interval
-        work.start("rounds", lambda: rounds.run_until(stopping, pace_s, looks_early=looks_early))
+        work.start("rounds", lambda: rounds.run_until(stopping, _pace(settings.control)))
         servers.tell(tell)
-        servers.run(herder, loggers, routes)
+        servers.run(herder, WorkerState(loggers, metrics.counts.running_s), routes)
     finally:
         stopping.set()
         servers.close()
         work.join()
+
+
+def _pace(control: ControlSettings) -> Pace:
+    return Pace(
+        control.interval_s,
+        looks_early=not control.has_own_interval,
+        timeout_s=control.timeout_s,
+        at_once=control.runs_at_once,
+    )
 
 
 def _ensure_topics_of_runs(topics: StateTopics, worker: WorkerConfig, tell: Callable[[str], None]) -> None:

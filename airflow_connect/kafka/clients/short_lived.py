@@ -89,6 +89,10 @@ class Admin(AdminClient):
     diary: _Diary
     settings: dict[str, Any]
 
+    def close(self) -> None:
+        """Give up its connections and threads now; otherwise it keeps them until Python frees it. Idempotent."""
+        self.__exit__(None, None, None)
+
 
 class QuickConsumer(Consumer):
     """A consumer with its diary."""

@@ -13,7 +13,7 @@ from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.due import Due, lag_condition
 from airflow_connect.control.worker.lag_looks import LagLooks
-from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.rounds import Pace, Rounds
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients import short_lived
 from airflow_connect.runtime.driver.entry import run_connector
@@ -124,8 +124,8 @@ def test_a_record_is_copied_soon_although_the_interval_is_long_unless_it_is_set(
     told: list[str] = []
     stopping = threading.Event()
     rounds = Rounds(topics, herder, InProcessEngine(), told.append)
-    given = {"looks_early": not settings.has_own_interval}
-    loop = threading.Thread(target=rounds.run_until, args=(stopping, 3600), kwargs=given)
+    pace = Pace(3600, looks_early=not settings.has_own_interval)
+    loop = threading.Thread(target=rounds.run_until, args=(stopping, pace))
     loop.start()
     try:
         wait_until(lambda: bool(told), "the first run")
@@ -161,7 +161,7 @@ def test_a_round_over_idle_connectors_starts_no_spark_and_writes_no_state(worker
     change = topics.change
     monkeypatch.setattr(topics, "change", lambda *given: (written.append(given), change(*given)))
     rounds = Rounds(topics, herder, NoEngine(), told.append)
-    loop = threading.Thread(target=rounds.run_until, args=(stopping, 3600))
+    loop = threading.Thread(target=rounds.run_until, args=(stopping, Pace(3600, at_once=3)))
     loop.start()
     try:
         wait_until(lambda: len(told) >= IDLE, "a round")

@@ -18,7 +18,7 @@ from airflow_connect.kafka.state.offsets import offsets_topic, offsets_view
 from airflow_connect.kafka.state.offsets.offsets_file import OffsetsFile
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
-from airflow_connect.kafka.writing import task_producer
+from airflow_connect.kafka.writing import transactions
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 from airflow_connect.runtime.settings import KnownState
@@ -91,7 +91,7 @@ class SourceSession(ClusterSession):
             UnavailableError, AccessError: Kafka refused, or did not answer.
         """
         ids = [self._config.task_transactional_id(task) for task in range(count)]
-        task_producer.fence(self._producer_settings(), ids)
+        transactions.fence(self._producer_settings(), ids)
 
     def write_task_count(self, count: int) -> None:
         """Record which tasks the next run must fence.

@@ -8,7 +8,7 @@ import pytest
 
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
-from airflow_connect.control.worker.due import ANYTHING, Due, Early, Schedule
+from airflow_connect.control.worker.due import ANYTHING, Due, Early, Ended, Schedule
 from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
 from airflow_connect.runtime.peeking.conditions import LagReaches
@@ -31,7 +31,7 @@ class Topic:
 
     def ran(self, name: str, now_s: float, *, may_repeat: bool = True, **ended: Any) -> None:
         self.schedule.begin(self.state, self._due(name))
-        self.schedule.end(name, now_s, may_repeat=may_repeat, **ended)
+        self.schedule.end(name, now_s, Ended(may_repeat, **ended))
 
     def _due(self, name: str) -> Due:
         registered = self.state.connectors[name]
@@ -92,7 +92,7 @@ def test_a_restart_during_a_run_makes_it_due_after_the_run():
     topic = with_connector()
     topic.schedule.begin(topic.state, Due("c", {}, 0))
     topic.add(restart())
-    topic.schedule.end("c", 100, may_repeat=True)
+    topic.schedule.end("c", 100, Ended())
     assert topic.due(100) == ["c"]
 
 
@@ -199,7 +199,7 @@ def test_a_connector_that_was_stopped_and_resumed_during_its_run_is_due_again():
     (due,) = topic.schedule.due(topic.state, 0)
     topic.schedule.begin(topic.state, due)
     topic.add(records.target_state("c", "STOPPED"), records.target_state("c", "STARTED"))
-    topic.schedule.end("c", 5, may_repeat=False)
+    topic.schedule.end("c", 5, Ended(may_repeat=False))
     assert topic.due(6) == ["c"]
 
 
