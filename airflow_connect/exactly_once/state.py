@@ -41,6 +41,7 @@ class ConnectorState:
         bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
+        source_partitions: of a source, the number of source partitions that had an offset when the last run ended.
     """
 
     connector: str
@@ -57,6 +58,7 @@ class ConnectorState:
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
+    source_partitions: int = 0
 
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
         """The state after a commit of a run that saw these topics: without what is known of topics that are gone.
@@ -100,6 +102,7 @@ class ConnectorState:
             **value_schemas.to_json("value_schemas", self.value_schemas),
             **({"bounds": dict(self.bounds)} if self.bounds else {}),
             **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
+            **({"source_partitions": self.source_partitions} if self.source_partitions else {}),
         }
 
     @classmethod
@@ -126,4 +129,5 @@ class ConnectorState:
             value_schemas=value_schemas.from_json("value_schemas", data),
             bounds=dict(data.get("bounds", {})),
             lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
+            source_partitions=data.get("source_partitions", 0),
         )
