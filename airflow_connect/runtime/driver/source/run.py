@@ -187,10 +187,10 @@ class SourceRun(RunInProgress):
             topics = self._config.resolved.offsets_topics
             self._notes.add(
                 f"{plural(missing, 'offset', 'are')} missing: {plural(expected, 'source partition')} had an offset"
-                f" {since}, and {' and '.join(topics)} {agreeing(len(topics), 'have')} {len(offsets)} now. Kafka Connect"
-                " or another program has deleted them, or the topic was recreated or has lost records. The connector"
-                " reads a source partition without an offset as a new one, so records may be copied again. If they"
-                " must not, stop the connector and set its offsets before the next run."
+                f" {since}, and {' and '.join(topics)} {agreeing(len(topics), 'have')} {len(offsets)} now. Kafka"
+                " Connect or another program has deleted them, or the topic was recreated or has lost records. The"
+                " connector reads a source partition without an offset as a new one, so records may be copied again."
+                " If they must not, stop the connector and set its offsets before the next run."
             )
 
     def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:
