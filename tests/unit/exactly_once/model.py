@@ -193,6 +193,11 @@ class ModelSession:
     def ensure_group_empty(self) -> None: ...
     def refuse_recreated_topics(self, plan: Any) -> None: ...
 
+    def refuse_changed_offsets(self, plan: Any, state: Any) -> None: ...
+
+    def overwritten_offsets(self, known: Any, new: Any) -> tuple[str, ...]:
+        return ()
+
     def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
         return {}
 
