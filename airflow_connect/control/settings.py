@@ -11,7 +11,7 @@ from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.config.definition.validators import NonEmptyString
 from airflow_connect.config.definition.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
-from airflow_connect.config.resolved.worker import RUN_INTERVAL, WorkerConfig, worker_keys
+from airflow_connect.config.resolved.worker import RUN_INTERVAL, RUN_TIMEOUT, RUNS_AT_ONCE, WorkerConfig, worker_keys
 from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references
 from airflow_connect.kafka.clients import settings as clients
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
@@ -35,6 +35,9 @@ class ControlSettings:
         config_topic, status_topic: the two topics.
         admin, reader, producer: librdkafka settings; they may hold secrets.
         interval_s: pause between two runs of a connector that does not set its own.
+        has_own_interval: whether the configuration sets it.
+        timeout_s: after which a run is ended; 0: never.
+        runs_at_once: connectors that run at the same time.
         tracks_topics, may_reset_topics: whether active topics are recorded, and may be forgotten (KIP-558).
     """
 
@@ -47,6 +50,9 @@ class ControlSettings:
     reader: Mapping[str, Any] = field(repr=False)
     producer: Mapping[str, Any] = field(repr=False)
     interval_s: float = 60.0
+    has_own_interval: bool = False
+    timeout_s: float = 0.0
+    runs_at_once: int = 1
     tracks_topics: bool = True
     may_reset_topics: bool = True
 
@@ -75,7 +81,7 @@ class ControlSettings:
             worker = WorkerConfig.from_properties(resolved)
             parsed = _keys().parse(resolved)
             text = {name: value for name, value in coerce_config(resolved).items() if value is not None}
-            sources = worker.sources
+            sources, runs = worker.sources, worker_keys().parse(resolved)
             return cls(
                 raw=dict(raw),
                 worker=worker,
@@ -91,7 +97,10 @@ class ControlSettings:
                 admin=clients.admin_config(resolved, {}).settings,
                 reader=clients.consumer_config(resolved, {}).settings,
                 producer=clients.producer_config(resolved, {}).settings,
-                interval_s=float(worker_keys().parse(resolved)[RUN_INTERVAL]),
+                interval_s=float(runs[RUN_INTERVAL]),
+                timeout_s=float(runs[RUN_TIMEOUT]),
+                runs_at_once=runs[RUNS_AT_ONCE],
+                has_own_interval=bool(text.get(RUN_INTERVAL)),
                 tracks_topics=parsed[TRACKING],
                 may_reset_topics=parsed[TRACKING_RESET],
             )  # fmt: skip

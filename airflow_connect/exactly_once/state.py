@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from airflow_connect.api.offsets import TopicPartition, is_other_topic
+from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.documents.run_lag import LagOfHour
 from airflow_connect.documents.time_progress import TimeDirectory, TimeProgress
@@ -14,11 +15,25 @@ from airflow_connect.exactly_once import value_schemas
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.exactly_once.phases import CLOSED, COPYING
 
-__all__ = ["CLOSED", "COPYING", "VERSION", "ConnectorState"]
+__all__ = ["CLOSED", "COPYING", "VERSION", "BegunTopic", "ConnectorState"]
 
 VERSION = 1
 MOST_ABSENT = 1_000
 """How many deleted topics are remembered by their id, so that one that is created again is not taken for a new one."""
+
+
+class BegunTopic(NamedTuple):
+    """A topic of which a run began to copy records, and of which no run has committed an offset.
+
+    Attributes:
+        topic_id: Kafka's id at that time.
+        run_id: the first run that began.
+        offsets: how many it was to copy.
+    """
+
+    topic_id: str
+    run_id: str
+    offsets: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,8 @@ class ConnectorState:
         committed: mirror of the group's offsets; Kafka drops a group's offsets after `offsets.retention.minutes`.
         topic_ids: Kafka's topic ids when the topic was last seen; a different id means that the topic was recreated.
             Topics that the last run did not see come first, those that have been away longest before the others.
+        begun: topics of which a run began to copy and nothing is committed, so that the next run can say what became of
+            one that is gone.
         leftovers: what to sweep; empty when there cannot be any. While a run copies, the first one is its own.
         time: which time directories have been announced as complete, and what is known about the others.
         announced, announced_to: directories that the last commit completed, and the Airflow task that announces them
@@ -58,6 +75,7 @@ class ConnectorState:
     value_schemas: Mapping[TopicPartition, str] = field(default_factory=dict)
     bounds: Mapping[str, Any] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
+    begun: Mapping[str, BegunTopic] = field(default_factory=dict)
     source_partitions: int = 0
 
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
@@ -82,7 +100,28 @@ class ConnectorState:
             value_schemas={tp: text for tp, text in self.value_schemas.items() if tp.topic not in gone},
             bytes_per_record={t: size for t, size in self.bytes_per_record.items() if t not in gone},
             time=self.time.without_topics(gone, forgotten),
+            begun={t: one for t, one in self.begun.items() if t not in topic_ids and t not in deleted},
         )
+
+    def beginning(self, run_id: str, topic_ids: Mapping[str, str], ranges: Iterable[OffsetRange]) -> ConnectorState:
+        """The state of a run that begins to copy: with the topics that it is the first to copy.
+
+        Args:
+            run_id: the run.
+            topic_ids: of all of its topics.
+            ranges: what it copies.
+        """
+        offsets: Counter[str] = Counter()
+        for planned in ranges:
+            offsets[planned.topic] += len(planned)
+        known = {tp.topic for tp in self.committed} | self.topic_ids.keys()
+        new = {
+            topic: BegunTopic(topic_ids.get(topic, ""), run_id, count)
+            for topic, count in offsets.items()
+            if topic not in known
+        }
+        # What an earlier run began counts: it may be gone since.
+        return replace(self, run_id=run_id, phase=COPYING, begun={**new, **self.begun})
 
     def to_json(self) -> dict[str, Any]:
         """Versioned JSON form."""
@@ -101,6 +140,7 @@ class ConnectorState:
             "announced_to": dict(self.announced_to),
             **value_schemas.to_json("value_schemas", self.value_schemas),
             **({"bounds": dict(self.bounds)} if self.bounds else {}),
+            **({"begun": {topic: list(one) for topic, one in self.begun.items()}} if self.begun else {}),
             **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
             **({"source_partitions": self.source_partitions} if self.source_partitions else {}),
         }
@@ -128,6 +168,7 @@ class ConnectorState:
             announced_to=dict(data.get("announced_to", {})),
             value_schemas=value_schemas.from_json("value_schemas", data),
             bounds=dict(data.get("bounds", {})),
+            begun={topic: BegunTopic(*one) for topic, one in data.get("begun", {}).items()},
             lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
             source_partitions=data.get("source_partitions", 0),
         )

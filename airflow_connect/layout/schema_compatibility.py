@@ -19,7 +19,9 @@ from functools import lru_cache
 from typing import Any
 
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import SchemaError
+from airflow_connect.layout.dropped_fields import field_finder
 
 _PROMOTABLE = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64)
 _ENUM_PARAMETERS = (
@@ -71,6 +73,20 @@ class StorageSchemaCompatibility(Enum):
         if record_schema is None or current_schema is None:
             raise SchemaError("Switch between schema-based and schema-less data is not supported")
         return _projection(record_schema, current_schema)(value)
+
+    def find_dropped(self, record_schema: Schema | None, value: Any, current_schema: Schema | None) -> frozenset[str]:
+        """Paths of the fields of `value` that `project` drops although they hold something.
+
+        Which fields are dropped is found out once for each pair of schemas.
+        """
+        if self is StorageSchemaCompatibility.NONE or record_schema is None or current_schema is None:
+            return frozenset()
+        find = field_finder(record_schema, current_schema)
+        if find is None:
+            return frozenset()
+        unread = Unread()
+        find(value, unread)
+        return frozenset(unread.found)
 
     def _check_versions(self, record_schema: Schema, current_schema: Schema) -> None:
         if record_schema.version is None or current_schema.version is None:

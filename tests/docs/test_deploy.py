@@ -62,6 +62,9 @@ def test_kubernetes_runs_pods_with_addresses_of_their_own() -> None:
         "volumeMounts",
     }  # fmt: skip
     assert container["image"] == f"airflow-connect:{__version__}" and container["command"][:2] == WORDS
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("readiness", "liveness")]
+    assert probes == [{"path": "/health", "port": "rest"}] * 2
+    assert {port["name"] for port in container["ports"]} == {"rest"}
     environment = {entry["name"]: entry for entry in container["env"]}
     assert environment.keys() == VARIABLES
     assert environment["WORKER_HOST"]["valueFrom"] == {"fieldRef": {"fieldPath": "status.podIP"}}

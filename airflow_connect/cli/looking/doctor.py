@@ -40,12 +40,15 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _examine(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.doctor import examine
+    from airflow_connect.control.doctor import check_installation
+    from airflow_connect.runtime.inspecting.doctor import SERVERS, attempt, examine
 
     worker = worker_configuration(arguments, NAME)
     terminal.hide({}, secret_values(worker))
     specs = [spec_that_runs(Namespace(**{**vars(arguments), "name": name}), terminal, NAME) for name in arguments.names]
     checks = list(examine(worker, specs, deep=arguments.deep))
+    if all(check.is_ok for check in checks if check.did == SERVERS):  # Otherwise it would fail for the same reason.
+        checks += attempt("registered connectors", lambda: check_installation(worker))
     wrong = sum(not check.is_ok for check in checks)
     told = f"{plural(len(checks), 'check')}, {wrong} failed."
     return CommandOutcome(

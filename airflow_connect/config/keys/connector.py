@@ -61,6 +61,7 @@ RUN_MAX_SECONDS = "run.max.seconds"
 SPLIT_PARTITIONS = "split.partitions"
 SPLIT_MIN_RECORDS = "split.min.records"
 RUN_INTERVAL_SECONDS = "run.interval.seconds"
+RUN_TIMEOUT_SECONDS = "run.timeout.seconds"
 RUN_LAG_RECORDS = "run.lag.records"
 RUN_LAG_SECONDS = "run.lag.seconds"
 RUN_UNTIL_TIMESTAMP = "run.until.timestamp"
@@ -295,7 +296,7 @@ def _run_keys() -> list[ConfigKey]:
             " the last run wrote 256 MiB for fewer. Cuts are at multiples of flush.size from the first offset.",
             Range(1), low, _RUN, display_name="Records per range",
         ),
-        run_interval_key(),
+        *worker_run_keys(),
         ConfigKey(
             RUN_LAG_RECORDS, Type.LONG, None,
             "`airflow-connect worker` begins a run only if at least so many offsets are not copied, over all"
@@ -333,15 +334,24 @@ def _run_keys() -> list[ConfigKey]:
     ]  # fmt: skip
 
 
-def run_interval_key() -> ConfigKey:
-    """How often a worker runs a connector; the same for sinks and sources."""
-    return ConfigKey(
-        RUN_INTERVAL_SECONDS, Type.LONG, None,
-        "Pause between two runs by `airflow-connect worker`, in seconds. Not set: that of the worker. Other ways to run"
-        " a connector do not use it.",
-        Lambda(_check_positive_or_none, "[1,...] or not set"), Importance.LOW, _RUN,
-        display_name="Seconds between runs",
-    )  # fmt: skip
+def worker_run_keys() -> list[ConfigKey]:
+    """How often, and how long, a worker runs a connector; the same for sinks and sources."""
+    positive, low = Lambda(_check_positive_or_none, "[1,...] or not set"), Importance.LOW
+    return [
+        ConfigKey(
+            RUN_INTERVAL_SECONDS, Type.LONG, None,
+            "Pause between two runs by `airflow-connect worker`, in seconds. Not set: that of the worker. Other ways to"
+            " run a connector do not use it.",
+            positive, low, _RUN, display_name="Seconds between runs",
+        ),
+        ConfigKey(
+            RUN_TIMEOUT_SECONDS, Type.LONG, None,
+            "`airflow-connect worker` ends a run that takes longer than this, in seconds; what it has not committed is"
+            " left to the next run. Not set: that of the worker. Other ways to run a connector do not use it: a task of"
+            " Airflow has its execution_timeout.",
+            positive, low, _RUN, display_name="Longest run, in seconds",
+        ),
+    ]  # fmt: skip
 
 
 def _families() -> list[KeyFamily]:

@@ -183,7 +183,7 @@ def _run_keys() -> list[ConfigKey]:
             " committed.",
             positive, low, _RUN, display_name="Seconds per run",
         ),
-        keys.run_interval_key(),
+        *keys.worker_run_keys(),
         ConfigKey(
             keys.ERRORS_MAX_RECORDS, Type.LONG, None,
             "Maximum number of records that errors.tolerance=all may skip in one task. If one more fails, the run"

@@ -36,6 +36,8 @@ RUNS_REPLICATION_FACTOR = "runs.storage.replication.factor"
 RUNS_PARTITIONS = "runs.storage.partitions"
 ALTER_STATE_TOPICS = "state.topics.alter"
 RUN_INTERVAL = "run.interval.seconds"
+RUN_TIMEOUT = "run.timeout.seconds"
+RUNS_AT_ONCE = "runs.at.once"
 DEFAULT_GROUP_ID = "airflow-connect"
 SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
@@ -140,8 +142,19 @@ def _runs_keys() -> list[ConfigKey]:
         ConfigKey(
             RUN_INTERVAL, Type.LONG, 60,
             "Pause between two runs of a connector by `airflow-connect worker`, in seconds, for connectors that do not"
-            " set run.interval.seconds themselves.",
+            " set run.interval.seconds themselves. If unset, a connector with something to copy runs sooner.",
             Range(1), Importance.LOW, "Runs",
+        ),
+        ConfigKey(
+            RUN_TIMEOUT, Type.LONG, 0,
+            "`airflow-connect worker` ends a run that takes longer than this, in seconds, for connectors that do"
+            " not set run.timeout.seconds themselves. 0: no limit.",
+            Range(0), Importance.LOW, "Runs",
+        ),
+        ConfigKey(
+            RUNS_AT_ONCE, Type.INT, 4,
+            "How many connectors `airflow-connect worker` runs at the same time. They share one Spark session.",
+            Range(1, 100), Importance.LOW, "Runs",
         ),
     ]  # fmt: skip
 

@@ -5,13 +5,14 @@ Source: io.confluent.connect.jdbc.sink.DbStructure, with its messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.schema import DECIMAL
 from airflow_connect.connectors.jdbc_sink import keys
+from airflow_connect.connectors.jdbc_sink.coarse import declared_types, kept_by
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
@@ -43,6 +44,7 @@ class TableColumns:
         quoting: how statements name them.
         may_copy: whether COPY does what INSERT does.
         unique: columns of each unique index of MySQL, and whether they are whole; None if that is not known.
+        declared: see `declared_types`.
     """
 
     names: frozenset[str]
@@ -52,6 +54,7 @@ class TableColumns:
     quoting: Quoting
     may_copy: bool = True
     unique: Mapping[frozenset[str], bool] | None = None
+    declared: Mapping[str, str] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, types: Mapping[str, str], quoting: Quoting) -> TableColumns:
@@ -104,6 +107,8 @@ class Tables:
         self._statements = statements
         self._binding = binding
         self._known: dict[TableId, TableColumns] = {}
+        self._coarse: dict[tuple[TableId, str], str] = {}
+        self._told: set[tuple[TableId, str]] = set()
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -128,11 +133,30 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
+        self._look_for_coarse(table, known, typed)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
         return FieldColumns(
             there, known.instants.intersection(there.values()), known.numbers, known.may_copy, needs_guard=guard
         )
+
+    def take_notes(self) -> Iterator[str]:
+        """Sentences about columns that keep less than their fields have, once for each column."""
+        for where, kept in self._coarse.items():
+            if where not in self._told:
+                self._told.add(where)
+                table, column = where
+                yield (
+                    f"The column {column} of {table} keeps {kept}: the database rounds what has more, without an"
+                    " error. Change the type of the column if nothing may be lost."
+                )
+
+    def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
+        for field in fields:
+            column = known.find(field.name) or ""
+            kept = kept_by(known.declared.get(column, ""), field.schema, self._database.dialect.name)
+            if kept:
+                self._coarse[table, column] = kept
 
     def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
         """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
@@ -178,7 +202,10 @@ class Tables:
                 f" ({keys.OFFSETS_TABLE}=), which delivers at least once.",
                 config_path=keys.OFFSETS_TABLE,
             )
-        columns = TableColumns.of(types, self._database.quoting)
+        with self._database.failures(f"look up the table {table}"):
+            declared = declared_types(connection, self._database.dialect.name, self._database.quoting, table)
+            connection.rollback()
+        columns = replace(TableColumns.of(types, self._database.quoting), declared=declared)
         if kind == "VIEW":
             return replace(columns, may_copy=False)
         with self._database.failures(f"look up the table {table}"):

@@ -99,7 +99,8 @@ class Writer:
         self._left_out = Outcome()
 
     def take_notes(self) -> Iterator[str]:
-        """Sentences about what was not written without an error, since the last call."""
+        """Sentences about what was not written, or not as it is, without an error; since the last call."""
+        yield from self._tables.take_notes()
         found, self._left_out = self._left_out, Outcome()
         yield from found.sentences()
 

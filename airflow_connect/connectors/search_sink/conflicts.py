@@ -19,6 +19,8 @@ _CURRENT = re.compile(r"current version \[(\d+)\]")
 
 DROPPED = -3
 """In the place of a version: a pipeline of the server has dropped the document. No version is negative."""
+IN_FAILURE_STORE = -4
+"""The same: the server has rejected the document, and keeps it in the failure store of the data stream."""
 
 
 class Versions(Enum):
@@ -59,6 +61,11 @@ class _Meaning(Enum):
         " (index.default_pipeline or index.final_pipeline) has dropped the documents. The first was {place}. If that is"
         " not meant, correct the pipeline, and copy the records again."
     )
+    IN_FAILURE_STORE = (
+        "{records} NOT written to {target}, and counted as filtered: the server has rejected the documents, and keeps"
+        " them in the failure store of the data stream, with the reasons ({target}::failures). The first was {place}."
+        " Correct the mapping or the pipeline, and copy the records again."
+    )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
         " earlier try of a request, has written them. A repeated copy changes no document, even if the configuration is"
@@ -82,6 +89,13 @@ class _Meaning(Enum):
         " write every record. If an earlier run was interrupted, some of these records may be the ones that it has"
         " written."
     )
+
+
+_OF_SERVER: Mapping[int | None, _Meaning] = {
+    DROPPED: _Meaning.DROPPED,
+    IN_FAILURE_STORE: _Meaning.IN_FAILURE_STORE,
+}
+_NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, *_OF_SERVER.values()})
 
 
 def conflicting_version(reason: str) -> int | None:
@@ -112,7 +126,7 @@ class Conflicts:
         meaning = self._meaning(conflict, versions)
         self._counts[meaning, conflict.target] += 1
         self._first.setdefault((meaning, conflict.target), conflict)
-        return meaning in (_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED)
+        return meaning in _NOT_WRITTEN
 
     def take_notes(self) -> Iterator[str]:
         """A sentence about each meaning and target since the last call."""
@@ -126,8 +140,8 @@ class Conflicts:
 
     def _meaning(self, conflict: Conflict, versions: Versions) -> _Meaning:
         place, version = conflict.place, conflict.version
-        if version == DROPPED:
-            return _Meaning.DROPPED
+        if version in _OF_SERVER:
+            return _OF_SERVER[version]
         if versions is Versions.NONE or (versions is Versions.OFFSETS and version == place.offset):
             return _Meaning.REPEATED
         if versions is Versions.HEADER:

@@ -140,9 +140,11 @@ def _startups(what: str, attempts: int, failures: int) -> dict[str, Value]:
 
 
 def _task(of: OfConnector) -> dict[str, Value]:
-    ended = of.attempts - of.is_running
+    active_s = None if of.began_s is None else time.monotonic() - of.began_s
+    ended = of.attempts - (active_s is not None)
     return {
-        "run-active-count": int(of.is_running),
+        "run-active-count": int(active_s is not None),
+        "run-active-time-ms": round((active_s or 0.0) * 1000),
         "run-attempts-total": of.attempts,
         "run-failure-total": of.failures,
         "run-time-ms-total": of.run_ms,

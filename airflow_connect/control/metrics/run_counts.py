@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field, replace
 
 from airflow_connect.documents.run import RunReport
@@ -19,7 +20,7 @@ class OfConnector:
             tolerated errors, sent to the dead letter queue.
         run_ms, longest_run_ms: of runs that have ended, in milliseconds.
         last_error_ms: when a run failed last; 0: never.
-        is_running: a run has begun and not ended.
+        began_s: when the run that has not ended began, by `time.monotonic`; None: there is none.
     """
 
     attempts: int = 0
@@ -32,7 +33,7 @@ class OfConnector:
     run_ms: int = 0
     longest_run_ms: int = 0
     last_error_ms: int = 0
-    is_running: bool = False
+    began_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class RunCounts:
         """A run begins."""
         with self._lock:
             of = self._of.setdefault(name, OfConnector())
-            of.attempts, of.is_running = of.attempts + 1, True
+            of.attempts, of.began_s = of.attempts + 1, time.monotonic()
             self.attempts += 1
 
     def ended(self, name: str, report: RunReport | None, took_ms: int, now_ms: int) -> None:
@@ -62,7 +63,7 @@ class RunCounts:
         has_failed = report is None or report.error is not None
         with self._lock:
             of = self._of.setdefault(name, OfConnector())
-            of.is_running = False
+            of.began_s = None
             of.run_ms += took_ms
             of.longest_run_ms = max(of.longest_run_ms, took_ms)
             tasks = report.tasks if report is not None else 0
@@ -78,6 +79,11 @@ class RunCounts:
         """A copy of what is counted for a connector."""
         with self._lock:
             return replace(self._of.get(name, OfConnector()))
+
+    def running_s(self) -> dict[str, float]:
+        """The connectors that run now, with the seconds since their run began."""
+        with self._lock:
+            return {name: time.monotonic() - of.began_s for name, of in self._of.items() if of.began_s is not None}
 
 
 def _add(of: OfConnector, report: RunReport) -> None:

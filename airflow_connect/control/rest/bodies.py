@@ -13,10 +13,10 @@ from airflow_connect.config.definition.values import coerce_config, coerce_json
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.state.records import PAUSED, STARTED, STOPPED
 from airflow_connect.errors import ConfigError
+from airflow_connect.runtime.bounded_connections import BODY_WITHIN_S
 
 MOST_BYTES = 1 << 20
 """As much as a record of a config topic can hold with Kafka's defaults."""
-LONGEST_S = 30.0
 MOST_LEVELS = 100
 _STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 _MEMBERS = frozenset({"name", "config", "initial_state"})
@@ -40,9 +40,9 @@ async def body_of(request: Request) -> Any:
     if kind != "application/json":
         raise RefusedError("HTTP 415 Unsupported Media Type", 415)
     try:
-        raw = await asyncio.wait_for(_read(request), LONGEST_S)
+        raw = await asyncio.wait_for(_read(request), BODY_WITHIN_S)
     except TimeoutError:
-        raise RefusedError(f"The body did not arrive within {LONGEST_S:.0f} s.", 408) from None
+        raise RefusedError(f"The body did not arrive within {BODY_WITHIN_S:.0f} s.", 408) from None
     if not raw:
         return None
     try:

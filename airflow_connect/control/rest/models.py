@@ -41,11 +41,19 @@ class ServerInfo(Answer):
     kafka_cluster_id: str
 
 
+class RunNow(Answer):
+    """A run that has not ended."""
+
+    connector: str
+    seconds: float
+
+
 class WorkerStatus(Answer):
-    """Whether requests can be handled."""
+    """Whether requests can be handled; `runs` is there while something runs."""
 
     status: Literal["healthy", "starting", "unhealthy"]
     message: str
+    runs: list[RunNow] | None = None
 
 
 class TaskId(Answer):

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request
 
 from airflow_connect.control.herder.herder import Herder
-from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.rest.bodies import body_of
 from airflow_connect.control.rest.paths import decoded
+from airflow_connect.control.rest.worker_state import WorkerState
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Served:
     Attributes:
         herder_of: the herder that carries out a request.
         admit: called before an operation, with its name in the description; raises RefusedError.
-        loggers: the log levels of this process.
+        worker: what is known about this process.
     """
 
     herder_of: Callable[[Request], Herder]
     admit: Callable[[Request, str], Awaitable[None]] | None = None
-    loggers: Loggers = field(default_factory=Loggers)
+    worker: WorkerState = field(default_factory=WorkerState)
 
 
 # Dependencies are coroutines: FastAPI would call a plain function in a thread of its own.

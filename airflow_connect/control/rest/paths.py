@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import unquote
 
 Scope = MutableMapping[str, Any]
+WITHOUT_USER = "airflow_connect.without_user"
+"""Set in the scope of a request that is answered although nobody is known to have sent it: without any detail."""
 Asgi = Callable[[Scope, Any, Any], Awaitable[None]]
 
 

@@ -6,11 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS
+from airflow_connect.config.keys.connector import (
+    RUN_INTERVAL_SECONDS,
+    RUN_LAG_RECORDS,
+    RUN_LAG_SECONDS,
+    RUN_TIMEOUT_SECONDS,
+)
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.runtime.peeking.conditions import LagReaches
 
+ANYTHING = LagReaches(min_records=1)
 LONGEST_PAUSE_S = 600.0
 """Longest pause after failed runs; longer only if the interval is."""
 
@@ -21,12 +27,40 @@ class Due(NamedTuple):
     Attributes:
         offset: of its configuration record.
         lag: how much it must not have copied before it runs; None: it runs in any case.
+        is_early: its interval is not over.
     """
 
     name: str
     config: Mapping[str, str | None]
     offset: int
     lag: LagReaches | None = None
+    is_early: bool = False
+
+
+class Early(NamedTuple):
+    """How a connector may run again before its interval is over.
+
+    Attributes:
+        after_s: not before so many seconds have passed.
+        asks: it has to run to find out whether there is something to copy, as sources do; otherwise the worker looks.
+    """
+
+    after_s: float
+    asks: bool
+
+
+class Ended(NamedTuple):
+    """What a run says about the next one.
+
+    Attributes:
+        may_repeat: it succeeded, or may succeed another time.
+        has_failed: it did not succeed.
+        early: None: the next one waits for the interval.
+    """
+
+    may_repeat: bool = True
+    has_failed: bool = False
+    early: Early | None = None
 
 
 @dataclass(slots=True)
@@ -36,6 +70,7 @@ class _Last:
     Attributes:
         seen: end of the config topic when it began.
         failures: how many of the last runs have failed, one after the other.
+        early: see `Early`; None: it waits for its interval.
     """
 
     offset: int
@@ -43,6 +78,7 @@ class _Last:
     ended_s: float
     may_repeat: bool
     failures: int = 0
+    early: Early | None = None
 
 
 class Schedule:
@@ -51,7 +87,7 @@ class Schedule:
     A connector is due when it is new, when its configuration is, when a restart was requested or it was resumed since
     its last run began, and when its interval is over. After a permanent error, the interval does not count; after
     others it doubles with each failed run, up to `LONGEST_PAUSE_S`. A connector with conditions on its lag waits for
-    one of them as well, unless a restart was requested.
+    one of them as well, unless a restart was requested. With `Early`, data makes a connector due earlier.
     """
 
     def __init__(self, interval_s: float, first_offset: int) -> None:
@@ -62,33 +98,38 @@ class Schedule:
         self._began: dict[str, tuple[int, int]] = {}
 
     def due(self, config: ConfigState, now_s: float, own: Collection[str] | None = None) -> list[Due]:
-        """What shall run, the longest waiting first; `own`: connectors of this worker, None: all."""
+        """What shall run and does not, the longest waiting first; `own`: connectors of this worker, None: all."""
         asked = {restart.connector: restart.offset for restart in config.restarts}
         found = [
             (last.ended_s if (last := self._last.get(name)) else float("-inf"), name, restarted)
             for name in config.connectors
-            if (own is None or name in own) and config.target(name) == STARTED
-            if (restarted := self._is_restarted(name, asked.get(name, -1))) or self._is_due(config, name, now_s)
+            if (own is None or name in own) and config.target(name) == STARTED and name not in self._began
+            if (restarted := self._is_restarted(name, asked.get(name, -1)))
+            or self._is_due(config, name, now_s)
+            or self._is_early(name, now_s)
         ]
         self._last = {name: last for name, last in self._last.items() if name in config.connectors}
-        return [self._due(config, name, restarted) for _, name, restarted in sorted(found)]
+        return [self._due(config, name, now_s, restarted) for _, name, restarted in sorted(found)]
 
     def begin(self, config: ConfigState, due: Due) -> None:
         """A run begins."""
         self._began[due.name] = due.offset, config.next_offset
 
-    def end(self, name: str, now_s: float, *, may_repeat: bool, has_failed: bool = False) -> None:
-        """It has ended; `may_repeat`: it succeeded, or may succeed another time."""
+    def end(self, name: str, now_s: float, ended: Ended) -> None:
+        """It has ended."""
         offset, seen = self._began.pop(name)
         before = self._last.get(name)
         earlier = before.failures if before and before.offset == offset else 0
-        self._last[name] = _Last(offset, seen, now_s, may_repeat, earlier + 1 if has_failed else 0)
+        failures = earlier + 1 if ended.has_failed else 0
+        self._last[name] = _Last(offset, seen, now_s, ended.may_repeat, failures, ended.early)
 
-    @staticmethod
-    def _due(config: ConfigState, name: str, restarted: bool) -> Due:
+    def _due(self, config: ConfigState, name: str, now_s: float, restarted: bool) -> Due:
         registered = config.connectors[name]
+        is_early = not restarted and not self._is_due(config, name, now_s)
         lag = None if restarted else lag_condition(registered.config)
-        return Due(name, dict(registered.config), registered.offset, lag)
+        if is_early and not self._asks(name):
+            lag = ANYTHING
+        return Due(name, dict(registered.config), registered.offset, lag, is_early)
 
     def _is_restarted(self, name: str, asked: int) -> bool:
         """Whether the last request, at the offset `asked`, is newer than what the last run has seen."""
@@ -102,6 +143,15 @@ class Schedule:
         if config.target_offsets.get(name, -1) >= last.seen:
             return True  # Resumed, perhaps with other offsets: what the last run failed at may be repaired.
         return last.may_repeat and now_s - last.ended_s >= self._pause_s(config, name, last.failures)
+
+    def _is_early(self, name: str, now_s: float) -> bool:
+        """Whether data is enough for a connector whose interval is not over."""
+        last = self._last.get(name)
+        return last is not None and last.early is not None and now_s - last.ended_s >= last.early.after_s
+
+    def _asks(self, name: str) -> bool:
+        last = self._last[name]
+        return last.early is not None and last.early.asks
 
     def _pause_s(self, config: ConfigState, name: str, failures: int) -> float:
         interval_s = self._interval_of(config, name)
@@ -118,6 +168,11 @@ def lag_condition(config: Mapping[str, str | None]) -> LagReaches | None:
     if not least and not oldest_s:
         return None
     return LagReaches(min_records=least or None, min_age_ms=oldest_s * 1000 or None)
+
+
+def timeout_of(config: Mapping[str, str | None]) -> float:
+    """`run.timeout.seconds` of a connector; 0: it sets none."""
+    return _number(config, RUN_TIMEOUT_SECONDS)
 
 
 def _number(config: Mapping[str, str | None], key: str) -> int:

@@ -25,10 +25,13 @@ class LagLooks:
     def reached(self, waiting: Sequence[Due]) -> set[str]:
         """Names of those whose condition holds, and of those that cannot be looked at: their run tells why.
 
+        One that is early and cannot be looked at is left to its interval.
+
         Args:
             waiting: connectors with a condition; others are forgotten.
         """
         found: set[str] = set()
+        early = {due.name for due in waiting if due.is_early}
         watches: dict[Cluster, list[Watch]] = defaultdict(list)
         self._targets = {due.name: self._targets[due.name] for due in waiting if due.name in self._targets}
         for due in waiting:
@@ -36,7 +39,8 @@ class LagLooks:
             try:
                 target = self._target(due)
             except ConnectError:
-                found.add(due.name)
+                if not due.is_early:
+                    found.add(due.name)
                 continue
             watches[target.cluster].append(Watch(target, due.lag))
         self._readers = {cluster: self._readers.get(cluster) or ClusterReader(cluster) for cluster in watches}
@@ -48,7 +52,7 @@ class LagLooks:
             found.update(
                 watch.target.name
                 for watch, answer in zip(of_cluster, answers, strict=True)
-                if not isinstance(answer, Observation) or answer.is_reached
+                if (answer.is_reached if isinstance(answer, Observation) else watch.target.name not in early)
             )
         return found
 

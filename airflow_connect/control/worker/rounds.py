@@ -1,26 +1,31 @@
-"""Runs registered connectors one after the other, each when it is due, on one Spark session."""
+"""Runs registered connectors when they are due, several at a time, on one Spark session."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
 from airflow_connect.control.metrics.run_counts import RunCounts
+from airflow_connect.control.state.records import STOPPED
 from airflow_connect.control.state.topics import State, StateTopics
-from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.control.worker.due import Due, Early, Ended, Schedule, timeout_of
 from airflow_connect.control.worker.lag_looks import LagLooks
+from airflow_connect.control.worker.looking_early import early_after_s
+from airflow_connect.control.worker.slots import Outcome, Running, Slots
 from airflow_connect.documents.run import EMPTY, RunReport
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError
 from airflow_connect.runtime.driver.entry import run_connector
-from airflow_connect.runtime.driver.stopping import StoppedError
+from airflow_connect.runtime.driver.stopping import RunTimeoutError, StoppedError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
 from airflow_connect.runtime.reporting.presentation import report_line
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
+from airflow_connect.runtime.spec import new_run_id
 
 if TYPE_CHECKING:
     from airflow_connect.control.worker.sharing import Sharing
@@ -37,6 +42,23 @@ TOPIC_MISSING = "config.topic_missing"
 """Another connector may create the topic; Kafka Connect's sinks wait for it as well."""
 _REPAIRED_ELSEWHERE = frozenset({AccessError.__name__, NotStoppedError.__name__})
 """Errors that end without a change here: a permission is granted, or Kafka Connect's worker is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a worker runs connectors that do not say so themselves, and how many of them together.
+
+    Attributes:
+        interval_s: pause between two runs of a connector.
+        looks_early: whether it may run before that, because there is something to copy; see `looking_early`.
+        timeout_s: after which a run is ended; 0: never.
+        at_once: runs at the same time.
+    """
+
+    interval_s: float = 60.0
+    looks_early: bool = False
+    timeout_s: float = 0.0
+    at_once: int = 1
 
 
 class Rounds:
@@ -71,37 +93,80 @@ class Rounds:
         self._reached: set[str] = set()
         self._empty: set[str] = set()
         self._next_lag_s = 0.0
+        self._pace = Pace()
 
-    def run_until(self, stopping: threading.Event, interval_s: float) -> None:
-        """Run what is due until `stopping` is set; a run that has begun ends first."""
+    def run_until(self, stopping: threading.Event, pace: Pace) -> None:
+        """Run what is due until `stopping` is set; runs that have begun end first."""
+        self._pace = pace
+        slots = Slots(pace.at_once, self._run)
         schedule: Schedule | None = None
-        while not stopping.is_set():
-            pause_s = LOOK_EVERY_S
-            try:
-                if schedule is None:
-                    first = self._topics.look(lambda state: state.config.next_offset)
-                    schedule = Schedule(interval_s, first)
-                self._round(schedule, stopping)
-            except ConnectError as error:
-                self._tell(f"No connector can run now. {error}")
-                pause_s = _AFTER_FAILED_LOOK_S
-            stopping.wait(pause_s)
+        try:
+            while not stopping.is_set():
+                try:
+                    if schedule is None:
+                        first = self._topics.look(lambda state: state.config.next_offset)
+                        schedule = Schedule(pace.interval_s, first)
+                    self._turn(schedule, slots, stopping)
+                except ConnectError as error:
+                    self._tell(f"No connector can run now. {error}")
+                    stopping.wait(_AFTER_FAILED_LOOK_S)
+            while slots.running and schedule is not None:
+                self._take_ended(schedule, slots)
+        finally:
+            slots.close()
 
-    def _round(self, schedule: Schedule, stopping: threading.Event) -> None:
-        while not stopping.is_set():
-            self._look_at_lags(schedule)
+    def _turn(self, schedule: Schedule, slots: Slots, stopping: threading.Event) -> None:
+        """Begin what is due while there are free slots; then wait for the end of a run, or for the next look."""
+        self._look_at_lags(schedule)
+        while slots.has_free and not stopping.is_set():
             due = self._topics.look(lambda state: self._next(schedule, state))
             if due is None:
-                return
-            may_repeat, has_failed = True, False
-            try:
-                if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
+                break
+            if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
+                try:
                     self._topics.refuse_live_workers()
-                may_repeat, has_failed = self._run(due)
-            finally:
-                schedule.end(due.name, time.monotonic(), may_repeat=may_repeat, has_failed=has_failed)
-                if self._sharing is not None:
-                    self._sharing.end()
+                except ConnectError:
+                    schedule.end(due.name, time.monotonic(), Ended())
+                    raise
+            slots.start(Running(due, new_run_id()))
+        self._take_ended(schedule, slots)
+        if slots.running:
+            self._stop_some(slots)
+
+    def _take_ended(self, schedule: Schedule, slots: Slots) -> None:
+        for outcome in slots.ended(LOOK_EVERY_S):
+            self._end(schedule, outcome)
+            if outcome.defect is not None:
+                raise outcome.defect
+        for running in slots.running:
+            if running.is_overdue:
+                slots.abandon(running)
+                self._end(schedule, Outcome(running, self._abandoned(running)))
+
+    def _end(self, schedule: Schedule, outcome: Outcome) -> None:
+        due = outcome.running.due
+        schedule.end(due.name, time.monotonic(), outcome.ended)
+        if self._sharing is not None:
+            self._sharing.end(due.name)
+
+    def _stop_some(self, slots: Slots) -> None:
+        """Ask runs to end that last too long, or whose connector was deleted or stopped."""
+        now_s = time.monotonic()
+        unwanted = self._topics.look(
+            lambda state: {
+                running.due.name: "deleted" if running.due.name not in state.config.connectors else "stopped"
+                for running in slots.running
+                if state.config.target(running.due.name) == STOPPED or running.due.name not in state.config.connectors
+            }
+        )
+        for running in slots.running:
+            name, longest_s = running.due.name, timeout_of(running.due.config) or self._pace.timeout_s
+            if name in unwanted:
+                running.ask(StoppedError(f"Connector {name} was {unwanted[name]} during a run, which has ended."))
+            elif longest_s and now_s - running.began_s >= longest_s:
+                running.ask(_timeout(name, longest_s))
+            if running.stop.error is not None:
+                self._engine.cancel(running.run_id)  # Again and again: its job may only be about to begin.
 
     def _look_at_lags(self, schedule: Schedule) -> None:
         """Find connectors whose lag is reached; `_next` runs them."""
@@ -130,44 +195,86 @@ class Rounds:
                 self._sharing.begin(due.name)
         return due
 
-    def _run(self, due: Due) -> tuple[bool, bool]:
-        """Run a connector and record the result; returns whether it may run again, and whether it has failed."""
+    # --- in the thread of a slot -----------------------------------------------------------------------------------
+
+    def _run(self, running: Running) -> Ended:
+        """Run a connector and record the result."""
+        due = running.due
         redact = Redactor(secret_values(due.config))
         report: RunReport | None
+        error: dict[str, Any] | None
         self._counts.began(due.name)
         started_s = time.monotonic()
         try:
-            report = run_connector(self._herder.spec_of(due.config, {"command": "worker"}), engine=self._engine)
+            spec = replace(self._herder.spec_of(due.config, {"command": "worker"}), run_id=running.run_id)
+            report = run_connector(spec, engine=self._engine, stop=running.stop)
             error = report.error
         except Exception as failure:  # noqa: BLE001 (a defect must not keep the other connectors from running)
             _LOG.error("The run of %s failed. %s", due.name, traceback_of(failure, redact))
             report, error = None, internal_error(failure, redact).to_json()
+        if running.is_abandoned:
+            return Ended()
         took_ms = round((time.monotonic() - started_s) * 1000)
         self._counts.ended(due.name, report, took_ms, time.time_ns() // 1_000_000)
-        if error is None and report is not None:
-            if report.status != EMPTY or due.name not in self._empty:  # Most runs find nothing, every minute.
-                self._tell(redact(report_line(report)))
-            (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
-            self._herder.used_topics(due.name, topics_of(report))
-            self._record(due, None, is_config=False)
-            return True, False
-        assert error is not None
+        if error is not None:
+            return self._failed(running, error, redact)
+        assert report is not None
+        if report.status != EMPTY or due.name not in self._empty:  # Most runs find nothing, every minute.
+            self._tell(redact(report_line(report)))
+        (self._empty.add if report.status == EMPTY else self._empty.discard)(due.name)
+        self._herder.used_topics(due.name, topics_of(report))
+        self._record(due, None, is_config=False)
+        return Ended(early=self._early(due, report))
+
+    def _failed(self, running: Running, error: Mapping[str, Any], redact: Redactor) -> Ended:
+        due = running.due
         self._empty.discard(due.name)
-        if error["code"] == StoppedError.code:
-            return True, False  # The worker ends, which says nothing about the connector.
+        if error["code"] == StoppedError.code:  # Which says nothing about the connector.
+            if running.stop.error is not None:  # Otherwise the worker ends.
+                self._tell(redact(error["message"]))
+            return Ended()
         if error["code"] == FencedError.code and self._sharing is not None:
             # Another worker took it for its own, in the moment in which the members changed.
             self._tell(f"{due.name}: another worker has run it at the same time.")
-            return True, False
+            return Ended()
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
         self._record(due, trace, is_config=error["type"] == _CONFIG)
-        return _may_repeat(error), True
+        return Ended(_may_repeat(error), has_failed=True)
+
+    def _abandoned(self, running: Running) -> Ended:
+        """A run that did not end although it was asked to. The next one fences it."""
+        name, error = running.due.name, running.stop.error
+        assert error is not None
+        self._counts.ended(name, None, round((time.monotonic() - running.began_s) * 1000), time.time_ns() // 1_000_000)
+        trace = f"{error} The run does not end; it is left alone, and can no longer commit anything."
+        self._tell(f"{name}: {trace}")
+        if error.code != StoppedError.code:
+            self._record(running.due, trace, is_config=False)
+        return Ended(has_failed=True)
+
+    def _early(self, due: Due, report: RunReport) -> Early | None:
+        if not self._pace.looks_early:
+            return None
+        connectors = self._topics.look(lambda state: len(self._own(state)))
+        after_s = early_after_s(due.config, report, connectors, was_early=due.is_early)
+        return None if after_s is None else Early(after_s, asks=report.source is not None)
+
+    def _own(self, state: State) -> Collection[str]:
+        return state.config.connectors if self._sharing is None else self._sharing.own(state)
 
     def _record(self, due: Due, trace: str | None, *, is_config: bool) -> None:
         # The result of a run that another worker has fenced says nothing about the connector.
         only_own = self._sharing is not None
         self._herder.run_ended(due.name, due.offset, trace, is_config=is_config, only_own=only_own)
+
+
+def _timeout(name: str, longest_s: float) -> RunTimeoutError:
+    return RunTimeoutError(
+        f"A run of {name} has taken longer than {longest_s:g} s.",
+        suggestion="Nothing was committed after that, and the next run continues from there. If runs of this size are"
+        " expected, limit them with run.max.records, or set a longer run.timeout.seconds.",
+    )
 
 
 def _may_repeat(error: Mapping[str, Any]) -> bool:

@@ -79,7 +79,7 @@ class Sharing:
         self._seen = _Seen()
         self._told = ""
         self._may_run = False
-        self._running: str | None = None
+        self._running: set[str] = set()
 
     @property
     def may_run(self) -> bool:
@@ -92,11 +92,11 @@ class Sharing:
 
     def begin(self, name: str) -> None:
         """A run begins: the connector is not given away. Call it in the look that finds the connector."""
-        self._running = name
+        self._running.add(name)
 
-    def end(self) -> None:
+    def end(self, name: str) -> None:
         """It has ended."""
-        self._running = None
+        self._running.discard(name)
 
     def look(self) -> None:
         """Take and give away what has to be. A failure is told, once, and tried again at the next look."""
@@ -157,7 +157,7 @@ class Sharing:
         if not orphans and self._seen.balanced != key:
             best = balanced(now.members, cost, owners)
             given = {name: worker for name, worker in best.items() if owners[name] == self._me != worker}
-            moves.update({name: worker for name, worker in given.items() if name != self._running})
+            moves.update({name: worker for name, worker in given.items() if name not in self._running})
             if not given:
                 self._seen.balanced = key
         return moves

@@ -13,16 +13,19 @@ from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.metrics.beans import WorkerMetrics
 from airflow_connect.control.metrics.run_counts import RunCounts
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.control.rest.worker_state import WorkerState
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.cluster_levels import ClusterLevels
 from airflow_connect.control.worker.group_settings import timeouts_of
-from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.rounds import Pace, Rounds
 from airflow_connect.control.worker.sharing import LOOK_EVERY_S, Sharing
-from airflow_connect.errors import ConnectError, missing_package
+from airflow_connect.errors import AccessError, ConnectError, missing_package
 from airflow_connect.kafka.admin.worker_membership import Timeouts, WorkerMembership
+from airflow_connect.kafka.state import compacted_topics, worker_topics
 
 if TYPE_CHECKING:
+    from airflow_connect.config.resolved.worker import WorkerConfig
     from airflow_connect.control.rest.paths import Asgi
     from airflow_connect.control.rest.serving.servers import RestServers
     from airflow_connect.runtime.driver.run_in_progress import Engine
@@ -78,6 +81,7 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
     topics = StateTopics(settings.control)
     topics.open()
     topics.refuse_live_workers()
+    _ensure_topics_of_runs(topics, settings.control.worker, tell)
     servers = _servers(settings)
     servers.listen()
     herder = Herder(topics, settings.control, servers.worker_id)
@@ -93,13 +97,35 @@ def work(settings: WorkerSettings, engine: Engine, stopping: threading.Event, te
         membership.join(settings.timeouts)
         work.start("watch", lambda: _watch(servers, membership, stopping))
         work.start("sharing", lambda: _keep_up(sharing, levels, stopping))
-        work.start("rounds", lambda: rounds.run_until(stopping, settings.control.interval_s))
+        work.start("rounds", lambda: rounds.run_until(stopping, _pace(settings.control)))
         servers.tell(tell)
-        servers.run(herder, loggers, routes)
+        servers.run(herder, WorkerState(loggers, metrics.counts.running_s), routes)
     finally:
         stopping.set()
         servers.close()
         work.join()
+
+
+def _pace(control: ControlSettings) -> Pace:
+    return Pace(
+        control.interval_s,
+        looks_early=not control.has_own_interval,
+        timeout_s=control.timeout_s,
+        at_once=control.runs_at_once,
+    )
+
+
+def _ensure_topics_of_runs(topics: StateTopics, worker: WorkerConfig, tell: Callable[[str], None]) -> None:
+    """Find or create the topics for runs and for offsets of sources, so that what is wrong with one is known now.
+
+    Source: Kafka Connect's workers create their three topics when they start (DistributedHerder.startServices).
+    """
+    worker_topics.ensure_runs(topics.admin, worker, tell)
+    offsets = worker_topics.offsets(worker, worker.sources.offsets_topic, tell)
+    try:
+        compacted_topics.ensure(topics.admin, offsets)
+    except AccessError as error:  # An installation without sources may have no such permission.
+        tell(f"Sources cannot run until this is repaired. {error}")
 
 
 class _Threads:

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -19,10 +20,13 @@ from numpy.typing import NDArray
 
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.json.text import MAX_DEPTH, has_long_number, parse_fast
+from airflow_connect.converters.json.unread_members import member_finder
 from airflow_connect.converters.time_of_day import LAST_MS, is_beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from airflow_connect.converters.unread import Unread
 
 _READ_AS: dict[Type, pa.DataType] = {
     Type.INT8: pa.int8(),
@@ -35,6 +39,8 @@ _READ_AS: dict[Type, pa.DataType] = {
 }
 _LOGICAL = (DATE, TIME, TIMESTAMP)
 _OPEN, _CLOSE = b"{}"
+_PARSED_AT_ONCE = 256
+_UNEXPECTED = "unexpected field"  # in Arrow's message
 # Where a value may begin; the text in a string may look like it.
 _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
 
@@ -42,11 +48,15 @@ _CONSTANT = re.compile(rb"[:\[,][ \t\r\n]*-?(?:NaN|Inf)")
 class JsonColumns:
     """Reads messages of one schema."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, unread: Unread | None = None) -> None:
         """Use `json_columns`."""
         self._schema = schema
+        self._unread = unread
         self._columns = _read_fields(schema)
-        self._options = pj.ParseOptions(explicit_schema=pa.schema(self._columns), unexpected_field_behavior="ignore")
+        kind = pa.schema(self._columns)
+        self._exact = pj.ParseOptions(explicit_schema=kind, unexpected_field_behavior="error")
+        self._lenient = pj.ParseOptions(explicit_schema=kind, unexpected_field_behavior="ignore")
+        self._find_unread = None if unread is None else member_finder(schema, unread)
 
     def read(self, messages: Any) -> pa.StructArray | None:
         """Structs of the messages (binary[n] without nulls), or None if one of them is not vectorizable."""
@@ -55,11 +65,8 @@ class JsonColumns:
         text = data.to_pybytes()
         if not _are_objects(text, starts) or has_long_number(text) or _is_refused(text, starts):
             return None
-        reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        source: Any = pa.BufferReader(data)
-        try:
-            table = pj.read_json(source, reading, self._options)
-        except pa.ArrowInvalid:
+        table, has_unread = self._table(data)
+        if table is None:
             return None
         # Every message begins with `{` and ends with `}`, and `}` line feed `{` lies inside no document: as many rows
         # as messages means one document per message.
@@ -71,14 +78,52 @@ class JsonColumns:
             return None
         if b"\\u" in text and not _is_unicode(batch):
             return None
+        if has_unread and not self._name_unread(messages):
+            return None
         return pa.StructArray.from_arrays(batch.columns, fields=self._columns)
 
+    def _table(self, data: pa.Buffer) -> tuple[pa.Table | None, bool]:
+        """What Arrow reads, or None, and whether it has left out members that the schema does not have."""
+        reading = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+        source: Any = pa.BufferReader(data)
+        try:
+            return pj.read_json(source, reading, self._exact), False
+        except pa.ArrowInvalid as error:
+            if _UNEXPECTED not in str(error):
+                return None, False
+        source.seek(0)
+        try:
+            return pj.read_json(source, reading, self._lenient), True
+        except pa.ArrowInvalid:
+            return None, True
 
-def json_columns(schema: Schema) -> JsonColumns | None:
-    """A reader for messages of `schema`, or None if a part of it has no columnar form."""
+    def _name_unread(self, messages: Any) -> bool:
+        """Name the members that Arrow has left out, message by message; returns False if a message is not readable."""
+        if self._unread is None or self._find_unread is None:
+            return True
+        for start in range(0, len(messages), _PARSED_AT_ONCE):
+            texts = messages.slice(start, _PARSED_AT_ONCE).to_pylist()
+            try:
+                nodes = orjson.loads(b"[" + b",".join(texts) + b"]")
+            except ValueError:
+                return False
+            for node in nodes:
+                self._find_unread(node)
+                if self._unread.found:
+                    self._unread.end_row(self._schema)
+        return True
+
+
+def json_columns(schema: Schema, unread: Unread | None = None) -> JsonColumns | None:
+    """A reader for messages of `schema`, or None if a part of it has no columnar form.
+
+    Args:
+        schema: of all messages.
+        unread: gets the members that the schema does not have, for each message; None: they are not looked for.
+    """
     if schema.type is not Type.STRUCT or not schema.fields or not all(map(_is_readable, _parts(schema))):
         return None
-    return JsonColumns(schema)
+    return JsonColumns(schema, unread)
 
 
 def _parts(schema: Schema) -> Iterator[Schema]:

@@ -30,6 +30,7 @@ from airflow_connect.converters.json.text import (
     too_deep,
 )
 from airflow_connect.converters.json.writer import Writer, WriterOptions, schemaless_text, value_writer
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.numbers import parse_integer
 
@@ -83,6 +84,8 @@ class JsonConverter:
             that schema (KIP-1054, Kafka 4.2). It is not used for writing.
         strict.types (false; not in Connect): refuse values that do not have the type in the schema or do not fit.
 
+    Members of a message that its schema does not have are left out, and are named in `unread`.
+
     The same schema text always yields the identical Schema object. Reading keeps the keys of schemaless maps
     in the order of the message; Connect puts them into a HashMap.
     """
@@ -101,7 +104,10 @@ class JsonConverter:
         self._envelope = boolean_setting(config, SCHEMAS_ENABLE, True)
         self._cache_size = _cache_size(config)
         self._options = WriterOptions(_is_numeric(config), boolean_setting(config, REPLACE_NULL_WITH_DEFAULT, True))
-        self._reading = ReadOptions(self._options.replace_null, boolean_setting(config, STRICT_TYPES, False))
+        self.unread = Unread()
+        self._reading = ReadOptions(
+            self._options.replace_null, boolean_setting(config, STRICT_TYPES, False), self.unread
+        )
         self._schemas: dict[str, Schema | None] = {}
         self._readers: dict[Schema, Reader] = {}
         self._writers: dict[Schema, tuple[str, Writer]] = {}
@@ -137,7 +143,7 @@ class JsonConverter:
         if data is None:
             return NULL
         if not self._envelope:
-            return SchemaAndValue(None, plain_json(data, is_strict=self._reading.is_strict))
+            return SchemaAndValue(None, plain_json(data, is_strict=self._reading.is_strict, unread=self.unread))
         if self._fixed is not None:
             return SchemaAndValue(self._fixed, self._read_fixed(self._fixed, data))
         prefix = self._known_prefix(data)
@@ -169,11 +175,11 @@ class JsonConverter:
                 return read(parse_fast(data))
             except ValueError:
                 pass
-        return read(parse_bounded(data, is_strict=self._reading.is_strict))
+        return read(parse_bounded(data, is_strict=self._reading.is_strict, unread=self.unread))
 
     def _read_envelope(self, data: bytes) -> SchemaAndValue:
         """The exact path, which also caches new schemas."""
-        node = parse_exact(data, is_strict=self._reading.is_strict)
+        node = parse_exact(data, is_strict=self._reading.is_strict, unread=self.unread)
         if is_deeper(node, MAX_DEPTH + 1):
             raise too_deep()
         if type(node) is not dict or node.keys() != {"schema", "payload"}:
@@ -239,10 +245,11 @@ class JsonConverter:
         """Schemaless documents as lines, messages with a fixed schema as structs; None if one is not vectorizable."""
         from airflow_connect.api.columns import ValueColumns
 
+        self.unread.clear()
         if not self._envelope:
             from airflow_connect.converters.json.documents import document_lines
 
-            lines = document_lines(data, is_strict=self._reading.is_strict)
+            lines = document_lines(data, is_strict=self._reading.is_strict, unread=self.unread)
             return None if lines is None else [ValueColumns(None, lines)]
         columns = self._fixed_columns()
         values = None if columns is None else columns.read(data)
@@ -252,7 +259,7 @@ class JsonConverter:
         if self._columns is None and self._fixed is not None:
             from airflow_connect.converters.json.columns import json_columns
 
-            self._columns = json_columns(self._fixed)
+            self._columns = json_columns(self._fixed, self.unread)
         return self._columns
 
     # Writing

@@ -19,6 +19,7 @@ import orjson
 from airflow_connect.converters.java_text import decimal_text, epoch_ms, java_string
 from airflow_connect.converters.json.plain import plain_json
 from airflow_connect.converters.json.text import HUGE_DOUBLE, has_long_number, string_text
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import integer_text
 
@@ -119,11 +120,12 @@ def _key_json(key: Any) -> str:
     return _text_json(java_string(None, key))
 
 
-def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False) -> bytes:
+def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False, unread: Unread | None = None) -> bytes:
     """Messages of plain JSON as JSON lines: JsonConverter without schemas, then JsonFormat, in one step.
 
     The output is equal to that of both, byte by byte. Many messages are parsed at a time. A message that already has
-    the form in which it would be written, as most have, is copied.
+    the form in which it would be written, as most have, is copied. `unread` gets the messages with text after the
+    document.
 
     Raises:
         DataError: a message is not JSON, or `is_strict` and a number would become another one; the separate steps
@@ -135,12 +137,12 @@ def to_json_lines(values: Sequence[bytes], *, is_strict: bool = False) -> bytes:
         chunk = values[start : start + _CHUNK_RECORDS]
         if len(chunk) > 1 and sum(map(len, chunk)) > _CHUNK_BYTES:
             chunk = chunk[: max(1, len(chunk) * _CHUNK_BYTES // sum(map(len, chunk)))]
-        chunks.append(_chunk_lines(chunk, is_strict=is_strict))
+        chunks.append(_chunk_lines(chunk, is_strict=is_strict, unread=unread))
         start += len(chunk)
     return b"".join(chunks)
 
 
-def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool) -> bytes:
+def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool, unread: Unread | None) -> bytes:
     separator = b',"%b",' % _SEPARATOR.encode()
     joined = b"[" + separator.join(chunk) + b"]"
     try:
@@ -160,20 +162,25 @@ def _chunk_lines(chunk: Sequence[bytes], *, is_strict: bool) -> bytes:
             return text
     except (ValueError, TypeError):
         pass
-    return schemaless_lines([plain_json(message, is_strict=is_strict) for message in chunk])
+    values = []
+    for message in chunk:
+        values.append(plain_json(message, is_strict=is_strict, unread=unread))
+        if unread is not None:
+            unread.end_row(None)
+    return schemaless_lines(values)
 
 
-def document_lines(messages: Any, *, is_strict: bool = False) -> Any | None:
+def document_lines(messages: Any, *, is_strict: bool = False, unread: Unread | None = None) -> Any | None:
     """Messages of plain JSON (binary[n] without nulls) as binary[n], one line each; None if one is not vectorizable.
 
     Messages that are not JSON, and those that are `null` (tombstones), are not vectorizable; with `is_strict`, nor are
-    those with numbers that would become others.
+    those with numbers that would become others. `unread` gets the messages with text after the document.
     """
     import numpy as np
     import pyarrow as pa
 
     try:
-        text = to_json_lines(messages.to_pylist(), is_strict=is_strict)
+        text = to_json_lines(messages.to_pylist(), is_strict=is_strict, unread=unread)
     except DataError:
         return None
     # JSON escapes line feeds inside text, so each one ends a record.

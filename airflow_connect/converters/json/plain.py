@@ -17,16 +17,17 @@ from airflow_connect.converters.json.text import (
     parse_exact,
     too_deep,
 )
+from airflow_connect.converters.unread import Unread
 
 # How much shorter a number with too many digits becomes as a double, which has at most 25 characters.
 _MUCH_SHORTER = MAX_NUMBER_DIGITS - 25
 
 
-def plain_json(data: bytes, *, is_strict: bool = False) -> Any:
+def plain_json(data: bytes, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
     """A message of plain JSON (`schemas.enable=false`) as a schemaless value.
 
     An empty message is None. Integers beyond 64 bits wrap and numbers beyond a double are infinite, as in
-    Connect; `is_strict` refuses both.
+    Connect; `is_strict` refuses both. `unread` is told about text after the document.
 
     Raises:
         DataError: not JSON, beyond a limit of `json_text`, or such a number.
@@ -45,11 +46,11 @@ def plain_json(data: bytes, *, is_strict: bool = False) -> Any:
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         pass
     if may_overflow(data):
-        return schemaless_payload(parse_exact(data, is_strict=is_strict), is_strict=is_strict)
+        return schemaless_payload(parse_exact(data, is_strict=is_strict, unread=unread), is_strict=is_strict)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        return schemaless_payload(parse_exact(data, is_strict=is_strict), is_strict=is_strict)
+        return schemaless_payload(parse_exact(data, is_strict=is_strict, unread=unread), is_strict=is_strict)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value

@@ -30,6 +30,7 @@ from airflow_connect.converters.json.text import (
 )
 from airflow_connect.converters.map_entries import map_of_entries
 from airflow_connect.converters.time_of_day import read_time
+from airflow_connect.converters.unread import Unread, joined
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes, integer_parameter, narrowed, to_float32, wrapped
 
@@ -54,10 +55,14 @@ class ReadOptions(NamedTuple):
     Attributes:
         replace_null: whether null becomes the schema's default (`replace.null.with.default`).
         is_strict: whether JSON of another type is refused (`strict.types`).
+        unread: gets the members that the schema does not have; None: they are not looked for.
+        path: of the value in its message.
     """
 
     replace_null: bool = True
     is_strict: bool = False
+    unread: Unread | None = None
+    path: str = ""
 
 
 def payload_reader(schema: Schema, options: ReadOptions) -> Reader:
@@ -219,10 +224,13 @@ def _pair(entry: Any) -> list[Any]:
 
 def _struct(schema: Schema, options: ReadOptions) -> Reader:
     members = [(f.name, identity_type(f.schema), _member(f.name, f.schema, options)) for f in schema.fields]
+    unread, path, known = options.unread, options.path, frozenset(schema.fields_by_name)
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
+        if unread is not None and not known.issuperset(node):
+            unread.add_members(node, known, path)
         get, each = node.get, iter(members)
         try:
             return {name: v if type(v := get(name)) is kind else member(v) for name, kind, member in each}
@@ -240,7 +248,7 @@ def identity_type(schema: Schema) -> type | None:
 
 
 def _member(name: str, schema: Schema, options: ReadOptions) -> Reader:
-    read = payload_reader(schema, options)
+    read = payload_reader(schema, options._replace(path=joined(options.path, name)))
     if schema.optional or schema.type not in (Type.STRING, Type.BYTES) or schema.name == DECIMAL:
         return read
 

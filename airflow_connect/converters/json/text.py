@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import orjson
 
+from airflow_connect.converters.unread import MORE_TEXT, Unread
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import parse_decimal, shown_number
 
@@ -159,12 +160,13 @@ def _too_long(digits: int) -> ValueError:
 EXACT_DECODER: Final = json.JSONDecoder(parse_float=_fraction, parse_int=_integer, parse_constant=_refuse_constant)
 
 
-def parse_exact(data: bytes, *, is_strict: bool = False) -> Any:
+def parse_exact(data: bytes, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
     """Parse a document with exact numbers: fractions become Decimal, integers keep all digits.
 
     Args:
         data: the document.
         is_strict: refuse text after the document, which Jackson's readTree ignores.
+        unread: is told about such text; None: nobody is.
 
     Returns:
         The value, which may be nested more than `MAX_DEPTH` levels; `MISSING` for an empty document.
@@ -176,6 +178,8 @@ def parse_exact(data: bytes, *, is_strict: bool = False) -> Any:
         value, rest = _decode(_text_of(data).strip(_BLANKS))
         if is_strict and rest:
             raise _more_text(rest)
+        if rest and unread is not None:
+            unread.add(MORE_TEXT)
         return value
     except RecursionError as error:
         raise too_deep() from error
@@ -195,13 +199,13 @@ def _more_text(rest: str) -> DataError:
     )
 
 
-def parse_bounded(data: bytes, *, is_strict: bool = False) -> Any:
+def parse_bounded(data: bytes, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
     """As `parse_exact`, and not more than `MAX_DEPTH` levels deep.
 
     Raises:
         DataError: not JSON, or nested too deeply.
     """
-    value = parse_exact(data, is_strict=is_strict)
+    value = parse_exact(data, is_strict=is_strict, unread=unread)
     if is_deeper(value, MAX_DEPTH):
         raise too_deep()
     return value

@@ -14,14 +14,17 @@ from typing import Any
 
 from airflow_connect.api.schema import Field, Schema, Type
 from airflow_connect.converters.field_errors import in_field
-from airflow_connect.converters.json.reader import Reader, identity_type, scalar_reader
+from airflow_connect.converters.json.reader import Reader, ReadOptions, identity_type, scalar_reader
 from airflow_connect.converters.json.strict import strict_reader
 from airflow_connect.converters.json.text import MISSING, NUMBERS, string_text
 from airflow_connect.converters.json.writer import WriterOptions, scalar_writer
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
 from airflow_connect.converters.map_entries import map_of_entries
+from airflow_connect.converters.unread import joined
 from airflow_connect.errors import DataError
+
+_PLAIN = ReadOptions()
 
 Writer = Callable[[Any], str | None]
 """A value to JSON text, or None where the property is to be left out."""
@@ -42,10 +45,11 @@ _FITS: dict[Type, Callable[[Any], bool]] = {
 # Reading
 
 
-def value_reader(schema: Schema, *, is_strict: bool = False) -> Reader:
-    """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`; `is_strict`: `strict.types`."""
+def value_reader(schema: Schema, options: ReadOptions = _PLAIN) -> Reader:
+    """A function from parsed JSON (`json_text.MISSING` for none) to values of `schema`."""
+    is_strict = options.is_strict
     build = _READERS.get(schema.type)
-    read = scalar_reader(schema) if build is None else build(schema, is_strict)
+    read = scalar_reader(schema) if build is None else build(schema, options)
     if schema.type is Type.STRING and not schema.parameters.keys().isdisjoint((names.ENUM, names.GENERAL_ENUM)):
         read = _enum_text
     if is_strict:
@@ -78,9 +82,9 @@ def _enum_text(node: Any) -> str:
     )
 
 
-def _array_reader(schema: Schema, is_strict: bool) -> Reader:
+def _array_reader(schema: Schema, options: ReadOptions) -> Reader:
     assert schema.value_schema is not None
-    element = value_reader(schema.value_schema, is_strict=is_strict)
+    element = value_reader(schema.value_schema, options)
 
     def read(node: Any) -> list[Any]:
         if type(node) is list:
@@ -91,11 +95,11 @@ def _array_reader(schema: Schema, is_strict: bool) -> Reader:
     return read
 
 
-def _map_reader(schema: Schema, is_strict: bool) -> Reader:
+def _map_reader(schema: Schema, options: ReadOptions) -> Reader:
     assert schema.key_schema is not None
     assert schema.value_schema is not None
-    key = value_reader(schema.key_schema, is_strict=is_strict)
-    value = value_reader(schema.value_schema, is_strict=is_strict)
+    key = value_reader(schema.key_schema, options)
+    value = value_reader(schema.value_schema, options)
     if names.has_object_form(schema):
 
         def read_object(node: Any) -> dict[str, Any]:
@@ -123,14 +127,17 @@ def _checked_entry(entry: Any) -> dict[str, Any]:
     return entry
 
 
-def _struct_reader(schema: Schema, is_strict: bool) -> Reader:
+def _struct_reader(schema: Schema, options: ReadOptions) -> Reader:
     if names.is_union(schema):
-        return _union_reader(schema, is_strict)
-    members = [(f.name, identity_type(f.schema), value_reader(f.schema, is_strict=is_strict)) for f in schema.fields]
+        return _union_reader(schema, options)
+    unread, path, known = options.unread, options.path, frozenset(schema.fields_by_name)
+    members = [(f.name, identity_type(f.schema), _member_reader(f, options)) for f in schema.fields]
 
     def read(node: Any) -> dict[str, Any]:
         if type(node) is not dict:
             raise _mismatch("Structs should be encoded as JSON objects, but found", node)
+        if unread is not None and not known.issuperset(node):
+            unread.add_members(node, known, path)
         get, each = node.get, iter(members)
         try:
             return {name: v if type(v := get(name, MISSING)) is kind else member(v) for name, kind, member in each}
@@ -140,9 +147,13 @@ def _struct_reader(schema: Schema, is_strict: bool) -> Reader:
     return read
 
 
-def _union_reader(schema: Schema, is_strict: bool) -> Reader:
-    readers = {f.name: value_reader(f.schema, is_strict=is_strict) for f in schema.fields}
-    strict = {f.name: value_reader(f.schema, is_strict=True) for f in schema.fields}
+def _member_reader(field: Field, options: ReadOptions) -> Reader:
+    return value_reader(field.schema, options._replace(path=joined(options.path, field.name)))
+
+
+def _union_reader(schema: Schema, options: ReadOptions) -> Reader:
+    readers = {f.name: value_reader(f.schema, options) for f in schema.fields}
+    strict = {f.name: value_reader(f.schema, ReadOptions(is_strict=True)) for f in schema.fields}
     nothing: dict[str, Any] = dict.fromkeys(readers)
 
     def read(node: Any) -> dict[str, Any]:
@@ -153,7 +164,8 @@ def _union_reader(schema: Schema, is_strict: bool) -> Reader:
             # Confluent's converter takes the first one, even if it changes a value that fits another one as it is.
             for name in names_that_fit:
                 with suppress(DataError):
-                    return {**nothing, name: strict[name](node)}
+                    strict[name](node)
+                    return {**nothing, name: readers[name](node)}
         first = names_that_fit[0]
         return {**nothing, first: readers[first](node)}
 
@@ -176,7 +188,7 @@ def _shared_names(field: Field, node: Any) -> int:
     return len(field.schema.fields_by_name.keys() & node.keys())
 
 
-_READERS: dict[Type, Callable[[Schema, bool], Reader]] = {
+_READERS: dict[Type, Callable[[Schema, ReadOptions], Reader]] = {
     Type.ARRAY: _array_reader,
     Type.MAP: _map_reader,
     Type.STRUCT: _struct_reader,

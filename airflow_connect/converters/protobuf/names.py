@@ -10,6 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 from airflow_connect.api.schema import Schema, Type
+from airflow_connect.converters.unread import Unread
 
 NAMESPACE = "io.confluent.connect.protobuf"
 ENUM = f"{NAMESPACE}.Enum"
@@ -57,6 +58,7 @@ class ProtobufOptions(NamedTuple):
         struct_for_nulls: `generate.struct.for.nulls`.
         index_for_unions: `generate.index.for.unions`.
         flatten_unions: `flatten.unions`.
+        unread: when messages are read: gets the fields that their type does not have; None: they are not looked for.
     """
 
     generalized_sum_types: bool = False
@@ -70,6 +72,7 @@ class ProtobufOptions(NamedTuple):
     struct_for_nulls: bool = False
     index_for_unions: bool = True
     flatten_unions: bool = False
+    unread: Unread | None = None
 
 
 def is_union(schema: Schema) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.converters.java_text import epoch_day
@@ -25,6 +26,7 @@ from airflow_connect.converters.protobuf.to_connect import (
     real_oneofs,
     union_name,
 )
+from airflow_connect.converters.protobuf.unread_fields import naming_unread, unread_finder
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import decimal_of_bytes
 
@@ -42,7 +44,7 @@ def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> Va
     """A function from messages of a type (a Descriptor) to values of its Connect schema."""
     if schema.type is not Type.STRUCT:
         wrapped = _single(message.fields_by_name["value"], schema, options)
-        return lambda read: wrapped(read.value)
+        return naming_unread(message, lambda read: wrapped(read.value), options.unread)
     as_they_are = [f.name for f in plain_fields(message) if _needs_no_conversion(f, schema, options)]
     members = [
         *(_union_member(oneof, schema, options) for oneof in real_oneofs(message)),
@@ -52,7 +54,12 @@ def message_reader(message: Any, schema: Schema, options: ProtobufOptions) -> Va
     # Most fields of most messages: all of them in one call.
     get = attrgetter(*as_they_are) if len(as_they_are) > 1 else lambda found: [getattr(found, n) for n in as_they_are]
 
+    find_unread, is_extendable = unread_finder(message, options.unread), message.is_extendable
+
     def read(found: Any) -> dict[str, Any]:
+        # Here, and not in a function around this one, because every message in a message costs another call.
+        if find_unread is not None and (UnknownFieldSet(found) or is_extendable):
+            find_unread(found)
         value = empty.copy()
         value.update(zip(as_they_are, get(found), strict=True))
         for member in members:
@@ -157,7 +164,7 @@ def _map_reader(field: Any, schema: Schema, options: ProtobufOptions) -> ValueRe
 def _single(field: Any, schema: Schema, options: ProtobufOptions) -> ValueReader:
     """One value of a field."""
     if schema.name in _LOGICAL_READERS and field.message_type is not None:
-        return _LOGICAL_READERS[schema.name]
+        return naming_unread(field.message_type, _LOGICAL_READERS[schema.name], options.unread)
     if field.message_type is not None:
         return message_reader(field.message_type, schema, options)
     if field.enum_type is not None:

@@ -86,8 +86,11 @@ def wait_until_visible(admin: Admin, name: str) -> int:
     tries = Retry(Backoff(0.02, longest_s=0.02), within_s=VISIBLE_TIMEOUT_S)
     while True:
         fresh = admin_client(admin.settings)
-        expected = partition_count(fresh, name)
-        seen = fresh.list_topics(name, timeout=API_TIMEOUT_S).topics[name].partitions
+        try:
+            expected = partition_count(fresh, name)
+            seen = fresh.list_topics(name, timeout=API_TIMEOUT_S).topics[name].partitions
+        finally:
+            fresh.close()
         if expected and len(seen) == expected and all(p.leader >= 0 for p in seen.values()):
             return expected
         if not tries.pause():

@@ -8,8 +8,7 @@ offsets.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -27,6 +26,11 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
+from airflow_connect.kafka.writing.missing_topics import (
+    TopicWatch,
+    deleted_while_written,
+    missing_topics,
+)
 from airflow_connect.kafka.writing.placed_columns import AwaitedBatch, placing
 from airflow_connect.kafka.writing.produced import (
     ProducedColumns,
@@ -51,14 +55,13 @@ from airflow_connect.kafka.writing.refused_records import (
     refusal,
     unwritable_name,
 )
-from airflow_connect.kafka.writing.transactions import ANY_PARTITION, TransactionalWriter
+from airflow_connect.kafka.writing.transactions import ANY_PARTITION
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 LONGEST_TRANSACTION_TIMEOUT_MS = 900_000
 """A broker's default for `transaction.max.timeout.ms`; it refuses more."""
 QUEUE_KILOBYTES = 64 * 1024
 QUEUE_MESSAGES = 500_000
-FENCING_AT_ONCE = 8
 _UNKNOWN = "The next attempt reads the offsets from Kafka and resumes from what was committed."
 _DECIDED = transaction_steps.DECIDED | {"partitioner"}
 MOST_RETURNED = 1_000
@@ -71,25 +74,6 @@ def transaction_timeout_ms(settings: Mapping[str, Any], boundary_interval_ms: in
     if configured is not None:
         return int(configured)
     return min(max(DEFAULT_TRANSACTION_TIMEOUT_MS, 2 * boundary_interval_ms), LONGEST_TRANSACTION_TIMEOUT_MS)
-
-
-def fence(settings: Mapping[str, Any], transactional_ids: Sequence[str]) -> None:
-    """Make every producer with these ids unable to write, and end what they left open; about 10 ms each.
-
-    Raises:
-        UnavailableError, AccessError: Kafka did not allow it; nothing may be planned then.
-    """
-
-    def fence_one(transactional_id: str) -> None:
-        writer = TransactionalWriter(settings, transactional_id)
-        try:
-            writer.fence()
-        finally:
-            writer.close()
-
-    with ThreadPoolExecutor(FENCING_AT_ONCE, "fence") as threads:
-        for done in [threads.submit(fence_one, transactional_id) for transactional_id in transactional_ids]:
-            done.result()
 
 
 class TaskProducer:
@@ -126,6 +110,7 @@ class TaskProducer:
         self._timeout_s = timeout_ms / 1000
         self._problem: KafkaError | None = None
         self._returned: list[ReturnedRecord] = []
+        self._topics: set[str] = set()
         self._deadline = 0.0
         self._in_transaction = False
         self._queue_messages = int(own["queue.buffering.max.messages"])
@@ -182,6 +167,7 @@ class TaskProducer:
             self._send_below(record, name, delivered)
             return
         self._switch_to_client()
+        self._topics.add(record.topic)
         if self.transactional_id:
             refused = None
         if len(self._returned) >= MOST_RETURNED:
@@ -226,6 +212,7 @@ class TaskProducer:
             ConnectError: as `send`.
         """
         self.begin()
+        self._topics.add(columns.topic)
         size, awaited = 0, None
         if placed is not None and columns.partition is not None:
             awaited = AwaitedBatch(len(columns.values), placed)
@@ -268,9 +255,11 @@ class TaskProducer:
     def _wait_for_room(self, count: int, size: int) -> None:
         """Wait until a chunk fits into half of the queue along with what is in it."""
         deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
+        watch = TopicWatch(self._producer)
         self._serve(0)
         while True:
             self._refuse_problem()
+            watch.refuse_missing(self._topics)
             waiting = len(self._producer)
             full = waiting + count > self._queue_messages // 2
             if not full and waiting * self._bytes_per_record + size <= self._queue_bytes // 2:
@@ -380,8 +369,10 @@ class TaskProducer:
 
     def _wait_for_all(self) -> None:
         deadline = time.monotonic() + max(self._timeout_s, API_TIMEOUT_S)
+        watch = TopicWatch(self._producer)
         while self._is_waiting():
             self._refuse_problem()
+            watch.refuse_missing(self._topics)
             if time.monotonic() >= deadline:
                 raise UnavailableError(
                     f"Kafka did not accept {len(self._producer)} records of a task in time.",
@@ -414,10 +405,14 @@ class TaskProducer:
         """
         if self._direct is not None and not self._direct.places.is_empty:
             self.flush()  # the Python client would drop the reports that say where the records are
+        watch = TopicWatch(self._producer)
+        while self._problem is None and time.monotonic() < self._deadline and self._is_waiting():
+            watch.refuse_missing(self._topics)
         refused = transaction_steps.commit(self._producer, self.transactional_id, self._deadline, _UNKNOWN)
         if refused is not None:
             raise self._failed(refused, f"committing a transaction of {self.transactional_id}") from refused
         self._in_transaction = self._is_direct = False
+        self._topics.clear()
 
     def abort(self) -> None:
         """Discard everything sent since `begin`.
@@ -493,6 +488,8 @@ class TaskProducer:
         ours = refusal(fatal.args[0], doing) if isinstance(fatal.args[0], KafkaError) else translate(fatal, doing)
         if problem is not None and not isinstance(ours, FencedError):
             ours = refusal(problem, doing)
+        if ours.code == "kafka.no_topic" and (missing := missing_topics(self._producer, self._topics)):
+            return deleted_while_written(missing)
         if isinstance(ours, UnavailableError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import warnings
 from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException
@@ -154,10 +153,7 @@ def close(producer: QuickProducer, who: str) -> None:
 
 def _close(producer: QuickProducer, who: str) -> None:
     try:
-        with warnings.catch_warnings():
-            # The client warns that a fenced producer could not abort; this is expected.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            producer.close()
+        producer.close()
     except KafkaException as error:
         # A fenced producer raises once more; `commit` has already reported it.
         _LOG.debug("closing the producer of %s: %s", who, error)

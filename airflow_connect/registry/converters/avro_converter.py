@@ -19,7 +19,9 @@ from airflow_connect.converters.avro.named_types import NamedTypes
 from airflow_connect.converters.avro.names import AvroSettings
 from airflow_connect.converters.avro.parsing import AvroType, parsed_for_reading, parsed_for_writing
 from airflow_connect.converters.avro.reading import ReadSchema, read_schema
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError, SchemaError
+from airflow_connect.layout.dropped_fields import Finder, field_finder
 from airflow_connect.registry.client import AVRO, SchemaText
 from airflow_connect.registry.converters.registry_converter import MessageReader, MessageWriter, RegistryConverter
 from airflow_connect.registry.settings import shared_keys
@@ -81,6 +83,9 @@ class AvroConverter(RegistryConverter):
     itself.
     Invalid UTF-8 in strings is read as U+FFFD, as Java does. Bytes after a value are an error here; Confluent ignores
     them.
+
+    Fields of a value that are not in the schema with which it is written (`use.latest.version`, `use.schema.id`) are
+    left out, and are named in `unwritten`.
     """
 
     config_def: ClassVar[ConfigDef] = _config_def()
@@ -89,6 +94,7 @@ class AvroConverter(RegistryConverter):
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._settings = AvroSettings(*(parsed[name] for name, _, _ in _BOOLEANS))
         self._mapping = AvroMapping(self._settings)
+        self.unwritten = Unread()
         self._plans: dict[tuple[str, int], ColumnPlan | None] = {}
         self._schemaless: dict[str, MessageWriter] = {}
         self._column_writers: dict[tuple[str, Schema], ColumnWriter | None] = {}
@@ -178,6 +184,7 @@ class AvroConverter(RegistryConverter):
         text = SchemaText(AVRO, _compact(avro_type))
         schema_id, target = self._ids.written(topic, _record_name(avro_type), text)
         parsed, start = parsed_for_writing(*self._types(target)), prefix(schema_id)
+        find_unwritten, unwritten = None if target == text else self._finder(avro_type, target), self.unwritten
 
         def write_message(value: Any) -> bytes:
             stream = io.BytesIO()
@@ -190,9 +197,16 @@ class AvroConverter(RegistryConverter):
                     code="data.mismatch",
                     suggestion="A connector or a transformation created a value that does not fit its own schema.",
                 ) from error
+            if find_unwritten is not None:
+                find_unwritten(value, unwritten)
             return stream.getvalue()
 
         return write_message
+
+    def _finder(self, avro_type: AvroType, target: SchemaText) -> Finder | None:
+        """A function that names the fields of values of `avro_type` that `target` does not have."""
+        own, written = (read_schema(*types, self._settings, None) for types in ((avro_type, []), self._types(target)))
+        return field_finder(own.schema, written.schema)
 
     def _plan(self, topic: str, schema_id: int) -> ColumnPlan | None:
         key = (topic, schema_id)

@@ -11,7 +11,7 @@ from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import Schema
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.config.definition.validators import CaseInsensitiveValidString
-from airflow_connect.converters.json.reader import needs_exact_numbers
+from airflow_connect.converters.json.reader import ReadOptions, needs_exact_numbers
 from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.json.text import MISSING, InexactNumberError, parse_bounded, parse_fast
 from airflow_connect.converters.json_schema_mapping.from_connect import schema_from_connect
@@ -19,6 +19,7 @@ from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptio
 from airflow_connect.converters.json_schema_mapping.references import References
 from airflow_connect.converters.json_schema_mapping.to_connect import schema_to_connect
 from airflow_connect.converters.json_schema_mapping.values import value_reader, value_writer
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError, missing_package
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import JSON, SchemaText
@@ -85,7 +86,10 @@ def _own_keys() -> list[ConfigKey]:
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """io.confluent.connect.json.JsonSchemaConverter."""
+    """io.confluent.connect.json.JsonSchemaConverter.
+
+    Properties of a message that its schema does not have are left out, and are named in `unread`.
+    """
 
     config_def: ClassVar[ConfigDef] = settings.shared_keys().define(*_own_keys())
     kind: ClassVar[str] = JSON
@@ -95,6 +99,7 @@ class JsonSchemaConverter(RegistryConverter):
         if self._validates:
             _import_jsonschema()
         self._is_strict = parsed[STRICT_TYPES]
+        self.unread = Unread()
         self._options = JsonSchemaOptions(
             additional_properties=parsed[ADDITIONAL_PROPERTIES],
             optional_for_nonrequired=parsed[OPTIONAL_FOR_NONREQUIRED],
@@ -112,8 +117,8 @@ class JsonSchemaConverter(RegistryConverter):
         title = references.root.node.get("title") if isinstance(references.root.node, dict) else None
         schema = schema_to_connect(references, self._options, self._version(topic, title, schema_id, registered))
         validate = self._validator(registered) if self._validates else None
-        read = value_reader(schema, is_strict=self._is_strict)
-        is_exact, is_strict = needs_exact_numbers(schema), self._is_strict
+        read = value_reader(schema, ReadOptions(is_strict=self._is_strict, unread=self.unread))
+        is_exact, is_strict, unread = needs_exact_numbers(schema), self._is_strict, self.unread
 
         def read_node(node: Any, text: bytes) -> SchemaAndValue:
             if node is MISSING:
@@ -130,10 +135,10 @@ class JsonSchemaConverter(RegistryConverter):
             text = data[PREFIX_BYTES:]
             if not is_exact:
                 try:
-                    return read_node(_parse(text, is_strict=is_strict), text)
+                    return read_node(_parse(text, is_strict=is_strict, unread=unread), text)
                 except InexactNumberError:
                     pass
-            return read_node(parse_bounded(text, is_strict=is_strict), text)
+            return read_node(parse_bounded(text, is_strict=is_strict, unread=unread), text)
 
         return read_message
 
@@ -186,11 +191,11 @@ class JsonSchemaConverter(RegistryConverter):
         return validate
 
 
-def _parse(data: bytes, *, is_strict: bool = False) -> Any:
+def _parse(data: bytes, *, is_strict: bool = False, unread: Unread | None = None) -> Any:
     try:
         return parse_fast(data)
     except (ValueError, RecursionError):
-        return parse_bounded(data, is_strict=is_strict)
+        return parse_bounded(data, is_strict=is_strict, unread=unread)
 
 
 def _import_jsonschema() -> Any:

@@ -15,10 +15,11 @@ from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.protobuf import files
 from airflow_connect.converters.protobuf.from_connect import schema_from_connect
 from airflow_connect.converters.protobuf.names import ProtobufOptions
-from airflow_connect.converters.protobuf.reading import message_reader
+from airflow_connect.converters.protobuf.reading import ValueReader, message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
 from airflow_connect.converters.protobuf.writing import fill_message
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import PROTOBUF, SchemaText
@@ -68,13 +69,17 @@ class _Target(NamedTuple):
 
 
 class ProtobufConverter(RegistryConverter):
-    """io.confluent.connect.protobuf.ProtobufConverter."""
+    """io.confluent.connect.protobuf.ProtobufConverter.
+
+    Fields of a message that its schema does not have are left out, and are named in `unread`.
+    """
 
     config_def: ClassVar[ConfigDef] = settings.shared_keys().define(*_own_keys())
     kind: ClassVar[str] = PROTOBUF
 
     def _configure(self, parsed: Mapping[str, Any]) -> None:
         self._is_strict = parsed[STRICT_TYPES]
+        self.unread = Unread()
         self._options = ProtobufOptions(
             generalized_sum_types=parsed["generalized.sum.type.support"],
             full_names=parsed["enhanced.protobuf.schema.support"],
@@ -95,7 +100,7 @@ class ProtobufConverter(RegistryConverter):
 
     def _open_reader(self, topic: str, schema_id: int, registered: SchemaText) -> MessageReader:
         file = self._file(registered)
-        options, is_strict = self._options, self._is_strict
+        options, is_strict = self._options._replace(unread=self.unread), self._is_strict
         # A schema can hold several message types, but nearly always all messages have the same one.
         by_indexes: dict[bytes, MessageReader] = {}
 
@@ -110,7 +115,8 @@ class ProtobufConverter(RegistryConverter):
                 try:
                     version = self._version(topic, message.full_name, schema_id, registered)
                     schema = schema_to_connect(message, options, version)
-                    reader = _payload_reader(message, schema_id, schema, options, end, is_strict=is_strict)
+                    read = message_reader(message, schema, options)
+                    reader = _payload_reader(message, schema_id, schema, read, end, is_strict=is_strict)
                 except DataError as error:
                     reader = refusing(error)
                 by_indexes[key] = reader
@@ -164,10 +170,9 @@ class ProtobufConverter(RegistryConverter):
 
 
 def _payload_reader(
-    message: Any, schema_id: int, schema: Schema, options: ProtobufOptions, start: int, *, is_strict: bool
+    message: Any, schema_id: int, schema: Schema, read: ValueReader, start: int, *, is_strict: bool
 ) -> MessageReader:
     """A reader of messages of one type; `start` is where their data begins."""
-    read = message_reader(message, schema, options)
     parse = message_factory.GetMessageClass(message).FromString
     name = message.full_name
 

@@ -109,14 +109,20 @@ def _report_unexpected(
     """
     from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.runtime.driver.reporting import failed
-    from airflow_connect.runtime.reporting.internal_errors import internal_error, is_defect, traceback_of
+    from airflow_connect.runtime.reporting.internal_errors import (
+        internal_error,
+        is_defect,
+        name_connector,
+        traceback_of,
+    )
     from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
     redact = Redactor(secret_values(spec.connector, spec.worker, spec.aws), ResolvedReferences(spec.references))
+    name = str(spec.connector.get("name") or "")
+    name_connector(error, name)
     print(traceback_of(error, redact), file=sys.stderr, flush=True)
     if not is_defect(error) or observer.is_ended:
         return
-    name = str(spec.connector.get("name") or "")
     report = failed(name, spec.run_id, started_ms, internal_error(error, redact), {})
     outcome.append(report)
     observer({"event": "end", "report": report.to_json()})

@@ -59,8 +59,11 @@ class ClusterSession:
         if servers in (None, known):
             return
         there = admin_client(own)
-        # The same cluster may have several listeners.
-        if there.cluster_id(API_TIMEOUT_S) != self.admin.cluster_id(API_TIMEOUT_S):
+        try:
+            is_same = there.cluster_id(API_TIMEOUT_S) == self.admin.cluster_id(API_TIMEOUT_S)
+        finally:
+            there.close()
+        if not is_same:  # The same cluster may have several listeners.
             raise ConfigError(
                 f"The {kind} and the admin client reach different Kafka clusters: {servers} and {known}.",
                 suggestion="The plan, the records and the state of a run must be in one cluster. Set the same"
@@ -79,6 +82,8 @@ class ClusterSession:
             self._journal.close()
         if self._group is not None:
             self._group.close()
+        if self._admin is not None:
+            self._admin.close()
 
     def tell_end(self, end: Mapping[str, Any]) -> str:
         """Let sensors know how the run has ended, if it has no entry in the history.

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.runtime.driver.reporting import failed, now_ms
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration, is_source
-from airflow_connect.runtime.driver.stopping import request_stop
+from airflow_connect.runtime.driver.stopping import StopRequest, may_be_stopped, request_stop
+from airflow_connect.runtime.reporting.internal_errors import name_connector
 from airflow_connect.runtime.spec import Observer, RunSpec, ignore_events
 
 if TYPE_CHECKING:
@@ -20,25 +21,37 @@ if TYPE_CHECKING:
     from airflow_connect.runtime.driver.source.run import SourceRun
 
 
-def run_connector(spec: RunSpec, observer: Observer = ignore_events, engine: Engine | None = None) -> RunReport:
+def run_connector(
+    spec: RunSpec,
+    observer: Observer = ignore_events,
+    engine: Engine | None = None,
+    stop: StopRequest | None = None,
+) -> RunReport:
     """Do one bounded run of a connector. A failed run does not raise: the report has its error.
 
     Args:
         spec: what to run.
         observer: receives events during the run; the last one is `end`.
         engine: a shared engine; None: the run starts its own Spark engine if there is something to copy.
+        stop: lets another thread end this run.
     """
     started_ms = now_ms()
     name = str(spec.connector.get("name") or "")
     observer({"event": "start", "connector": name, "run_id": spec.run_id})
     run: SinkRun | SourceRun | None = None
     try:
-        run = _run_of(spec, observer, engine)
-        report = run.execute()
+        with may_be_stopped(stop):
+            run = _run_of(spec, observer, engine)
+            report = run.execute()
     except ConnectError as error:
+        # If it was stopped, its Spark job was cancelled, for example: the reason is that it had to stop.
+        reason = (stop.error if stop is not None else None) or error
         if run is not None:
-            run.references.hide_in_error(error)
-        report = failed(name, spec.run_id, started_ms, error, run.phases_ms if run else {})
+            run.references.hide_in_error(reason)
+        report = failed(name, spec.run_id, started_ms, reason, run.phases_ms if run else {})
+    except Exception as defect:
+        name_connector(defect, name)
+        raise
     observer({"event": "end", "report": report.to_json()})
     if run is not None:
         run.stop_own_engine()  # After the event `end`, because stopping Spark takes a second.

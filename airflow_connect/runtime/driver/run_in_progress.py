@@ -33,6 +33,9 @@ class Engine(Protocol):
             ConnectError: a task failed with an error of ours.
         """
 
+    def cancel(self, run_id: str) -> None:
+        """Let the job of a run fail, from another thread; does not wait for that."""
+
     def progress_host(self) -> str:
         """Address under which executors reach this process."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_connect import __version__
 from airflow_connect.errors import AccessError, ConfigError, ConnectError
+from airflow_connect.runtime.bounded_connections import BODY_WITHIN_S
 from airflow_connect.runtime.driver_service.contract import (
     ATTEMPT,
     LOOK_PATH,
@@ -142,18 +144,26 @@ async def _body(request: Request) -> Any:
     """The body as JSON.
 
     Raises:
-        ConfigError: it is too large, or no JSON.
+        ConfigError: it is too large, too slow, or no JSON.
     """
+    try:
+        raw = await asyncio.wait_for(_read(request), BODY_WITHIN_S)
+    except TimeoutError:
+        raise _wrong(f"The body did not arrive within {BODY_WITHIN_S:.0f} s.", "Send the request again.") from None
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        raise _wrong("The body is not JSON.") from None  # The error would quote it.
+
+
+async def _read(request: Request) -> bytes:
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > MOST_BODY_BYTES:
             raise _wrong(f"The body is larger than {MOST_BODY_BYTES >> 20} MiB.")
         parts.append(part)
-    try:
-        return json.loads(b"".join(parts))
-    except ValueError:
-        raise _wrong("The body is not JSON.") from None  # The error would quote it.
+    return b"".join(parts)
 
 
 def _spec_of(body: Any, run_id: str) -> RunSpec:

@@ -15,7 +15,7 @@ from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.runtime.driver.process import DriverProcess
 from airflow_connect.runtime.driver_service.contract import EndedBy, RunNews, RunState, RunView
-from airflow_connect.runtime.reporting.internal_errors import internal_error
+from airflow_connect.runtime.reporting.internal_errors import internal_error, name_connector
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 from airflow_connect.runtime.spec import RunSpec
 
@@ -124,9 +124,11 @@ class DrivenRun:
                 return
             self._state = RunState.RUNNING
         redact = Redactor(secret_values(spec.connector, spec.worker, _aws_secrets(spec)), _references(spec))
+        name = str(spec.connector.get("name") or "")
         try:
             view = self._driven(spec, redact, start)
         except Exception as error:  # noqa: BLE001 (no caller: whoever asks after the run has to learn of it)
+            name_connector(error, name)
             failed = _not_started(error) if isinstance(error, OSError) else internal_error(error, redact)
             view = RunView(self.run_id, RunState.ENDED, self._lease_s, self._ended_by, error=failed.to_json())
         with self._lock:

@@ -24,6 +24,8 @@ MIN_TOKEN_LENGTH = 16
 SWEEP_EVERY_S = 1.0
 _IDLE_S = 30
 """Seconds for which a connection without a request stays open."""
+MOST_CONNECTIONS = 1000
+"""A connection above this number gets 503 at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,7 @@ def serve(
     try:
         import uvicorn
 
+        from airflow_connect.runtime.bounded_connections import BoundedProtocol
         from airflow_connect.runtime.driver_service.app import create_app
 
         runs = DriverRuns(settings.limits, tell)
@@ -133,6 +136,9 @@ def serve(
     tls = _checked_certificate(settings)
     config = uvicorn.Config(
         app,
+        http=BoundedProtocol,
+        ws="none",
+        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,  # A line for each request would only hide the lines about runs.
         access_log=False,
         lifespan="off",

@@ -27,6 +27,9 @@ class InProcessEngine:
         settings = replace(settings, columnar=settings.columnar and self._columnar)
         return [run_task(settings, task, attempt=0) for task in tasks]
 
+    def cancel(self, run_id: str) -> None:
+        """Nothing: a task is not interrupted here, and its run ends before the next step."""
+
     def progress_host(self) -> str:
         """Where tasks reach this process."""
         return "127.0.0.1"

@@ -31,6 +31,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.python.worker.reuse": "true",
+    # A worker runs several connectors at once: tasks of one that is large leave room for those of the others.
+    "spark.scheduler.mode": "FAIR",
     # Settings that Spark hides in its log, UI and event log; its own expression misses some of these names.
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|access.?key|api.?key|credential|jaas|private.?key",
     # One row is one task: a batch must never hold two.

@@ -13,13 +13,16 @@ import os
 import re
 import socket
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
+from airflow_connect.runtime.engine import jobs
 from airflow_connect.runtime.engine.session import OpenSession, open_session
 from airflow_connect.runtime.engine.task_rows import ROW_SCHEMA, error_of, reports_of, task_function
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
@@ -35,17 +38,23 @@ MAX_REASON_CHARS = 1000
 ATTEMPTS_END_WITHIN_S = 15.0
 """Spark requests a task to end, and kills its Python process if it has not ended after two seconds."""
 _ATTEMPTS_POLL_S = 0.1
+SUSPECT_ENDS_WITHIN_S = 60.0
+"""How long a job waits for the end of others, if a failure suggests that their session is broken."""
 _LOOPBACK = "127.0.0.1"
 _ANY_PORT = 9  # Connecting a datagram socket sends nothing; it only chooses an interface.
 
 
 class SparkEngine:
-    """Runs tasks on Spark; starts its session at the first job and keeps it for the next ones."""
+    """Runs tasks on Spark; starts its session at the first job and keeps it for the next ones. Threads may share it."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         """`settings`: `spark.*` of the worker (`spark.master` or `spark.remote`, and whatever Spark accepts)."""
         self._settings = dict(settings)
         self._open: OpenSession | None = None
+        self._changed = threading.Condition()
+        self._users = 0
+        self._is_suspect = False
+        self._cancelled: set[str] = set()
         self._is_remote = bool(self._settings.get("spark.remote"))
         self._speculates = False
         self._redact = Redactor(secret_values(self._settings))
@@ -81,24 +90,62 @@ class SparkEngine:
             TaskFailedError: Spark failed, or gave up on a task for a reason that is not ours.
             ConnectError: the error of the last attempt of a task.
         """
-        session = self._get_session()
-        function = task_function(settings, tasks)
-        try:
-            frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
-            rows = frame.collect()
-        except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
-            text = _text(error)  # asks the JVM, so before that is ended
-            ours = error_of(text)
-            if ours is not None:
-                self._wait_for_attempts(session)
-                raise ours from None
-            # The JVM or the server may be what failed: the next run of this process gets a new session.
-            self.stop()
-            raise TaskFailedError(
-                f"The Spark job failed: {self._redact(_reason(text))}.",
-                suggestion="See the Spark log for details. Nothing was committed, and running again is safe.",
-            ) from None
+        connector, run_id = settings.connector.get("name", ""), settings.run_id
+        with self._using() as session, jobs.named(session, run_id, connector, is_remote=self._is_remote):
+            function = task_function(settings, tasks)
+            try:
+                frame = session.range(0, len(tasks), 1, numPartitions=len(tasks)).mapInArrow(function, ROW_SCHEMA)
+                rows = frame.collect()
+            except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
+                text = _text(error)  # asks the JVM, so before that is ended
+                ours = error_of(text)
+                if ours is not None or run_id in self._cancelled:
+                    self._wait_for_attempts(session, run_id)
+                else:
+                    # The JVM or the server may be what failed: the next run of this process gets a new session.
+                    self._is_suspect = True
+                raise ours or self._job_failed(text) from None
+            finally:
+                self._cancelled.discard(run_id)
         return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
+
+    def cancel(self, run_id: str) -> None:
+        """Let the job of a run fail, from another thread; does not wait for that."""
+        opened = self._open
+        if opened is None:
+            return
+        self._cancelled.add(run_id)
+        try:
+            jobs.cancel(opened.session, run_id, is_remote=self._is_remote)
+        except Exception as error:  # noqa: BLE001 (as in `run`; without its session, the job fails anyway)
+            log.warning("The Spark job of run %s was not cancelled: %s", run_id, self._redact(_reason(_text(error))))
+
+    def _job_failed(self, text: str) -> TaskFailedError:
+        return TaskFailedError(
+            f"The Spark job failed: {self._redact(_reason(text))}.",
+            suggestion="See the Spark log for details. Nothing was committed, and running again is safe.",
+        )
+
+    @contextmanager
+    def _using(self) -> Iterator[SparkSession]:
+        """The session, for one job. One that may be broken ends when its last job has left it."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._is_suspect, SUSPECT_ENDS_WITHIN_S):
+                self._end_suspect()  # The jobs that are left do not end.
+            session = self._get_session()
+            self._users += 1
+        try:
+            yield session
+        finally:
+            with self._changed:
+                self._users -= 1
+                if self._is_suspect and not self._users:
+                    self._end_suspect()
+
+    def _end_suspect(self) -> None:
+        self.stop()
+        self._is_suspect = False
+        self._changed.notify_all()
 
     def stop(self) -> None:
         """End the session and its JVM; idempotent."""
@@ -113,17 +160,16 @@ class SparkEngine:
             log.warning("The Spark session did not end cleanly: %s", self._redact(_reason(_text(error))))
             _forget(opened)
 
-    def _wait_for_attempts(self, session: SparkSession) -> None:
+    def _wait_for_attempts(self, session: SparkSession, run_id: str) -> None:
         """Wait for the other tasks of a failed job, which Spark ends within some seconds: they may still stage.
 
         A Spark Connect server does not report this; files that they stage late are left to the sweep of the next run.
         """
         if self._is_remote:
             return
-        status = session.sparkContext._jsc.sc().statusTracker()
         deadline = time.monotonic() + ATTEMPTS_END_WITHIN_S
         while time.monotonic() < deadline:
-            if not sum(executor.numRunningTasks() for executor in status.getExecutorInfos()):
+            if not jobs.running_tasks(session, run_id):
                 return
             time.sleep(_ATTEMPTS_POLL_S)
         log.warning("Spark has not ended all tasks of the failed job within %g s.", ATTEMPTS_END_WITHIN_S)

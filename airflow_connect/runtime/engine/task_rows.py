@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.errors import ConnectError, TaskFailedError
 from airflow_connect.runtime.other_tasks import OtherTasksError
-from airflow_connect.runtime.reporting.internal_errors import internal_error, is_own_defect, traceback_of
+from airflow_connect.runtime.reporting.internal_errors import (
+    internal_error,
+    is_own_defect,
+    name_connector,
+    traceback_of,
+)
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 
 if TYPE_CHECKING:
@@ -91,6 +96,7 @@ def _result_of(settings: TaskSettings, plan: TaskPlan, attempt: int) -> dict[str
             raise RuntimeError(_marked(error)) from None
         return {"error": error.to_json()}
     except Exception as error:
+        name_connector(error, settings.connector.get("name", ""))
         if not is_own_defect(error):
             raise
         redact = Redactor(secret_values(settings.connector, settings.worker, settings.aws))

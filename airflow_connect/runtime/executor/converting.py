@@ -17,6 +17,7 @@ from airflow_connect.runtime.executor.error_policy import (
     Failure,
 )
 from airflow_connect.runtime.executor.transforming import TransformChain
+from airflow_connect.runtime.executor.unread_counts import UnreadCounts
 from airflow_connect.runtime.plugin_objects import open_converter, open_header_converter
 
 if TYPE_CHECKING:
@@ -66,7 +67,20 @@ class OpenConverters:
 
 
 class RecordConverter(OpenConverters):
-    """Applies key, value and header converter and then every transformation, in Connect's order."""
+    """Applies key, value and header converter and then every transformation, in Connect's order.
+
+    Attributes:
+        unread: counts the records of which a converter has left something out.
+    """
+
+    def __init__(self, config: ResolvedConfig | ResolvedSourceConfig) -> None:
+        """Build and configure the parts.
+
+        Raises:
+            ConfigError: the settings of one of them are wrong.
+        """
+        super().__init__(config)
+        self.unread = UnreadCounts(self.key, self.value, self.headers)
 
     @property
     def steps(self) -> Sequence[Stage]:
@@ -86,9 +100,11 @@ class RecordConverter(OpenConverters):
         try:
             if to_columns is not None and to_columns(topic, keys.drop_null()) is not None:
                 return True
+            self.unread.clear()
             for key in keys.to_pylist():
-                self.key.to_connect(topic, key)
+                self.unread.end_key(self.key.to_connect(topic, key).schema)
         except Exception:  # noqa: BLE001 (found again, and reported, record by record)
+            self.unread.clear()
             return False
         return True
 
@@ -99,7 +115,12 @@ class RecordConverter(OpenConverters):
             ConversionError: a converter or a transformation refused it.
         """
         converted = self._converted(record)
-        return self._transformed(converted) if self.chain.stages else converted
+        transformed = self._transformed(converted) if self.chain.stages else converted
+        for found in self.unread.found:
+            if found:
+                self.unread.add(record.topic, converted.key_schema, converted.value_schema)
+                break
+        return transformed
 
     def _converted(self, record: KafkaRecord) -> SinkRecord:
         stage = KEY_CONVERTER
@@ -110,6 +131,7 @@ class RecordConverter(OpenConverters):
             stage = HEADER_CONVERTER
             headers = tuple(self._header(record.topic, name, data) for name, data in record.headers)
         except Exception as error:
+            self.unread.clear()
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
         return SinkRecord(
             topic=record.topic,
@@ -135,6 +157,7 @@ class RecordConverter(OpenConverters):
             try:
                 transformed = stage.apply(transformed)
             except Exception as error:
+                self.unread.clear()
                 raise ConversionError(Failure(TRANSFORMATION, stage.class_name, error)) from error
         if transformed is None or transformed.consumed is record.consumed:
             return transformed

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_connect.config_providers.resolving import ProviderFactory
     from airflow_connect.runtime.spec import RunSpec
 
+SERVERS = "servers of the worker"
 _PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
 
 
@@ -68,7 +69,7 @@ def examine(
         yield failed("config providers", error)
         return
     for checked in check_worker(worker, references):
-        yield Check("servers of the worker", checked.sentence, is_ok=checked.is_ok)
+        yield Check(SERVERS, checked.sentence, is_ok=checked.is_ok)
     if not deep:
         return
     yield from attempt("permissions on state topics", lambda: _state_topics(references.resolve(worker)))

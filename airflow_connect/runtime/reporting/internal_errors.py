@@ -23,6 +23,7 @@ _DEFECTS = (
 _SURROUNDINGS = (MemoryError, OSError)
 """Errors that a later attempt may not have; some of them are also ValueErrors."""
 
+_CONNECTOR = "Connector: "
 _OWN_MODULES = frozenset({"airflow_connect", *sys.stdlib_module_names})
 
 
@@ -39,10 +40,23 @@ def is_own_defect(error: BaseException) -> bool:
     )
 
 
+def name_connector(error: BaseException, name: str) -> None:
+    """Let the report of a bug, and its traceback, say in which connector it was met; the first name stays."""
+    if name and not _connector_of(error):
+        error.add_note(f"{_CONNECTOR}{name}")
+
+
+def _connector_of(error: BaseException) -> str:
+    notes = getattr(error, "__notes__", ())
+    return next((note.removeprefix(_CONNECTOR) for note in notes if note.startswith(_CONNECTOR)), "")
+
+
 def internal_error(error: BaseException, redact: Callable[[str], str]) -> InternalError:
     """The error that is reported for a bug; `redact` removes secrets from its text."""
+    name = _connector_of(error)
+    where = f" in connector {name}" if name else ""
     return InternalError(
-        f"Internal error, please report it: {redact(describe_exception(error))}.",
+        f"Internal error{where}, please report it: {redact(describe_exception(error))}.",
         suggestion="Add the traceback, which is in the log. Running again would fail in the same way.",
     )
 

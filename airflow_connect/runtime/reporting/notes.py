@@ -6,13 +6,17 @@ Equal sentences may be about different records, so the report says how many task
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from airflow_connect.counting import counted
+from airflow_connect.counting import counted, format_count
 
 MOST_NOTES = 20
 """Maximum per task or connector: the report of a run over 100,000 files must not have 100,000 sentences."""
+
+_NUMBERED = re.compile(r"(.+:) (\d{1,3}(?:,\d{3})*)\.", re.DOTALL)
+"""What `Notes.count` makes."""
 
 log = logging.getLogger(__name__)
 
@@ -49,29 +53,40 @@ class Notes:
     def count(self, sentence: str, number: int) -> None:
         """Add to the number at the end of a note; `sentence` ends before it, with a colon."""
         if sentence not in self._numbers:
-            log.warning("%s %d so far.", sentence, number)
+            log.warning("%s %s so far.", sentence, format_count(number))
         self._numbers[sentence] += number
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The kept notes, in order, and the number of others."""
         kept = [_with_count(sentence, times, "This was noted {} times.") for sentence, times in self._sentences.items()]
-        numbers = [f"{sentence} {number}." for sentence, number in self._numbers.items()]
+        numbers = [f"{sentence} {format_count(number)}." for sentence, number in self._numbers.items()]
         return (*kept, *numbers[:MOST_NOTES], *_rest(self._more + len(numbers[MOST_NOTES:])))
 
 
 def of_tasks(notes: Iterable[Sequence[str]], most: int = MOST_NOTES) -> list[str]:
     """The notes of several tasks, at most `most` and the number of the others.
 
+    Notes that differ only in the number at their end, after a colon, become one note with the sum.
+
     Args:
         notes: of each task.
         most: how many sentences are kept.
     """
-    times_of = Counter(sentence for one in notes for sentence in dict.fromkeys(one))
+    times_of: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
+    for one in notes:
+        for sentence in dict.fromkeys(one):
+            numbered = _NUMBERED.fullmatch(sentence)
+            if numbered is None:
+                times_of[sentence] += 1
+            else:
+                sums[numbered[1]] += int(numbered[2].replace(",", ""))
     every = [
         _with_count(sentence, tasks, "{} tasks report this, each about its own records.")
         for sentence, tasks in times_of.items()
     ]
+    every += [f"{sentence} {format_count(number)}." for sentence, number in sums.items()]
     return [*every[:most], *_rest(len(every) - most)]
 
 

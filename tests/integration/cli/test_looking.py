@@ -13,6 +13,9 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
+from airflow_connect.control.herder.herder import Herder
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.in_process import InProcessEngine
 from airflow_connect.runtime.inspecting.lint import small_files
@@ -20,6 +23,8 @@ from airflow_connect.runtime.spec import RunSpec
 from tests.integration.cli.conftest import SECRET
 from tests.support.command_line import run_command
 from tests.support.processes.drivers import PROJECT
+from tests.support.processes.forked_worker import ForkedWorker
+from tests.support.servers.rest import worker_of
 from tests.support.session.impatience import give_kafka
 
 pytestmark = pytest.mark.integration
@@ -207,6 +212,32 @@ def test_doctor_reads_the_rule_that_aborts_uploads(
     del config["name"]
     done = over_kafka("doctor", "--deep", connector_file(unique_name, **config))
     assert (done.exit_code, says in done.out) == (1 if days == 1 else 0, True), done.out
+
+
+def test_doctor_fails_if_connectors_are_started_and_no_worker_is_there_or_one_has_failed(kafka, unique_name, tmp_path):
+    worker, file = worker_of(kafka.bootstrap, unique_name), tmp_path / "worker.json"
+    file.write_text(json.dumps(worker))
+    before = run_command("doctor", "--worker", file)
+    assert (before.exit_code, f"None: {unique_name}-config does not exist." in before.out) == (0, True), before.out
+
+    settings = ControlSettings.from_worker(worker)
+    topics = StateTopics(settings)
+    topics.open()
+    herder, name = Herder(topics, settings, "me:1"), f"{unique_name}-c"
+    herder.create(name, {"connector.class": "FileStreamSink", "topics": "t", "file": str(tmp_path / "f")})
+    nobody = run_command("doctor", "--worker", file)
+    assert (nobody.exit_code, "so nothing runs the 1 connector that is started" in nobody.out) == (1, True), nobody.out
+
+    herder.stop(name)
+    stopped = run_command("doctor", "--worker", file)
+    assert (stopped.exit_code, "0 connectors are started, 1 paused or stopped." in stopped.out) == (0, True)
+
+    herder.resume(name)
+    herder.run_ended(name, herder.registered(name).offset, "It broke.", is_config=False)
+    with ForkedWorker({**worker, "run.interval.seconds": "600"}):
+        failed = run_command("doctor", "--worker", file)
+    assert (failed.exit_code, f"Failed: {name}." in failed.out) == (1, True), failed.out
+    assert f"1 worker is a member of group {unique_name}." in failed.out
 
 
 def test_doctor_without_brokers_still_makes_the_other_checks(tmp_path, monkeypatch):

@@ -143,7 +143,7 @@ def test_an_error_about_a_body_does_not_repeat_it(server):
 
 
 def test_a_body_that_does_not_arrive_ends_the_request(server, monkeypatch):
-    monkeypatch.setattr("airflow_connect.control.rest.bodies.LONGEST_S", 0.2)
+    monkeypatch.setattr("airflow_connect.control.rest.bodies.BODY_WITHIN_S", 0.2)
     with socket.create_connection(server.address) as slow:
         slow.settimeout(20)
         slow.sendall(b"POST /connectors HTTP/1.1\r\nHost: localhost\r\n")

@@ -15,8 +15,11 @@ import pytest
 import requests
 from starlette.responses import PlainTextResponse
 
-from airflow_connect.control.rest.serving.bounded import BoundedProtocol
+from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.control.rest.worker_state import WorkerState
+from airflow_connect.errors import UnavailableError
+from airflow_connect.runtime.bounded_connections import BoundedProtocol
 from tests.support.servers.certificates import as_pkcs12, encrypted, self_signed
 from tests.support.servers.rest import RestServer, worker_of
 
@@ -33,11 +36,11 @@ def worker(kafka) -> dict[str, str]:
 
 @pytest.fixture
 def serve(worker) -> Iterator[Any]:
-    """`serve({"listeners": ...})`: a server with these keys; `admin`: as of RestServers."""
+    """`serve({"listeners": ...})`: a server with these keys; `admin`, `state`: as of RestServer."""
     with contextlib.ExitStack() as stack:
 
-        def start(given: dict[str, str], **admin: Any) -> RestServer:
-            return stack.enter_context(RestServer(worker, server=ServerSettings.from_worker(given), **admin))
+        def start(given: dict[str, str], **more: Any) -> RestServer:
+            return stack.enter_context(RestServer(worker, server=ServerSettings.from_worker(given), **more))
 
         yield start
 
@@ -131,19 +134,47 @@ def test_with_an_empty_list_of_admin_listeners_log_levels_are_nowhere(serve):
     assert (answer.status_code, answer.json()) == (404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
 
-def test_a_page_of_an_allowed_host_is_answered_and_others_are_not(serve, tmp_path):
-    users = tmp_path / "users"
+def with_users(folder: Path) -> dict[str, str]:
+    users = folder / "users"
     users.write_text("ann=secret")
     users.chmod(0o600)
-    server = serve(
-        {
-            "listeners": "http://127.0.0.1:0",
-            "access.control.allow.origin": PAGE,
-            "access.control.allow.methods": "GET,PUT",
-            "rest.extension.classes": "BasicAuthSecurityRestExtension",
-            "rest.basic.auth.file": str(users),
-        }
-    )
+    return {
+        "listeners": "http://127.0.0.1:0",
+        "rest.extension.classes": "BasicAuthSecurityRestExtension",
+        "rest.basic.auth.file": str(users),
+    }
+
+
+def test_health_needs_no_user_and_then_says_nothing_else(serve, tmp_path):
+    server = serve(with_users(tmp_path), state=WorkerState(running_s=lambda: {"orders": 7.04}))
+    url = f"{server.urls[0]}/health"
+    ready = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
+
+    assert requests.get(url, timeout=20).json() == ready
+    assert requests.get(url, auth=("ann", "wrong"), timeout=20).json() == ready
+    known = requests.get(url, auth=("ann", "secret"), timeout=20).json()
+    assert known == {**ready, "runs": [{"connector": "orders", "seconds": 7.0}]}
+    assert requests.get(f"{server.urls[0]}/connectors", timeout=20).status_code == 401
+    assert requests.post(url, timeout=20).status_code == 401
+    assert requests.get(url, headers={"Origin": "https://evil.example.com"}, timeout=20).status_code == 403
+
+
+def test_health_without_a_user_does_not_tell_why_it_is_bad(serve, tmp_path, monkeypatch):
+    def fail(_: object) -> None:
+        raise UnavailableError("broker-7.internal:9092 does not answer.")
+
+    server = serve(with_users(tmp_path))
+    monkeypatch.setattr(Herder, "names", fail)
+    url = f"{server.urls[0]}/health"
+    unknown, known = requests.get(url, timeout=20), requests.get(url, auth=("ann", "secret"), timeout=20)
+    assert (unknown.status_code, known.status_code) == (500, 500)
+    assert unknown.json() == {"status": "unhealthy", "message": "See the log of the worker."}
+    assert "broker-7.internal" in known.json()["message"]
+
+
+def test_a_page_of_an_allowed_host_is_answered_and_others_are_not(serve, tmp_path):
+    pages = {"access.control.allow.origin": PAGE, "access.control.allow.methods": "GET,PUT"}
+    server = serve({**with_users(tmp_path), **pages})
     url, ask = f"{server.urls[0]}/connectors", {"Access-Control-Request-Method": "PUT"}
     preflight = requests.options(url, headers={"Origin": PAGE, **ask}, timeout=20)
     assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, PAGE)
@@ -174,7 +205,7 @@ def test_every_answer_has_the_headers_of_the_settings(serve):
     ids=["nothing", "half a head", "one request, then nothing"],
 )
 def test_a_connection_whose_client_does_not_go_on_is_closed(serve, monkeypatch, sent):
-    monkeypatch.setattr("airflow_connect.control.rest.serving.bounded.HEAD_WITHIN_S", 0.2)
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.HEAD_WITHIN_S", 0.2)
     monkeypatch.setattr("airflow_connect.control.rest.serving.servers.IDLE_S", 0.2)
     server = serve({"listeners": "http://127.0.0.1:0"})
     with socket.create_connection(server.address) as slow:
@@ -198,7 +229,7 @@ def test_a_head_without_an_end_is_cut_off(serve):
 
 
 def test_a_client_that_does_not_read_its_answers_is_cut_off(serve, monkeypatch):
-    monkeypatch.setattr("airflow_connect.control.rest.serving.bounded.READ_WITHIN_S", 0.2)
+    monkeypatch.setattr("airflow_connect.runtime.bounded_connections.READ_WITHIN_S", 0.2)
     cut_off, was_cut_off = BoundedProtocol._cut_off, threading.Event()
     monkeypatch.setattr(BoundedProtocol, "_cut_off", lambda self: (cut_off(self), was_cut_off.set()))
     server = serve({"listeners": "http://127.0.0.1:0"})

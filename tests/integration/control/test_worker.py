@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.worker import WorkerSettings, work
 from airflow_connect.devstack.s3 import S3Server
+from airflow_connect.errors import AccessError, ConfigError
+from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.support.faulty_converter import Faults
 from tests.support.processes.drivers import is_alive
@@ -147,3 +151,31 @@ def test_a_worker_that_can_no_longer_run_connectors_ends_with_the_reason(kafka, 
     with SparkEngine({}) as engine, pytest.raises(ZeroDivisionError, match="a defect of the rounds"):
         work(settings, engine, threading.Event(), told.append)
     assert told[0].startswith("The worker listens at http://127.0.0.1:")
+    there = admin_client({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).topics
+    assert {f"{unique_name}-{kind}" for kind in ("config", "status", "offset", "runs")} <= there.keys()
+
+
+def test_a_worker_whose_topic_for_offsets_would_forget_them_does_not_start(kafka, unique_name, make_topic):
+    offsets = make_topic(config={"cleanup.policy": "delete"})
+    settings = WorkerSettings.from_worker(
+        {**worker_of(kafka.bootstrap, unique_name), "listeners": "http://127.0.0.1:0", "offset.storage.topic": offsets}
+    )
+    with SparkEngine({}) as engine, pytest.raises(ConfigError, match=f"{offsets} has cleanup.policy=delete"):
+        work(settings, engine, threading.Event(), print)
+
+
+def test_a_worker_without_permission_for_offsets_of_sources_says_so_and_starts(kafka, unique_name, monkeypatch):
+    def refuse(_: object, wanted: CompactedTopic) -> int:
+        raise AccessError(f"Topic {wanted.name} may not be described.")
+
+    monkeypatch.setattr("airflow_connect.control.worker.worker.compacted_topics.ensure", refuse)
+    monkeypatch.setattr("airflow_connect.control.worker.worker.worker_topics.ensure_runs", lambda *_: None)
+    monkeypatch.setattr("airflow_connect.control.worker.worker.StateTopics.open", StateTopics.find)
+    monkeypatch.setattr(Rounds, "run_until", lambda *_: None)
+    settings = WorkerSettings.from_worker(
+        {**worker_of(kafka.bootstrap, unique_name), "listeners": "http://127.0.0.1:0"}
+    )
+    told: list[str] = []
+    with SparkEngine({}) as engine:
+        work(settings, engine, threading.Event(), told.append)
+    assert told[0].startswith(f"Sources cannot run until this is repaired. Topic {unique_name}-offset may not be")

@@ -13,7 +13,7 @@ from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.due import Due, lag_condition
 from airflow_connect.control.worker.lag_looks import LagLooks
-from airflow_connect.control.worker.rounds import Rounds
+from airflow_connect.control.worker.rounds import Pace, Rounds
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients import short_lived
 from airflow_connect.runtime.driver.entry import run_connector
@@ -104,6 +104,43 @@ def test_a_look_at_many_connectors_takes_as_many_requests_as_at_one(
     assert "committed_of_each" not in asked and len(asked) < first < 10
 
 
+@pytest.mark.parametrize("looks_early", [True, False])
+def test_a_record_is_copied_soon_although_the_interval_is_long_unless_it_is_set(
+    worker, make_topic, produce, tmp_path, unique_name, monkeypatch, looks_early
+):
+    monkeypatch.setattr("airflow_connect.control.worker.rounds.LAG_EVERY_S", 0.1)
+    monkeypatch.setattr("airflow_connect.control.worker.looking_early.SOON_S", 0.1)
+    settings = ControlSettings.from_worker({**worker, **({} if looks_early else {"run.interval.seconds": "3600"})})
+    topics = StateTopics(settings)
+    topics.open()
+    herder = Herder(topics, settings, "me:1")
+    topic, other = make_topic(), make_topic()
+    files = {name: tmp_path / name for name in (topic, other)}
+
+    def create(name: str) -> None:
+        herder.create(name, {"connector.class": "FileStreamSink", "topics": name, "file": str(files[name])})
+
+    create(topic)
+    told: list[str] = []
+    stopping = threading.Event()
+    rounds = Rounds(topics, herder, InProcessEngine(), told.append)
+    pace = Pace(3600, looks_early=not settings.has_own_interval)
+    loop = threading.Thread(target=rounds.run_until, args=(stopping, pace))
+    loop.start()
+    try:
+        wait_until(lambda: bool(told), "the first run")
+        produce(topic, [(0, None, b"1", 0, [])])
+        if looks_early:
+            wait_until(files[topic].exists, "the record")
+        produce(other, [(0, None, b"2", 0, [])])
+        create(other)
+        wait_until(files[other].exists, "a new connector, which runs at once")
+    finally:
+        stopping.set()
+        loop.join()
+    assert files[topic].exists() is looks_early
+
+
 @pytest.mark.budget(15)
 def test_a_round_over_idle_connectors_starts_no_spark_and_writes_no_state(worker, make_topic, tmp_path, monkeypatch):
     class NoEngine(InProcessEngine):
@@ -124,7 +161,7 @@ def test_a_round_over_idle_connectors_starts_no_spark_and_writes_no_state(worker
     change = topics.change
     monkeypatch.setattr(topics, "change", lambda *given: (written.append(given), change(*given)))
     rounds = Rounds(topics, herder, NoEngine(), told.append)
-    loop = threading.Thread(target=rounds.run_until, args=(stopping, 3600))
+    loop = threading.Thread(target=rounds.run_until, args=(stopping, Pace(3600, at_once=3)))
     loop.start()
     try:
         wait_until(lambda: len(told) >= IDLE, "a round")

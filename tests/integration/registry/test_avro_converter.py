@@ -223,6 +223,23 @@ def test_use_latest_version_writes_with_the_latest_schema(
         converter.from_connect(unique_name, s.struct(("id", s.STRING), name="shop.Order"), {"id": "x"})
 
 
+def test_fields_that_the_latest_schema_does_not_have_are_named(
+    make_converter: MakeConverter, schema_registry: Registry, unique_name: str
+) -> None:
+    schema_id = schema_registry.register(f"{unique_name}-value", RECORD)
+    converter = make_converter(auto_register_schemas="false", use_latest_version="true")
+    line = s.struct(("n", s.INT32), name="shop.Line")
+    wide = s.struct(
+        ("id", s.INT32), ("more", s.array(line)), ("note", replace(s.STRING, optional=True)), name="shop.Order"
+    )
+    value = {"id": 4, "more": [{"n": 1}], "note": None}
+    assert converter.from_connect(unique_name, wide, value) == message(schema_id, RECORD, {"id": 4})
+    assert converter.unwritten.found == {"more"}
+    converter.unwritten.clear()
+    assert converter.from_connect(unique_name, s.struct(("id", s.INT32), name="shop.Order"), {"id": 4})
+    assert converter.unwritten.found == set()
+
+
 def test_use_schema_id_writes_with_that_schema(
     make_converter: MakeConverter, schema_registry: Registry, unique_name: str
 ) -> None:

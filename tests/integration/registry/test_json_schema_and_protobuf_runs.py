@@ -118,6 +118,40 @@ def test_json_schema_topic_becomes_parquet_files(
     assert tables[2].to_pylist() == [{"id": 3, "price": None, "born": None, "tags": None, "note": "n"}]
 
 
+def test_fields_that_the_schema_does_not_have_are_named_in_the_report(
+    make_topic: MakeTopic, produce: TopicProducer, make_sink: Callable[..., Sink], schema_registry: Registry
+) -> None:
+    topics = [make_topic(), make_topic()]
+    ids = [
+        schema_registry.register(f"{topics[0]}-value", FIRST, schemaType="PROTOBUF"),
+        schema_registry.register(f"{topics[1]}-value", PERSON, schemaType="JSON"),
+    ]
+    orders = [_order(ids[0], text, id=1, **content) for text, content in ((FIRST, {}), (SECOND, {"note": "n"}))]
+    people = [b'{"id":1}', b'{"id":2,"nick":"x"}', b'{"id":3,"nick":null}', b'{"id":4,"nick":"y","tags":["a"]}']
+    produce(topics[0], [(0, None, data) for data in orders])
+    produce(topics[1], [(0, None, _prefix(ids[1]) + text) for text in people])
+    reports = [
+        make_sink(
+            topic,
+            value_converter=f"io.confluent.connect.{converter}",
+            value_converter_schema_registry_url=schema_registry.url,
+            **more,
+        ).run()
+        for topic, converter, more in (
+            (topics[0], "protobuf.ProtobufConverter", {}),
+            (topics[1], "json.JsonSchemaConverter", {"value_converter_use_optional_for_nonrequired": "true"}),
+        )
+    ]
+    notes = [[note for note in report.notes if "left out" in note] for report in reports]
+    beginning = (
+        "Some values of the topic {} held fields that the schema {} (version 1) does not have. They were left out:"
+    )
+    assert notes == [
+        [f"{beginning.format(topics[0], 'Order')} field 8 of shop.Order. Records: 1."],
+        [f"{beginning.format(topics[1], 'Person')} nick. Records: 2."],
+    ]
+
+
 @pytest.mark.parametrize(
     ("converter", "kind", "schema", "good", "bad"),
     [

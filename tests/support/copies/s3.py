@@ -50,6 +50,9 @@ class InProcessEngine:
     def progress_host(self) -> str:
         return "127.0.0.1"
 
+    def cancel(self, run_id: str) -> None:
+        """Its tasks are not interrupted: the run ends before its next step."""
+
 
 @dataclass
 class Sink:

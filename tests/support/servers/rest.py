@@ -13,6 +13,7 @@ from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.rest.serving.listeners import Listener
 from airflow_connect.control.rest.serving.servers import RestServers
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.control.rest.worker_state import WorkerState
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 
@@ -84,8 +85,9 @@ class RestServer:
         users: Mapping[str, str] | None = None,
         server: ServerSettings | None = None,
         admin: Callable[[Any], Any] = lambda app: app,
+        state: WorkerState | None = None,
     ) -> None:
-        """Open the topics; `users`: password by name; `server`: by default a free port; `admin`: as of RestServers."""
+        """Open the topics; `users`: password by name; `server`: by default a free port; the rest: as of RestServers."""
         settings = ControlSettings.from_worker(worker)
         self.topics = StateTopics(settings)
         self.topics.open()
@@ -94,7 +96,7 @@ class RestServer:
         self.urls = self._servers.urls
         self.address = ("127.0.0.1", int(self.urls[0].rpartition(":")[2]))
         self.herder = Herder(self.topics, settings, self._servers.worker_id)
-        self._thread = threading.Thread(target=self._servers.run, args=(self.herder, None, admin), daemon=True)
+        self._thread = threading.Thread(target=self._servers.run, args=(self.herder, state, admin), daemon=True)
 
     def __enter__(self) -> Self:
         """Start it. It listens already, so requests wait until it answers."""

@@ -40,11 +40,13 @@ class Copied:
         report: of the partition.
         in_columns: number of records that took the columnar path.
         letters: offsets of dead letters.
+        notes: sentences for the report.
     """
 
     report: PartitionReport
     in_columns: int
     letters: list[int]
+    notes: tuple[str, ...] = ()
 
 
 class _CountingRunner(TaskRunner):
@@ -101,7 +103,7 @@ class ColumnRun(SinkRun):
         finally:
             runner.abort()
         letters = sorted(letter["origin"][2] for letter in policy.dead_letters)
-        return Copied(report, runner.in_columns, letters)
+        return Copied(report, runner.in_columns, letters, runner.notes.sentences)
 
 
 class _Given:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.documents.time_progress import TimeProgress
 from airflow_connect.exactly_once.commit import state_after
 from airflow_connect.exactly_once.manifest import Manifest
-from airflow_connect.exactly_once.state import CLOSED, MOST_ABSENT, ConnectorState
+from airflow_connect.exactly_once.state import CLOSED, COPYING, MOST_ABSENT, BegunTopic, ConnectorState
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 
@@ -77,3 +77,17 @@ def test_state_does_not_grow_with_every_deleted_topic() -> None:
     assert len(state.topic_ids) == MOST_ABSENT + 2
     assert "t" in state.topic_ids and "u" in state.topic_ids  # They have offsets.
     assert "day-4" not in state.topic_ids and "day-5" in state.topic_ids
+
+
+def test_topics_that_a_run_begins_to_copy_are_kept_until_one_commits() -> None:
+    ids = {"t": "1", "u": "2", "v": "3"}
+    begun = known().beginning(
+        "r2", ids, [OffsetRange("u", 0, 9, 12), OffsetRange("v", 0, 0, 5), OffsetRange("v", 1, 2, 4)]
+    )
+    again = begun.beginning("r3", {**ids, "v": "4"}, [OffsetRange("v", 0, 0, 1)])
+
+    assert (begun.run_id, begun.phase, begun.begun) == ("r2", COPYING, {"v": BegunTopic("3", "r2", 7)})
+    assert again.begun == begun.begun
+    assert ConnectorState.from_json(begun.to_json()) == begun
+    assert begun.seeing({"u": "2"}).begun == begun.begun
+    assert begun.seeing(ids).begun == begun.seeing({}, {"v"}).begun == {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_connect.api.sink import SinkTask
 from airflow_connect.connectors.storage.value_schemas import gather_unique
 from airflow_connect.connectors.storage.writing.compact_writer import CompactWriter
+from airflow_connect.connectors.storage.writing.dropped_counts import DroppedCounts
 from airflow_connect.connectors.storage.writing.opening import open_task_plan
 from airflow_connect.connectors.storage.writing.task_plan import FAIL, IGNORE, WRITE
 from airflow_connect.connectors.storage.writing.topic_partition_writer import TopicPartitionWriter
@@ -140,7 +141,17 @@ class StorageSinkTask(SinkTask):
         """
         for tp, writer in self._writers.items():
             writer.flush(must_flush=self.context.must_flush(tp))
+        self._note_dropped()
         return gather_unique(results([future for writer in self._writers.values() for future in writer.staged]))
+
+    def _note_dropped(self) -> None:
+        dropped = DroppedCounts()
+        for writer in self._writers.values():
+            dropped.add_all(writer.dropped)
+            writer.dropped = DroppedCounts()
+        plan, _ = self._opened()
+        for sentence in dropped.take_sentences(plan.layout.rotation.schema_compatibility.value):
+            self.context.note(sentence)
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The offsets up to which all records are in files that have ended."""

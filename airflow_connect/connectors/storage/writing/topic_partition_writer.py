@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api.staging import PartitionDetails, StagedFile
 from airflow_connect.connectors.storage.value_schemas import schema_text
+from airflow_connect.connectors.storage.writing.dropped_counts import DroppedCounts
 from airflow_connect.connectors.storage.writing.open_file import FileStream, StreamSettings
 from airflow_connect.connectors.storage.writing.record_times import RecordTimes
 from airflow_connect.connectors.storage.writing.task_plan import StorageTaskPlan
@@ -46,6 +47,7 @@ class OpenFile:
 
     Attributes:
         directory: the partitioner's, or that of `under_renamed_topic` if the topic was changed.
+        dropped: records whose fields are not all in the file; None: there are none.
     """
 
     directory: str
@@ -54,6 +56,7 @@ class OpenFile:
     streams: dict[str, FileStream] = field(default_factory=dict)
     end: int = 0
     records: int = 0
+    dropped: DroppedCounts | None = None
 
 
 class Entry(NamedTuple):
@@ -88,6 +91,8 @@ class TopicPartitionWriter:
         self._times = None if late is None else RecordTimes(planned.topic, plan.now_ms, late)
         self._commit_offset = planned.start
         self._has_dropped = False
+        self.dropped = DroppedCounts()
+        """Records of ended files whose fields are not all in their files."""
         self.added_bytes = 0
         """Estimated bytes of values that were written since the owner of the memory budget set this to 0."""
 
@@ -233,6 +238,8 @@ class TopicPartitionWriter:
     def _close(self, file: OpenFile) -> list[Future[StagedFile]]:
         # Recorded first: if closing one of them fails, all of them can still be discarded.
         self._closed += [stream.staging for stream in file.streams.values()]
+        if file.dropped is not None:
+            self.dropped.add_all(file.dropped)
         return [stream.close(file.end, file.records) for stream in file.streams.values()]
 
     def _settle_times(self) -> None:
@@ -267,9 +274,18 @@ class TopicPartitionWriter:
             self.added_bytes += stream.append(entry.value)
         file.end = record.offset + 1
         file.records += 1
+        if record.value_schema is not schema and record.value is not None:
+            self._count_dropped(file, record)
         if self._times is not None and record.value is not None:
             self._times.note(directory, timestamp)
         return file
+
+    def _count_dropped(self, file: OpenFile, record: SinkRecord) -> None:
+        """Count a record that was written if its projection to the schema of the file has dropped something."""
+        fields = self._compatibility.find_dropped(record.value_schema, record.value, file.value_schema)
+        if fields:
+            file.dropped = file.dropped or DroppedCounts()
+            file.dropped.add(record.original_topic, record.value_schema, file.value_schema, fields)
 
     def _entries(self, file: OpenFile, record: SinkRecord) -> list[Entry]:
         plan = self._plan

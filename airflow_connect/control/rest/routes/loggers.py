@@ -19,13 +19,13 @@ _SCOPE = Query(description="`worker`, or `cluster` for all workers.")
 @router.get("", responses=answers(READS, {200: dict[str, LoggerLevel]}))
 async def list_loggers(served: ServedHere) -> Response:
     """Every logger that has a level."""
-    return Json(served.loggers.every())
+    return Json(served.worker.loggers.every())
 
 
 @router.get("/{logger}", responses=answers(READS, {200: LoggerLevel}))
 async def get_logger(served: ServedHere, logger: LoggerName) -> Response:
     """The level of a logger."""
-    return Json(served.loggers.one(logger))
+    return Json(served.worker.loggers.one(logger))
 
 
 @router.put("/{logger}", responses=answers(WITH_BODY, {200: list[str], 204: None}), openapi_extra=takes("Level"))
@@ -39,7 +39,7 @@ def set_level(
     """Set the level of a logger and of those below it; answers with their names, or with 204 for the cluster."""
     level = checked_level(body)
     if scope.lower() != "cluster":
-        return Json(served.loggers.set(logger, level))
+        return Json(served.worker.loggers.set(logger, level))
     herder.set_cluster_level(logger, level)
-    served.loggers.set(logger, level)
+    served.worker.loggers.set(logger, level)
     return Response(status_code=204)

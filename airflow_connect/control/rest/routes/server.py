@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from airflow_connect import __version__
+from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.rest.answers import AnsweringRoute, Json
 from airflow_connect.control.rest.described import READS, answers
 from airflow_connect.control.rest.models import ServerInfo, WorkerStatus
-from airflow_connect.control.rest.parameters import HerderHere
+from airflow_connect.control.rest.parameters import HerderHere, Served, ServedHere
+from airflow_connect.control.rest.paths import WITHOUT_USER
 from airflow_connect.errors import ConnectError
 
 HEALTH_WITHIN_S = 10.0
 """Source: DEFAULT_HEALTH_CHECK_TIMEOUT_MS (KIP-1017)."""
 API_VERSION = "4.3.1"
 """Version of Kafka Connect whose requests are answered. Tools such as kcctl send some of them from a version on."""
+HEALTHY = 200
 _READY = "Worker has completed startup and is ready to handle requests."
 router = APIRouter(tags=["server"], route_class=AnsweringRoute)
 
@@ -29,8 +32,20 @@ def server_info(herder: HerderHere) -> Response:
 
 
 @router.get("/health", responses=answers((401, 403, 405, 406), {200: WorkerStatus, 500: WorkerStatus}))
-async def health(herder: HerderHere) -> Response:
-    """Whether requests can be handled: whether the state topics can be read, within 10 s (KIP-1017)."""
+async def health(request: Request, herder: HerderHere, served: ServedHere) -> Response:
+    """Whether requests can be handled: whether the state topics can be read, within 10 s (KIP-1017).
+
+    The answer also names the connectors that this worker runs now, with the seconds since their run began. Without a
+    user, it only says whether the worker is healthy.
+    """
+    answer = await _health(herder, served)
+    if not request.scope.get(WITHOUT_USER):
+        return answer
+    is_healthy = answer.status_code == HEALTHY
+    return Json({"status": "healthy", "message": _READY}) if is_healthy else _unhealthy("See the log of the worker.")
+
+
+async def _health(herder: Herder, served: Served) -> Response:
     try:
         reading = asyncio.ensure_future(run_in_threadpool(herder.names))
         done, _ = await asyncio.wait({reading}, timeout=HEALTH_WITHIN_S)
@@ -42,7 +57,8 @@ async def health(herder: HerderHere) -> Response:
         reading.result()
     except ConnectError as error:
         return _unhealthy(str(error))
-    return Json({"status": "healthy", "message": _READY})
+    running = [{"connector": name, "seconds": round(s, 1)} for name, s in sorted(served.worker.running_s().items())]
+    return Json({"status": "healthy", "message": _READY, **({"runs": running} if running else {})})
 
 
 def _retrieve(reading: asyncio.Future[list[str]]) -> None:

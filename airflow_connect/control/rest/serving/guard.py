@@ -9,13 +9,16 @@ import hmac
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.control.rest.paths import Asgi, Scope
+from airflow_connect.control.rest.paths import WITHOUT_USER, Asgi, Scope
 from airflow_connect.control.rest.serving.origins import Origins
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
+
+
+UNKNOWN_USER = 401
 
 
 class Guard:
@@ -25,6 +28,8 @@ class Guard:
     loopback address as their host are answered. A browser that sends a request for a page of another host is refused
     in both cases: it adds the password that its user has entered, and reaches the loopback addresses of its machine.
     A link on such a page may be followed.
+
+    `/health` is answered without a user, as the probes of Kubernetes and of load balancers ask, which have none.
     """
 
     def __init__(self, app: Asgi, users: Mapping[str, str], origins: Origins | None = None) -> None:
@@ -38,7 +43,9 @@ class Guard:
         """Answer or pass on."""
         if scope["type"] == "http":
             refusal = self._refusal(dict(scope["headers"]))
-            if refusal is not None:
+            if refusal is not None and refusal.status_code == UNKNOWN_USER and _is_probe(scope):
+                scope = {**scope, WITHOUT_USER: True}
+            elif refusal is not None:
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -52,7 +59,7 @@ class Guard:
             if self._is_known(headers.get(b"authorization", b"")):
                 return None
             body = {"error_code": 401, "message": "User cannot access the resource."}
-            return JSONResponse(body, 401, {"WWW-Authenticate": "Basic"})
+            return JSONResponse(body, UNKNOWN_USER, {"WWW-Authenticate": "Basic"})
         if _host(headers) in LOOPBACK_HOSTS:
             return None
         message = (
@@ -86,6 +93,10 @@ class Guard:
         known = self._digests.get(name, _digest(""))
         is_equal = hmac.compare_digest(known, _digest(password))
         return bool(separator) and name in self._digests and is_equal
+
+
+def _is_probe(scope: Scope) -> bool:
+    return scope["path"] == "/health" and scope["method"] in ("GET", "HEAD")
 
 
 def _host(headers: Mapping[bytes, bytes]) -> str:

@@ -10,16 +10,16 @@ import uvicorn
 from starlette.middleware.cors import CORSMiddleware
 
 from airflow_connect.control.herder.herder import Herder
-from airflow_connect.control.herder.loggers import Loggers
 from airflow_connect.control.rest import app as application
 from airflow_connect.control.rest.parameters import Served
 from airflow_connect.control.rest.paths import Asgi
-from airflow_connect.control.rest.serving.bounded import BoundedProtocol
 from airflow_connect.control.rest.serving.guard import Guard
 from airflow_connect.control.rest.serving.listeners import ADMIN_LISTENERS, HTTPS, LISTENERS, Listener
 from airflow_connect.control.rest.serving.origins import HEADERS
 from airflow_connect.control.rest.serving.response_headers import ResponseHeaders
 from airflow_connect.control.rest.serving.settings import ServerSettings
+from airflow_connect.control.rest.worker_state import WorkerState
+from airflow_connect.runtime.bounded_connections import BoundedProtocol
 
 IDLE_S = 30
 """Seconds for which a connection without a request stays open."""
@@ -91,19 +91,19 @@ class RestServers:
             )
 
     def run(
-        self, herder: Herder, loggers: Loggers | None = None, admin: Callable[[Asgi], Asgi] = lambda app: app
+        self, herder: Herder, worker: WorkerState | None = None, admin: Callable[[Asgi], Asgi] = lambda app: app
     ) -> None:
         """Answer requests until `end` is called.
 
         Args:
             herder: carries them out.
-            loggers: the log levels of this process.
+            worker: what it says about this process.
             admin: surrounds the application of listeners that have administrative paths, to answer more of them.
 
         Raises:
             ConfigError, MissingPackageError: a certificate cannot be used.
         """
-        served = Served(lambda _: herder, loggers=loggers or Loggers())
+        served = Served(lambda _: herder, worker=worker or WorkerState())
         apart = self._settings.admin_listeners is not None
         apps = {LISTENERS: application.create_app(served, application.CONNECTORS if apart else application.EVERYTHING)}
         if apart:

@@ -7,6 +7,7 @@ in one transaction, so they differ only if somebody has altered the group.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,15 @@ from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_to
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.kafka.admin import consumer_group, new_topics
 from airflow_connect.kafka.clients.short_lived import Admin, names
-from airflow_connect.kafka.state import runs_topic
+from airflow_connect.kafka.state import runs_topic, worker_topics
 from airflow_connect.kafka.state.replay_positions import ReplayPosition
-from airflow_connect.kafka.state.topic_upkeep import Upkeep
 
 if TYPE_CHECKING:
     from airflow_connect.kafka.state.runs_topic import RunsTopic
     from airflow_connect.kafka.writing.transactions import OutgoingRecord
     from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 
+_LOG = logging.getLogger(__name__)
 DLQ_REPLAY = "dlq_replay"
 """Kind of the document in the runs topic; its name is that of the queue."""
 VERSION = 1
@@ -107,13 +108,7 @@ class RecordedPositions:
         worker = self._configuration.resolved.worker
         self._topic = runs_topic.find(self._admin, worker.runs_topic)
         if create:
-            self._topic = runs_topic.ensure(
-                self._admin,
-                worker.runs_topic,
-                worker.runs_partitions,
-                worker.runs_replication_factor,
-                Upkeep(worker.runs_topic_settings, worker.alters_state_topics),
-            )
+            self._topic = worker_topics.ensure_runs(self._admin, worker, _LOG.info)
         if self._topic is None:
             return "", {}
         found = runs_topic.read(

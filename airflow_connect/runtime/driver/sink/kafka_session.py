@@ -10,7 +10,7 @@ from airflow_connect.errors import OffsetError, UnavailableError
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka.admin import consumer_group, dead_letter_queue, topics, watermarks
-from airflow_connect.kafka.state import runs_topic
+from airflow_connect.kafka.state import runs_topic, worker_topics
 from airflow_connect.kafka.writing.refused_records import LARGEST_MESSAGE_BYTES
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.planning.planner import LogState
@@ -40,14 +40,8 @@ class KafkaSession(ClusterSession):
     def journal(self) -> Journal:
         """The connector's journal; opened on first use, because that creates the runs topic."""
         if self._journal is None:
-            worker, producer = self._config.worker, self._clients.producer.settings
-            topic = runs_topic.ensure(
-                self.admin,
-                worker.runs_topic,
-                worker.runs_partitions,
-                worker.runs_replication_factor,
-                self._upkeep(worker.runs_topic_settings),
-            )
+            producer = self._clients.producer.settings
+            topic = worker_topics.ensure_runs(self.admin, self._config.worker, self.notes.append)
             self._group = consumer_group.group_metadata(self._config.consumer_group, producer)
             clients = JournalClients(
                 admin=self.admin,

@@ -21,7 +21,7 @@ from airflow_connect.exactly_once.journal import Commit, Journal, JournalView
 from airflow_connect.exactly_once.manifest import Manifest, manifest_of
 from airflow_connect.exactly_once.parts import contiguous
 from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
-from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
+from airflow_connect.exactly_once.state import CLOSED, ConnectorState
 from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
 from airflow_connect.planning.planner import LogState, Memory, Positions, plan_positions
@@ -39,6 +39,7 @@ from airflow_connect.runtime.driver.reporting import (
     stopped_by_dead_letters,
 )
 from airflow_connect.runtime.driver.run_in_progress import RunInProgress
+from airflow_connect.runtime.driver.sink.begun_topics import notes_on_begun
 from airflow_connect.runtime.driver.sink.bounds import bounds_of, remembered
 from airflow_connect.runtime.driver.sink.changed_topics import changed_topics
 from airflow_connect.runtime.driver.sink.dead_letters import Letters, letters_of
@@ -294,14 +295,19 @@ class SinkRun(RunInProgress):
 
     def _without_deleted_topics(self, kafka: KafkaSession, state: RunState, plan: Plan) -> tuple[RunState, Plan]:
         """The state without the offsets of topics that Kafka no longer has, and the plan with a note of each."""
-        absent = {tp: at for tp, at in state.connector.committed.items() if tp.topic not in plan.topic_ids}
-        deleted = kafka.deleted_topics(sorted({tp.topic for tp in absent}))
-        if not deleted:
+        known = state.connector
+        absent = {tp: at for tp, at in known.committed.items() if tp.topic not in plan.topic_ids}
+        begun = known.begun.keys() - plan.topic_ids.keys()
+        deleted = kafka.deleted_topics(sorted({tp.topic for tp in absent} | begun))
+        notes = notes_on_begun(known.begun, plan.topic_ids, deleted)
+        copied = [f"{tp}@{offset}" for tp, offset in sorted(absent.items()) if tp.topic in deleted]
+        if copied:
+            gone = names(sorted({tp.topic for tp in absent if tp.topic in deleted}))
+            notes = (f"Kafka no longer has topic {gone}. It was copied up to {names(copied)}.", *notes)
+        if not notes:
             return state, plan
-        ends = [f"{tp}@{offset}" for tp, offset in sorted(absent.items()) if tp.topic in deleted]
-        note = f"Kafka no longer has topic {names(sorted(deleted))}. It was copied up to {names(ends)}."
-        remaining = state.connector.seeing({}, deleted)
-        return replace(state, connector=remaining, is_stale=True), replace(plan, notes=(*plan.notes, note))
+        remaining = known.seeing({}, deleted)
+        return replace(state, connector=remaining, is_stale=True), replace(plan, notes=(*plan.notes, *notes))
 
     def _bounded(self, kafka: KafkaSession, state: RunState) -> RunState:
         """The state with the bounds of a replay: those of its first run hold for all that follow."""
@@ -354,7 +360,7 @@ class SinkRun(RunInProgress):
         """Say how leftovers of this run would look before anything is staged (invariant 8)."""
         leftovers = self._config.sink.leftovers(plan.ranges)
         every = merge_leftovers([leftovers, *state.resweep])
-        begun = replace(state.connector, run_id=plan.run_id, phase=COPYING, leftovers=every)
+        begun = replace(state.connector.beginning(plan.run_id, plan.topic_ids, plan.ranges), leftovers=every)
         kafka.journal.begin(begun)
         reached(crash_points.BEGUN)
         return replace(state, connector=begun)
@@ -433,7 +439,11 @@ class SinkRun(RunInProgress):
             state = self._announcing(state, manifest)
             of_time = manifest.time.notes if manifest.time else ()
             letters = self._letters(kafka, manifest, is_published=True)
-            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes)
+            gone = kafka.gone_topics(manifest.topic_ids)  # The client would wait a minute for them, and fail.
+            of_gone = tuple(f"{what} This run had copied it before." for what in gone.values())
+            for note in of_gone:
+                self._warn(note)
+            notes = (*plan.notes, *of_time, *notes, *of_tasks(r.notes for r in reports), *letters.notes, *of_gone)
             report = self._report(DONE if reports else EMPTY, state, manifest, reports=reports, notes=notes)
             closed = replace(
                 state.connector,
@@ -442,7 +452,7 @@ class SinkRun(RunInProgress):
                 bytes_per_record={**state.connector.bytes_per_record, **bytes_per_record(manifest)},
                 lag_of_hours=with_lag(state.connector.lag_of_hours, state.lag) if state.lag else (),
             )
-            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed)
+            commits.commit(manifest, kafka.journal, letters.records, report.to_json(), closed, gone)
             reached(crash_points.COMMITTED)
         return replace(report, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
 

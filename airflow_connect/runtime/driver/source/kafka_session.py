@@ -11,14 +11,14 @@ from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJour
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.worker_group import live_workers
 from airflow_connect.kafka.clients.short_lived import names
-from airflow_connect.kafka.state import compacted_topics, config_topic, runs_topic
+from airflow_connect.kafka.state import compacted_topics, config_topic, worker_topics
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.state.offsets import offsets_topic, offsets_view
 from airflow_connect.kafka.state.offsets.offsets_file import OffsetsFile
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.offsets.offsets_view import OffsetsView
-from airflow_connect.kafka.writing import task_producer
+from airflow_connect.kafka.writing import transactions
 from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 from airflow_connect.runtime.settings import KnownState
@@ -47,14 +47,7 @@ class SourceSession(ClusterSession):
         Raises:
             ConfigError, AccessError, UnavailableError: a topic cannot be used or created.
         """
-        worker = self._config.worker
-        runs = runs_topic.ensure(
-            self.admin,
-            worker.runs_topic,
-            worker.runs_partitions,
-            worker.runs_replication_factor,
-            self._upkeep(worker.runs_topic_settings),
-        )
+        runs = worker_topics.ensure_runs(self.admin, self._config.worker, self.notes.append)
         for topic in self._state_topics():
             self._partitions[topic.name] = compacted_topics.ensure(self.admin, topic)
         settings = self._producer_settings()
@@ -98,7 +91,7 @@ class SourceSession(ClusterSession):
             UnavailableError, AccessError: Kafka refused, or did not answer.
         """
         ids = [self._config.task_transactional_id(task) for task in range(count)]
-        task_producer.fence(self._producer_settings(), ids)
+        transactions.fence(self._producer_settings(), ids)
 
     def write_task_count(self, count: int) -> None:
         """Record which tasks the next run must fence.
@@ -200,11 +193,10 @@ class SourceSession(ClusterSession):
 
     def _state_topics(self) -> list[CompactedTopic]:
         shared = self._config.worker.sources
-        factor, offsets = shared.offsets_replication_factor, self._upkeep(shared.offsets_topic_settings)
         configs = self._upkeep(shared.config_topic_settings)
         return [
             *(
-                CompactedTopic(name, shared.offsets_partitions, factor, "offset.storage.topic", offsets)
+                worker_topics.offsets(self._config.worker, name, self.notes.append)
                 for name in self._config.offsets_topics
             ),
             CompactedTopic(shared.config_topic, 1, shared.config_replication_factor, "config.storage.topic", configs),

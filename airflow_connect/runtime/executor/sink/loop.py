@@ -131,6 +131,7 @@ class SinkLoop:
             return 0
         pieces = self._converted(batch)
         if pieces and self._sink.put_columns(pieces, batch.offsets):
+            self._converter.unread.add_batch(batch.topic)
             return len(batch)
         if pieces is None or len(batch) <= SMALLEST_COLUMN_BATCH:
             self._put_all(batch.topic_partition, batch.records())
@@ -141,6 +142,7 @@ class SinkLoop:
     def _converted(self, batch: ColumnBatch) -> Sequence[RecordColumns] | None:
         """A batch after all stages; () if it is not vectorizable, None if a stage cannot work at all right now."""
         assert self._columns is not None
+        self._converter.unread.clear()
         try:
             if not self._converter.accepts_keys(batch.topic, batch.keys):
                 return ()

@@ -16,13 +16,28 @@ from airflow_connect.runtime.executor.error_policy import (
     VALUE_CONVERTER,
     Failure,
 )
+from airflow_connect.runtime.executor.unread_counts import UnwrittenCounts
 
 if TYPE_CHECKING:
     from airflow_connect.api.record import SourceRecord
+    from airflow_connect.config.resolved.source import ResolvedSourceConfig
 
 
 class SourceRecordConverter(OpenConverters):
-    """Applies every transformation and then the three converters."""
+    """Applies every transformation and then the three converters.
+
+    Attributes:
+        unwritten: counts the records of which a converter has left something out.
+    """
+
+    def __init__(self, config: ResolvedSourceConfig) -> None:
+        """Build and configure the parts.
+
+        Raises:
+            ConfigError: the settings of one of them are wrong.
+        """
+        super().__init__(config)
+        self.unwritten = UnwrittenCounts(self.key, self.value)
 
     def convert(self, record: SourceRecord) -> ProducedRecord | None:
         """Convert a record to the message to produce; None if a transformation drops it.
@@ -56,5 +71,10 @@ class SourceRecordConverter(OpenConverters):
             stage = VALUE_CONVERTER
             value = self.value.from_connect(topic, record.value_schema, record.value)
         except Exception as error:
+            self.unwritten.clear()
             raise ConversionError(Failure(stage, self._names[stage], error)) from error
+        for found in self.unwritten.found:
+            if found:
+                self.unwritten.add(topic, record.key_schema, record.value_schema)
+                break
         return ProducedRecord(topic, record.partition, key, value, headers, record.timestamp)

@@ -41,6 +41,7 @@ from airflow_connect.runtime.executor.source.loop import (
 )
 from airflow_connect.runtime.executor.source.offsets import HandedOffsets, TaskOffsets
 from airflow_connect.runtime.executor.source.run_claim import Claim, claimed_by, refuse_other_run
+from airflow_connect.runtime.reporting.notes import Notes
 
 if TYPE_CHECKING:
     from airflow_connect.api.source import SourceTask
@@ -66,13 +67,26 @@ def run_source_task(settings: TaskSettings, plan: TaskPlan, attempt: int) -> Tas
 
 
 def _explained(task: SourceTask, error: ConnectError, context: SourceContext) -> ConnectError:
-    """The error that a task makes of one of its own; see `ExplainingSourceTask`."""
+    """The error that a task makes of one of its own; see `ExplainingSourceTask`.
+
+    If the task cannot explain it, the error stays what it is, and gets a note about that.
+    """
     from airflow_connect.api.source import ExplainingSourceTask
 
     if isinstance(error, FencedError) or not isinstance(task, ExplainingSourceTask):
         return error
     explain = task.explained
-    return call_task(task, "explained", lambda: explain(error), context)
+    context.error = None  # It is `error`, or came later, and would be raised again after the call.
+    try:
+        explained: object = call_task(task, "explained", lambda: explain(error), context)
+        if isinstance(explained, ConnectError):
+            return explained
+        problem = f"{type(task).__name__}.explained returned {type(explained).__name__} instead of a ConnectError."
+    except Exception as second:  # noqa: BLE001 (it must not hide why the task fails)
+        problem = str(second)
+    log.warning("The task could not say more about its error: %s", problem)
+    error.add_note(f"The task could not say more about this error: {problem}")
+    return error
 
 
 @dataclass(slots=True)
@@ -115,6 +129,8 @@ class _Work:
             topics = TopicCreation(admin, groups)
             parts = LoopParts(context, context.offset_reader, converter, delivery, topics, policy, progress)
             done, opened = self._copied(task, parts)
+            notes = Notes()
+            converter.unwritten.tell(notes)
         return TaskReport(
             task=self.task,
             attempt=self.attempt,
@@ -129,7 +145,7 @@ class _Work:
             failed=policy.failed,
             failed_places=tuple(policy.places),
             source=done,
-            notes=producer.notes,
+            notes=(*producer.notes, *notes.sentences),
             ended_ms=time.time_ns() // 1_000_000,
         )
 
@@ -144,11 +160,14 @@ class _Work:
             done = SourceLoop(task, parts, self._rules(task)).run()
             is_done = True
         except ConnectError as error:
-            raise _explained(task, error, context) from error
+            explained = _explained(task, error, context)
+            if explained is error:
+                raise
+            raise explained from error
         finally:
             try:
                 call_task(task, "stop", task.stop, SourceContext({}, "", 0, parts.offsets, None))
-            except ConnectError as error:
+            except Exception as error:
                 log.warning("%s", error)
                 if is_done:
                     raise

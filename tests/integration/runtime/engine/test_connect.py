@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.driver.process_tree import processes_of
+from airflow_connect.runtime.driver.stopping import RunTimeoutError, StopRequest
+from airflow_connect.runtime.engine.spark import SparkEngine
 from tests.integration.runtime.engine.conftest import progress_of
 from tests.support.processes.proc import command_lines, descendants_of
 from tests.support.servers.spark import ConnectServer
@@ -94,4 +97,21 @@ def test_server_that_is_restarted_during_the_copy_fails_the_run_and_the_next_one
 
     assert failed.report.error["type"] == "TaskFailedError"
     assert driven.report.records == 100
+    sink.assert_exactly_once(values)
+
+
+def test_a_run_that_is_stopped_ends_its_job_at_the_server(make_topic, fill, make_sink, server, faults, in_background):
+    topic = make_topic()
+    values = fill(topic, 1, 20, at={7: {"do": "hold", "times": 1}})
+    sink, request = make_sink(topic, flush_size="5", **faults.config()), StopRequest()
+    with SparkEngine({"spark.remote": server.remote}) as engine:
+        spec = sink.spec()
+        run = in_background(lambda: run_connector(spec, engine=engine, stop=request))
+        run.until(lambda: bool(faults.held()), "a copy in the middle")
+        request.ask(RunTimeoutError("It took too long."))
+        engine.cancel(spec.run_id)
+        assert run.result().error["code"] == "run.timeout"
+        faults.release()
+        sink.engine = engine
+        assert sink.run().records == 20
     sink.assert_exactly_once(values)

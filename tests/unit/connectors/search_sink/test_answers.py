@@ -8,7 +8,14 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.connectors.search_sink.answers import Verdict, judge
-from airflow_connect.connectors.search_sink.conflicts import DROPPED, Conflict, Conflicts, Place, Versions
+from airflow_connect.connectors.search_sink.conflicts import (
+    DROPPED,
+    IN_FAILURE_STORE,
+    Conflict,
+    Conflicts,
+    Place,
+    Versions,
+)
 from airflow_connect.errors import DataError, SearchError
 
 
@@ -84,6 +91,17 @@ def test_document_that_a_pipeline_has_dropped_is_left_out_with_a_note():
     assert counts.add(Conflict("orders", Place("orders", 0, 7, "orders"), DROPPED), Versions.OFFSETS)
     (note,) = counts.take_notes()
     assert note.startswith("1 record was NOT written to orders") and "The first was orders-0@7" in note
+
+
+def test_document_in_the_failure_store_of_a_data_stream_is_left_out_with_a_note():
+    """The answer in Elasticsearch's page "Failure store"; the node of the tests has none."""
+    stored = {"_index": ".fs-logs-2025.05.01-000002", "result": "created", "status": 201, "failure_store": "used"}
+    verdict = judged(WRITTEN, stored, operation="create")
+    assert (verdict.again, verdict.rejected, verdict.conflicts) == ([], [], [(1, IN_FAILURE_STORE)])
+    counts = Conflicts({})
+    assert counts.add(Conflict("logs", Place("logs", 0, 7, "logs"), IN_FAILURE_STORE), Versions.FIRST)
+    (note,) = counts.take_notes()
+    assert note.startswith("1 record was NOT written to logs") and "logs::failures" in note
 
 
 def test_deletion_without_a_version_that_meets_another_writer_is_sent_again():

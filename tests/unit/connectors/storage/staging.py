@@ -118,6 +118,7 @@ class Outcome:
     files: list[tuple[Any, ...]] = field(default_factory=list)
     reports: list[PartitionReport] = field(default_factory=list)
     dead_letters: list[Any] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -170,7 +171,8 @@ def copy(
     errors = PutErrors(policy, resolved.connector.errors)
     task = CountingRunner(StagedInMemory(plan, MemoryStager()), replace(context, errors=errors), [planned])
     task.open()
-    loop = SinkLoop(task, RecordConverter(resolved), policy, ProgressSender({}, 0, 0))
+    converter = RecordConverter(resolved)
+    loop = SinkLoop(task, converter, policy, ProgressSender({}, 0, 0))
     outcome = Outcome()
     try:
         reader: Any = GivenRecords(batches, end)
@@ -179,6 +181,8 @@ def copy(
     except ConnectError as error:
         outcome.error = f"{type(error).__name__}: {error}"
         return outcome, task.in_columns
+    converter.unread.tell(task.notes)
+    outcome.notes = task.notes.sentences
     outcome.files = [
         (f.key, f.start, f.end, f.records, content(f.key, bytes(f.token["data"]))) for f in task.staged_files()
     ]

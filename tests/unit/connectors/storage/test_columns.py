@@ -69,8 +69,12 @@ MEMBERS: dict[str, st.SearchStrategy[Any]] = {
     "day": st.integers(-1000, 30000),
     "time": st.integers(0, 86_399_999),
     "at": st.integers(0, 2**42),
-    "inner": st.fixed_dictionaries({"n": st.integers(-(2**31), 2**31 - 1)}) | st.none(),
+    "inner": st.fixed_dictionaries(
+        {"n": st.integers(-(2**31), 2**31 - 1)}, optional={"not in the schema": st.integers() | st.none()}
+    )
+    | st.none(),
     "list": st.lists(st.text(max_size=3) | st.none(), max_size=3),
+    "not in the schema": st.booleans() | st.text(max_size=3) | st.none(),
 }
 USUAL = ("id", "ok")  # a record without `ok` gets its default, which is not vectorizable
 PLAIN = st.fixed_dictionaries(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_connect.control.state import records
 from airflow_connect.control.state.config_fold import ConfigState
-from airflow_connect.control.worker.due import Due, Schedule
+from airflow_connect.control.worker.due import ANYTHING, Due, Early, Ended, Schedule
 from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
 from airflow_connect.runtime.peeking.conditions import LagReaches
@@ -27,9 +29,9 @@ class Topic:
     def due(self, now_s: float) -> list[str]:
         return [due.name for due in self.schedule.due(self.state, now_s)]
 
-    def ran(self, name: str, now_s: float, *, may_repeat: bool = True, has_failed: bool = False) -> None:
+    def ran(self, name: str, now_s: float, *, may_repeat: bool = True, **ended: Any) -> None:
         self.schedule.begin(self.state, self._due(name))
-        self.schedule.end(name, now_s, may_repeat=may_repeat, has_failed=has_failed)
+        self.schedule.end(name, now_s, Ended(may_repeat, **ended))
 
     def _due(self, name: str) -> Due:
         registered = self.state.connectors[name]
@@ -90,7 +92,7 @@ def test_a_restart_during_a_run_makes_it_due_after_the_run():
     topic = with_connector()
     topic.schedule.begin(topic.state, Due("c", {}, 0))
     topic.add(restart())
-    topic.schedule.end("c", 100, may_repeat=True)
+    topic.schedule.end("c", 100, Ended())
     assert topic.due(100) == ["c"]
 
 
@@ -118,6 +120,32 @@ def test_a_deleted_connector_is_forgotten():
     assert topic.due(100) == []
     topic.add(records.connector_config("c", {}))
     assert topic.due(100) == ["c"]
+
+
+def early(topic: Topic, now_s: float) -> list[tuple[str, bool]]:
+    """Names that data makes due, and whether the worker has to look for it."""
+    return [(due.name, due.lag == ANYTHING) for due in topic.schedule.due(topic.state, now_s) if due.is_early]
+
+
+def test_a_sink_is_due_before_its_interval_if_there_is_anything_to_copy():
+    topic = with_connector(interval_s=60)
+    topic.ran("c", 100, early=Early(5, asks=False))
+    assert topic.due(104) == [] and early(topic, 105) == [("c", True)]
+    assert topic.due(160) == ["c"] and early(topic, 160) == []
+
+
+def test_a_source_is_asked_before_its_interval():
+    topic = with_connector(interval_s=60)
+    topic.ran("c", 100, early=Early(5, asks=True))
+    assert early(topic, 105) == [("c", False)]
+
+
+def test_a_restart_of_an_early_connector_does_not_wait_for_data():
+    topic = with_connector(interval_s=60)
+    topic.ran("c", 100, early=Early(5, asks=False))
+    topic.add(restart())
+    (due,) = topic.schedule.due(topic.state, 105)
+    assert (due.lag, due.is_early) == (None, False)
 
 
 def test_only_connectors_of_this_worker_are_due():
@@ -171,7 +199,7 @@ def test_a_connector_that_was_stopped_and_resumed_during_its_run_is_due_again():
     (due,) = topic.schedule.due(topic.state, 0)
     topic.schedule.begin(topic.state, due)
     topic.add(records.target_state("c", "STOPPED"), records.target_state("c", "STARTED"))
-    topic.schedule.end("c", 5, may_repeat=False)
+    topic.schedule.end("c", 5, Ended(may_repeat=False))
     assert topic.due(6) == ["c"]
 
 

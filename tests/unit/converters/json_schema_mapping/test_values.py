@@ -33,6 +33,7 @@ from airflow_connect.api.schema import (
     time,
     timestamp,
 )
+from airflow_connect.converters.json.reader import ReadOptions
 from airflow_connect.converters.json.text import MISSING, parse_exact
 from airflow_connect.converters.json_schema_mapping import names
 from airflow_connect.converters.json_schema_mapping.names import JsonSchemaOptions
@@ -238,4 +239,4 @@ def test_union_without_a_type_that_fits_reads_as_confluent() -> None:
     schema = schema_to_connect(References(json.dumps({"oneOf": kinds}), {}), JsonSchemaOptions())
     assert value_reader(schema)({"n": "text"})[f"{names.ONE_OF}.field.0"] == {"n": 0}
     with pytest.raises(DataError, match="is text, but the type is INT64"):
-        value_reader(schema, is_strict=True)({"n": "text"})
+        value_reader(schema, ReadOptions(is_strict=True))({"n": "text"})

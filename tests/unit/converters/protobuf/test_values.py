@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from google.protobuf import message_factory
+from google.protobuf import descriptor_pb2, message_factory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ from airflow_connect.converters.protobuf.reading import message_reader
 from airflow_connect.converters.protobuf.text_printer import print_proto
 from airflow_connect.converters.protobuf.to_connect import schema_to_connect
 from airflow_connect.converters.protobuf.writing import fill_message
+from airflow_connect.converters.unread import Unread
 from airflow_connect.errors import DataError
 
 HEAD = """syntax = "proto3"; import "google/protobuf/timestamp.proto"; import "google/type/date.proto";
@@ -366,3 +368,41 @@ def test_integer_beyond_its_connect_type_is_an_error(bits: int, value: int) -> N
 
 SMALL_HEAD = 'syntax = "proto3"; import "confluent/meta.proto";'
 SMALL = 'int32 a = 1 [(confluent.field_meta) = {{params: [{{key: "connect.type", value: "int{}"}}]}}];'
+
+
+def test_fields_that_a_message_type_does_not_have_are_named() -> None:
+    known = """syntax = "proto2"; import "google/protobuf/timestamp.proto"; message M { optional In in = 1;
+      repeated In list = 2; optional E e = 3; optional google.protobuf.Timestamp at = 4; map<string, In> map = 5;
+      extensions 100 to 200; message In { optional int32 n = 1; } enum E { A = 0; } }
+      extend M { optional int32 x = 100; }"""
+    wider = known.replace("int32 n = 1;", "int32 n = 1; optional string m = 2;").replace("A = 0;", "A = 0; B = 1;")
+    wider = wider.replace("optional In in", "optional string top = 9; optional In in")
+    kind, other = (message_at(open_schema(text, {}), [0]) for text in (known, wider))
+    unread = Unread()
+    options = ProtobufOptions(unread=unread)
+    read_message = message_reader(kind, schema_to_connect(kind, options), options)
+
+    def left_out(data: bytes = b"", **content: Any) -> set[str]:
+        unread.clear()
+        written: bytes = message_factory.GetMessageClass(other)(**content).SerializeToString()
+        read_message(message_factory.GetMessageClass(kind).FromString(written + data))
+        return unread.found
+
+    assert left_out(**{"in": {"n": 1}, "list": [{"n": 1}], "e": "A"}, at={"seconds": 1}) == set()
+    assert left_out(top="x", **{"in": {"m": ""}}) == {"field 9 of M", "field 2 of M.In"}
+    assert left_out(list=[{"n": 1}, {"m": "x"}]) == left_out(map={"a": {"m": "x"}}) == {"field 2 of M.In"}
+    assert left_out(e="B") == {"numbers without a symbol in M.e"}
+    assert left_out(b"\xa0\x06\x01") == {"field 100 of M"}
+    assert left_out(b"\x22\x02\x18\x01") == {"field 3 of google.protobuf.Timestamp"}
+
+
+def test_extensions_that_the_schema_declares_are_named() -> None:
+    file = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto2")
+    file.message_type.add(name="M").extension_range.add(start=100, end=200)
+    file.extension.add(name="x", number=100, extendee="M", type=5, label=1)
+    kind = message_at(open_schema(base64.b64encode(file.SerializeToString()).decode(), {}), [0])
+    unread = Unread()
+    options = ProtobufOptions(unread=unread)
+    read_message = message_reader(kind, schema_to_connect(kind, options), options)
+    read_message(message_factory.GetMessageClass(kind).FromString(b"\xa0\x06\x01"))
+    assert unread.found == {"the extension x"}

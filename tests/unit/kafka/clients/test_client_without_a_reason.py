@@ -50,6 +50,7 @@ def every_call_fails(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], 
         lambda client: client.send_offsets_to_transaction([], None, 0),
         lambda client: client.commit_transaction(0),
         lambda client: client.abort_transaction(0),
+        lambda client: client.close(),
     ],
 )
 def test_system_error_becomes_the_clients_own_exception(
@@ -97,3 +98,21 @@ def test_commit_that_ends_without_a_reason_has_an_unknown_outcome(every_call_fai
 
     with pytest.raises(CommitUnknownError, match="did not confirm"):
         transaction_steps.commit(client, "id", 0.0, "Read the state.")
+
+
+def test_producer_closes_where_the_clients_warning_is_an_error(
+    every_call_fails: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a process that turns warnings into errors (`python -W error`)."""
+    client = short_lived.producer(SETTINGS)
+
+    def warn() -> None:
+        warning = RuntimeWarning("Producer abort_transaction failed during close: fenced")
+        raise SystemError("returned a result with an exception set") from warning
+
+    every_call_fails(warn)
+    with caplog.at_level("DEBUG"):
+        transaction_steps.close(client, "connect-c")
+
+    assert "closing the producer of connect-c" in caplog.text
+    assert "Producer abort_transaction failed during close: fenced" in caplog.text

@@ -122,7 +122,7 @@ def test_defect_in_the_run_is_reported_as_an_internal_error_with_its_traceback_i
     assert isinstance(report, RunReport) and report.error is not None
     assert (ended, report.status, report.error["code"]) == ("end", "failed", "internal.error")
     assert report.error["retriable"] is False
-    message = "Internal error, please report it: AssertionError: a defect of ours near [hidden]."
+    message = "Internal error in connector c, please report it: AssertionError: a defect of ours near [hidden]."
     assert report.error["message"] == message
     assert "AssertionError: a defect of ours near [hidden]" in driver.log_tail
     assert "Traceback (most recent call last)" in driver.log_tail

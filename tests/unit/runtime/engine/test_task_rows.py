@@ -108,7 +108,7 @@ def test_own_defect_is_a_row_and_its_traceback_is_logged_by_the_driver(monkeypat
     settings = replace(SETTINGS, worker=HashableDict({"sasl.password": "hunter2-of-the-test"}))
     (row,) = task_function(settings, plans(1))(iter([pa.record_batch({"id": pa.array([0], pa.int64())})]))
 
-    with pytest.raises(InternalError, match=r"Internal error, please report it: KeyError: ") as caught:
+    with pytest.raises(InternalError, match=r"Internal error in connector c, please report it: KeyError: ") as caught:
         reports_of([row.column(0)[0].as_py()])
     assert not caught.value.retriable
     assert "Traceback (most recent call last)" in caplog.text

@@ -59,6 +59,15 @@ def test_equal_numbers_of_several_tasks_are_not_one_number():
     ]
 
 
+def test_counts_of_several_tasks_become_one_note_with_the_sum() -> None:
+    first = Notes()
+    first.count("Values written as null:", 1_999)
+    assert of_tasks([first.sentences, ["Values written as null: 3.", "Slow."]]) == [
+        "Slow.",
+        "Values written as null: 2,002.",
+    ]
+
+
 def test_notes_of_tasks_that_are_left_out_are_counted():
     assert of_tasks([["a"], ["b"], ["c"]], most=2) == ["a", "b", "There was 1 more note; the log has all of them."]
 

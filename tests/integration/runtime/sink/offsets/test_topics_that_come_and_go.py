@@ -166,3 +166,50 @@ def test_latest_applies_again_after_the_offsets_of_a_topic_were_deleted(
 
     assert (report.status, sink.offsets()) == ("empty", {0: 8})
     assert "the 8 offsets before its end are not copied" in report.notes[0]
+
+
+def test_topic_that_is_recreated_during_its_very_first_run_is_named_by_the_next_one(
+    kafka: Any, make_topic: Any, produce: Any, make_local: MakeSink, steps: Steps
+) -> None:
+    topic = make_topic()
+    produce(topic, numbered(0, 5)[0])
+    sink = make_local(topic)
+
+    def recreate() -> None:
+        delete_topic(kafka.bootstrap, topic)
+        create_topic(kafka.bootstrap, topic, 1)
+
+    steps.on("copied", recreate)
+    first = sink.try_run()
+    produce(topic, numbered(10, 12)[0])
+    second = sink.run()
+    produce(topic, numbered(12, 13)[0])
+    third = sink.run()
+
+    assert "recreated while it was copied" in first.error["message"]
+    (note,) = second.notes
+    assert note.startswith(f"Topic {topic} was recreated: its id is ")
+    assert f"when run {first.run_id} began to copy 5 offsets. No run has committed an offset of it" in note
+    assert (second.records, third.records, third.notes) == (2, 1, ())
+
+
+def test_topic_that_is_deleted_during_its_very_first_run_is_named_by_the_next_one(
+    kafka: Any, make_topic: Any, produce: Any, make_local: MakeSink, steps: Steps, unique_name: str
+) -> None:
+    for topic in ("a", "b"):
+        make_topic(name=f"{unique_name}-{topic}")
+        produce(f"{unique_name}-{topic}", numbered(0, 5)[0])
+    sink = make_local(f"{unique_name}-a", topics=None, topics_regex=f"{unique_name}-[ab]")
+    steps.crash("copied")
+    with pytest.raises(Crashed):
+        sink.try_run(topics=None)
+    delete_topic(kafka.bootstrap, f"{unique_name}-b")
+
+    second = sink.run(topics=None)
+    third = sink.run(topics=None)
+
+    named = [note for note in second.notes if f"Kafka no longer has topic {unique_name}-b" in note]
+    assert len(named) == 1 and "began to copy 5 offsets" in named[0]
+    assert (second.records, third.status) == (5, "empty")
+    assert not any("no longer has" in note for note in third.notes)
+    assert sink.view().state.begun == {}

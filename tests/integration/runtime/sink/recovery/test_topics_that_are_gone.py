@@ -60,6 +60,34 @@ def test_manifest_of_a_topic_that_was_deleted_is_finished_without_its_offset(ope
     assert sink.run().status == "empty"
 
 
+@pytest.mark.parametrize("recreated", [False, True])
+def test_topic_that_is_deleted_between_manifest_and_commit_is_named_and_has_no_offset(
+    kafka: Any, make_topic: Any, produce: Any, steps: Steps, tmp_path: Path, unique_name: str, recreated: bool
+) -> None:
+    a, b = (make_topic(name=f"{unique_name}-{letter}") for letter in "ab")
+    for topic in (a, b):
+        produce(topic, numbered(0, 5)[0])
+    sink = local_sink(kafka, tmp_path / "out", a)
+    sink.config |= {"topics": None, "topics.regex": f"{unique_name}-[ab]"}
+
+    def delete() -> None:
+        delete_topic(kafka.bootstrap, b)
+        if recreated:
+            create_topic(kafka.bootstrap, b, 1)
+
+    steps.on(crash_points.PUBLISHED, delete)
+    report = sink.run()
+    after = sink.try_run()
+
+    what = "was recreated: its id was" if recreated else "This run had copied it before."
+    assert [note for note in report.notes if b in note and what in note] != []
+    assert (sink.offsets(a), sink.offsets(b), copied(sink)) == ({0: 5}, {}, sorted([*range(5)] * 2))
+    if recreated:
+        assert f"Topic {b} was recreated" in after.error["message"] and f"{b}-0@5" in after.error["message"]
+    else:
+        assert f"Kafka no longer has topic {b}. It was copied up to {b}-0@5." in after.notes
+
+
 def test_manifest_of_a_topic_that_was_recreated_smaller_is_finished_and_the_run_refused(
     open_manifest: Any, kafka: Any, produce: Any
 ) -> None:

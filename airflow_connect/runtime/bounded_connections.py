@@ -8,7 +8,9 @@ from typing import Any
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_WITHIN_S = 30.0
-"""For TLS, the pause before a request, and its head. Bodies have a limit of their own: `bodies.LONGEST_S`."""
+"""For TLS, the pause before a request, and its head. Bodies have a limit of their own: `BODY_WITHIN_S`."""
+BODY_WITHIN_S = 30.0
+"""For the body of a request."""
 READ_WITHIN_S = 60.0
 """For a client to take some of what was sent to it."""
 MOST_HEAD_BYTES = 64 << 10

@@ -1,0 +1,76 @@
+"""The doctor's checks of an installation: what is registered, what has failed, whether a worker is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from airflow_connect.control.herder.changes import FAILED
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state.records import STARTED
+from airflow_connect.control.state.topics import State, StateTopics
+from airflow_connect.counting import counted
+from airflow_connect.kafka.admin.worker_group import described
+from airflow_connect.kafka.clients.short_lived import names
+from airflow_connect.runtime.inspecting.doctor import Check
+
+
+class _Seen(NamedTuple):
+    started: list[str]
+    others: int
+    failed: list[str]
+
+
+def check_installation(worker: Mapping[str, Any]) -> Iterator[Check]:
+    """Look at the connectors of a worker configuration, and at its group. Creates nothing.
+
+    Raises:
+        ConnectError: the state topics or the group cannot be read.
+    """
+    settings = ControlSettings.from_worker(worker)
+    topics = StateTopics(settings)
+    if not topics.find():
+        yield Check("registered connectors", f"None: {settings.config_topic.name} does not exist.")
+        return
+    seen = topics.look(_seen)
+    yield _of_connectors(seen)
+    group = settings.group_id
+    found = described(topics.admin, group, f"looking for the workers of group {group}")
+    yield _of_workers(group, sum(len(entry.members) for entry in found), len(seen.started))
+
+
+def _seen(state: State) -> _Seen:
+    started = [name for name in state.config.connectors if state.config.target(name) == STARTED]
+    failed = [name for name in started if _has_failed(state, name)]
+    return _Seen(sorted(started), len(state.config.connectors) - len(started), sorted(failed))
+
+
+def _has_failed(state: State, name: str) -> bool:
+    own = state.status.connectors.get(name)
+    every = [*([own] if own is not None else []), *state.status.tasks.get(name, {}).values()]
+    return any(status.state == FAILED for status in every)
+
+
+def _of_connectors(seen: _Seen) -> Check:
+    told = f"{counted(len(seen.started), 'connector is', 'connectors are')} started"
+    told += f", {seen.others} paused or stopped." if seen.others else "."
+    if not seen.failed:
+        return Check("registered connectors", told)
+    return Check(
+        "registered connectors",
+        f"{told} Failed: {names(seen.failed)}.",
+        "airflow-connect connectors status NAME shows why. Restart each of them when the reason is gone.",
+        is_ok=False,
+    )
+
+
+def _of_workers(group: str, members: int, started: int) -> Check:
+    if members or not started:
+        return Check("workers", f"{counted(members, 'worker is a member', 'workers are members')} of group {group}.")
+    return Check(
+        "workers",
+        f"No worker is a member of group {group}, so nothing runs the"
+        f" {counted(started, 'connector that is', 'connectors that are')} started.",
+        "Start one with: airflow-connect worker FILE. If DAGs or a program run these connectors, no worker is needed.",
+        is_ok=False,
+    )

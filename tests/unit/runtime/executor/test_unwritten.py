@@ -1,0 +1,64 @@
+"""Fields that a converter of a source leaves out are counted once for each record that was converted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from airflow_connect.api import schema as s
+from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.schema import Schema
+from airflow_connect.config.resolved.source import load_source_config
+from airflow_connect.converters.unread import Unread
+from airflow_connect.errors import DataError
+from airflow_connect.runtime.executor.converting import ConversionError
+from airflow_connect.runtime.executor.source.converting import SourceRecordConverter
+from airflow_connect.runtime.reporting.notes import Notes
+
+ORDER = s.struct(("id", s.INT64), name="Order")
+
+
+class Narrow:
+    """Writes `id` only, and refuses 0 after it has named what is left out."""
+
+    def configure(self, config: Mapping[str, str], is_key: bool = False) -> None:
+        self.unwritten = Unread()
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes:
+        self.unwritten.add_members(value, ("id",), "")
+        if not value["id"]:
+            raise DataError("0 is refused.")
+        return str(value["id"]).encode()
+
+
+def test_records_of_which_something_is_left_out_are_counted() -> None:
+    connector = {
+        "name": "c",
+        "connector.class": "FileStreamSource",
+        "file": "f",
+        "topic": "t",
+        "value.converter": f"{__name__}:Narrow",
+        "key.converter": "StringConverter",
+    }
+    converter = SourceRecordConverter(load_source_config(connector, {"bootstrap.servers": "x:1"}))
+
+    def convert(**value: Any) -> None:
+        converter.convert(
+            SourceRecord(topic="t", value=value, value_schema=ORDER, source_partition={}, source_offset={})
+        )
+
+    convert(id=1)
+    convert(id=2, more=1)
+    with pytest.raises(ConversionError, match="0 is refused"):
+        convert(id=0, other=1)
+    convert(id=3, less=1)
+    convert(id=4, empty=None)
+    notes = Notes()
+    converter.unwritten.tell(notes)
+    (note,) = notes.sentences
+    assert note == (
+        "Some values of the topic t held fields of the schema Order that the schema with which they were written does"
+        " not have (use.latest.version, use.schema.id). They were left out: less, more. Records: 2."
+    )
