@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 * 1024 * 1024
 """Offsets with a larger compressed size are not sent to tasks; each task reads them itself."""
+MOST_MOVED = 5_000
+"""Offsets of a connector with more source partitions are not moved before they have several copies."""
 WORTH_A_BOOKMARK = 1_000
 """A topic with fewer offsets is read faster than its bookmarks."""
 
@@ -78,9 +80,10 @@ class _Known:
             self._remember(key, value, place)
 
     def _choose(self, key: bytes, value: bytes | None, place: tuple[int, int]) -> None:
-        """A record of a key in a second partition: the one where the key belongs counts, or else the newest."""
+        """Of two records of a key the newest counts, but a tombstone only where the key belongs."""
         before, home = self.where[key], partition_for(key, self.partitions)
-        is_newer = place[0] == home or (before[0] != home and value is not None and place[1] >= before[1])
+        is_home = place[0] == home
+        is_newer = place[1] >= before[1] if is_home else value is not None and place[1] > before[1]
         if is_newer:
             self.offsets.take(key, value)
             self._remember(key, value, place)
@@ -202,11 +205,13 @@ class OffsetsView:
                 bookmarks.save_marks(settings, self._connector, known.topic_id, marks)
 
     def misplaced(self) -> list[StateRecord]:
-        """Records that delete old copies of offsets in the wrong partitions, after partitions were added to a topic."""
+        """Records that move offsets where their keys belong, after partitions were added to a topic."""
         records: list[StateRecord] = []
         for topic, known in self._topics.items():
-            for key, partitions in known.strays.items():
-                home, wrong = partition_for(key, known.partitions), set(partitions)
+            # Of many offsets, only those with several copies: to look where a key belongs takes ten microseconds.
+            keys = known.where if len(known.where) <= MOST_MOVED else known.strays
+            for key in list(keys):
+                home, wrong = partition_for(key, known.partitions), set(known.strays.get(key, ()))
                 record = known.offsets.record_of(key)
                 if record is not None and known.where[key][0] != home:
                     records.append((topic, home, record.key, record.value))

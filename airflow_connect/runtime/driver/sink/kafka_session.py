@@ -17,7 +17,7 @@ from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow_connect.documents.run import Plan
     from airflow_connect.exactly_once.state import ConnectorState
@@ -117,16 +117,19 @@ class KafkaSession(ClusterSession):
             )
 
     def overwritten_offsets(
-        self, known: Mapping[TopicPartition, int], new: Mapping[TopicPartition, int]
+        self, known: Mapping[TopicPartition, int], new: Mapping[TopicPartition, int], gone: Collection[str]
     ) -> tuple[str, ...]:
         """A sentence about each offset that another client has set, and that is overwritten to close a manifest.
 
         Args:
             known: what the connector has committed last.
             new: what is committed now.
+            gone: topics that Kafka no longer has.
         """
         group = self._config.consumer_group
-        found = consumer_group.read_committed_offsets(self.admin, group, sorted(new))
+        found = consumer_group.read_committed_offsets(
+            self.admin, group, sorted(tp for tp in new if tp.topic not in gone)
+        )
         return tuple(
             f"Another client had set the offset of {tp} in group {group} to {offset} after the run that was interrupted"
             f" began at {known[tp]}. That run's files are visible, so the offset after them, {new[tp]}, replaces it. To"

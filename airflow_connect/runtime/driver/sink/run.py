@@ -205,14 +205,9 @@ class SinkRun(RunInProgress):
             kafka.ensure_dead_letter_queue()  # It may be another one now.
         letters = self._letters(kafka, manifest, is_published=True)
         gone = kafka.gone_topics(manifest.topic_ids)
-        replaced = kafka.overwritten_offsets(
-            state.connector.committed, {tp: at for tp, at in manifest.offsets.items() if tp.topic not in gone}
-        )
-        found = (
-            *letters.notes,
-            *replaced,
-            *(f"{what} Run {manifest.run_id} had copied it before." for what in gone.values()),
-        )
+        replaced = kafka.overwritten_offsets(state.connector.committed, manifest.offsets, gone)
+        copied = (f"{what} Run {manifest.run_id} had copied it before." for what in gone.values())
+        found = (*letters.notes, *replaced, *copied)
         for note in found:
             self._warn(note)
         notes = (*notes, *found)
