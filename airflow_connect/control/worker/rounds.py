@@ -272,8 +272,8 @@ class Rounds:
 def _timeout(name: str, longest_s: float) -> RunTimeoutError:
     return RunTimeoutError(
         f"A run of {name} has taken longer than {longest_s:g} s.",
-        suggestion="Nothing was committed after that, and the next run continues from there. If runs of this size are"
-        " expected, limit them with run.max.records, or set a longer run.timeout.seconds.",
+        suggestion="It was ended, and the next run continues from what is committed. If runs of this size are expected,"
+        " limit them with run.max.records, or set a longer run.timeout.seconds.",
     )
 
 

@@ -18,7 +18,7 @@ class StoppedError(ConnectError):
 
 
 class RunTimeoutError(ConnectError):
-    """The run took longer than it may; nothing was committed after that."""
+    """The run took longer than it may, and was ended before its next step."""
 
     code = "run.timeout"
     retriable = True
