@@ -205,7 +205,9 @@ class SinkRun(RunInProgress):
             kafka.ensure_dead_letter_queue()  # It may be another one now.
         letters = self._letters(kafka, manifest, is_published=True)
         gone = kafka.gone_topics(manifest.topic_ids)
-        found = (*letters.notes, *(f"{what} Run {manifest.run_id} had copied it before." for what in gone.values()))
+        replaced = kafka.overwritten_offsets(state.connector.committed, manifest.offsets, gone)
+        copied = (f"{what} Run {manifest.run_id} had copied it before." for what in gone.values())
+        found = (*letters.notes, *replaced, *copied)
         for note in found:
             self._warn(note)
         notes = (*notes, *found)
@@ -214,7 +216,8 @@ class SinkRun(RunInProgress):
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
-        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=(*state.notes, *manifest.notes))
+        notes = (*state.notes, *manifest.notes, *replaced)
+        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=notes)
 
     def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
@@ -377,6 +380,7 @@ class SinkRun(RunInProgress):
         guarantee = self._config.guarantee
         kafka.ensure_group_empty()  # Again: a worker may have started while the copy ran.
         kafka.refuse_recreated_topics(plan)
+        kafka.refuse_changed_offsets(plan, state.connector)
         if guarantee.writes_manifest:
             with self._phase("manifest"):
                 refuse_when_stopping()
