@@ -247,7 +247,7 @@ class Rounds:
         name, error = running.due.name, running.stop.error
         assert error is not None
         self._counts.ended(name, None, round((time.monotonic() - running.began_s) * 1000), time.time_ns() // 1_000_000)
-        trace = f"{error} The run does not end; it is left alone, and can no longer commit anything."
+        trace = f"{error} The run does not end; it is left alone, and the next run of the connector fences it."
         self._tell(f"{name}: {trace}")
         if error.code != StoppedError.code:
             self._record(running.due, trace, is_config=False)
