@@ -258,7 +258,7 @@ class Rounds:
             return None
         connectors = self._topics.look(lambda state: len(self._own(state)))
         after_s = early_after_s(due.config, report, connectors, was_early=due.is_early)
-        return None if after_s is None else Early(after_s, asks=report.source is not None)
+        return None if after_s is None else Early(after_s, report.source is not None, report.files > 0)
 
     def _own(self, state: State) -> Collection[str]:
         return state.config.connectors if self._sharing is None else self._sharing.own(state)

@@ -140,6 +140,22 @@ def test_a_source_is_asked_before_its_interval():
     assert early(topic, 105) == [("c", False)]
 
 
+def test_runs_that_write_files_come_early_a_few_times_and_then_once_for_each_interval():
+    topic, now_s, ended = with_connector(interval_s=60), 0.0, []
+    while now_s < 600:  # There is always something to copy.
+        now_s = next(at for at in (now_s + step for step in range(100)) if topic.due(at))
+        topic.ran("c", now_s, early=Early(5, made_files=True))
+        ended.append(now_s)
+    assert ended[:6] == [0, 5, 10, 15, 20, 25]
+    assert len([at for at in ended if at > 60]) <= 10
+    alone = [700.0]
+    for _ in range(5):  # One record a minute: each is copied at once.
+        (due,) = (topic.due(alone[-1] + 61),)
+        alone.append(alone[-1] + 61)
+        topic.ran("c", alone[-1], early=Early(5, made_files=True))
+    assert due == ["c"] and early(topic, alone[-1] + 5) == [("c", True)]
+
+
 def test_a_restart_of_an_early_connector_does_not_wait_for_data():
     topic = with_connector(interval_s=60)
     topic.ran("c", 100, early=Early(5, asks=False))
