@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -146,14 +147,15 @@ def test_runs_that_write_files_come_early_a_few_times_and_then_once_for_each_int
         now_s = next(at for at in (now_s + step for step in range(100)) if topic.due(at))
         topic.ran("c", now_s, early=Early(5, made_files=True))
         ended.append(now_s)
-    assert ended[:6] == [0, 5, 10, 15, 20, 25]
-    assert len([at for at in ended if at > 60]) <= 10
-    alone = [700.0]
-    for _ in range(5):  # One record a minute: each is copied at once.
-        (due,) = (topic.due(alone[-1] + 61),)
-        alone.append(alone[-1] + 61)
-        topic.ran("c", alone[-1], early=Early(5, made_files=True))
-    assert due == ["c"] and early(topic, alone[-1] + 5) == [("c", True)]
+    assert ended[:5] == [0, 5, 10, 15, 20]
+    assert {later - before for before, later in pairwise(ended[4:])} == {60}
+
+
+def test_records_that_come_one_by_one_are_copied_early_although_each_makes_a_file():
+    topic = with_connector(interval_s=60)
+    for number in range(20):
+        topic.ran("c", 70.0 * number, early=Early(5, made_files=True))
+        assert early(topic, 70.0 * number + 5) == [("c", True)]
 
 
 def test_a_restart_of_an_early_connector_does_not_wait_for_data():
