@@ -43,7 +43,9 @@ _POSTGRESQL_VALUES = (
     re.compile(r"(?<=out of range: ).*"),
     re.compile(rf"(?<=literal: ){_QUOTED}"),
 )
-"""Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB."""
+_SQLITE_VALUES = (re.compile(r"(?<= with text ).*"),)
+"""Where messages have values of rows: src/backend/utils/adt of PostgreSQL, sql/share/errmsg-utf8.txt of MariaDB,
+Modules/_sqlite/cursor.c of Python."""
 
 
 class Failure(Enum):
@@ -120,6 +122,8 @@ def reason_of(error: BaseException) -> str:
         text = _without_values(_one_line(_MORE_LINES.split(str(original))[0]), _POSTGRESQL_VALUES, is_own=False)
     else:
         text = _one_line(str(original)) or type(original).__name__
+        if type(original).__module__ == "sqlite3":
+            text = _without_values(text, _SQLITE_VALUES, is_own=False)
     return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + "..."
 
 

@@ -58,6 +58,7 @@ class ConnectorState:
         bounds: of a replay: `asked`, the range as people wrote it, and `chosen`, the offsets that its first run found.
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
+        source_partitions: of a source, the number of source partitions that had an offset when the last run ended.
     """
 
     connector: str
@@ -75,6 +76,7 @@ class ConnectorState:
     bounds: Mapping[str, Any] = field(default_factory=dict)
     lag_of_hours: tuple[LagOfHour, ...] = ()
     begun: Mapping[str, BegunTopic] = field(default_factory=dict)
+    source_partitions: int = 0
 
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
         """The state after a commit of a run that saw these topics: without what is known of topics that are gone.
@@ -140,6 +142,7 @@ class ConnectorState:
             **({"bounds": dict(self.bounds)} if self.bounds else {}),
             **({"begun": {topic: list(one) for topic, one in self.begun.items()}} if self.begun else {}),
             **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
+            **({"source_partitions": self.source_partitions} if self.source_partitions else {}),
         }
 
     @classmethod
@@ -167,4 +170,5 @@ class ConnectorState:
             bounds=dict(data.get("bounds", {})),
             begun={topic: BegunTopic(*one) for topic, one in data.get("begun", {}).items()},
             lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
+            source_partitions=data.get("source_partitions", 0),
         )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any
-
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_WITHIN_S = 30.0
 """For TLS, the pause before a request, and its head. Bodies have a limit of their own: `BODY_WITHIN_S`."""
@@ -16,21 +15,35 @@ READ_WITHIN_S = 60.0
 MOST_HEAD_BYTES = 64 << 10
 
 
-class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read."""
+@cache
+def bounded_protocol() -> type[asyncio.Protocol]:
+    """The protocol for `uvicorn.Config`; only servers have uvicorn installed."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+    return type("BoundedProtocol", (Bounded, AutoHTTPProtocol), {})
+
+
+class Bounded:
+    """A connection that is closed if a request does not begin, its head does not end, or its answer is not read.
+
+    Goes in front of uvicorn's protocol, which has the transport, the loop and the answer that is being sent (`cycle`).
+    """
+
+    transport: Any
+    loop: asyncio.AbstractEventLoop
+    cycle: Any
     _waiting: asyncio.TimerHandle | None = None
     _sending: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(transport)  # type: ignore[misc]
         self._wait()
 
     def data_received(self, data: bytes) -> None:
         """Look whether a request has begun to be answered."""
-        super().data_received(data)
+        super().data_received(data)  # type: ignore[misc]
         if self._is_answering():
             self._end_waiting()
             return
@@ -44,17 +57,17 @@ class BoundedProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         """Wait no longer."""
         self._end_waiting()
         self._end_sending()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # type: ignore[misc]
 
     def pause_writing(self) -> None:
         """The client does not read."""
-        super().pause_writing()
+        super().pause_writing()  # type: ignore[misc]
         self._sending = self.loop.call_later(READ_WITHIN_S, self._cut_off)
 
     def resume_writing(self) -> None:
         """The client reads again."""
         self._end_sending()
-        super().resume_writing()
+        super().resume_writing()  # type: ignore[misc]
 
     def _cut_off(self) -> None:
         self._sending = None

@@ -34,8 +34,12 @@ NOTES = {
     "SQLite": (
         "The declared type of a column counts, and a value that does not fit it ends the run with an error. Kafka "
         "Connect's driver chooses by the first row instead, so it maps INTEGER to INT32 if that row has a small "
-        "number. Columns of a query have the type of their first value. Timestamps are texts that SQLite "
-        "understands, or milliseconds since the epoch; they are compared as milliseconds."
+        "number. Columns of a query have the type of their first value that is not null. Timestamps are texts that "
+        "SQLite understands, or milliseconds since the epoch; they are compared as milliseconds. Numbers, and texts "
+        "with a zone, need `db.timezone=UTC` in tracked columns. Milliseconds in a "
+        "DATE are midnight of `db.timezone`, and a time of day there is refused. A REAL value in a DECIMAL or NUMERIC "
+        "is written with the scale of the column if it is equal to 14 digits, as 0.1 + 0.2 is to 0.3, and refused "
+        "otherwise."
     ),
 }
 

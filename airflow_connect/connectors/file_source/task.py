@@ -11,7 +11,7 @@ from airflow_connect.api.source import SourceColumns, SourceTask
 from airflow_connect.connectors.file_source.config import FileSourceConfig
 from airflow_connect.connectors.file_source.file_offsets import FileOffset
 from airflow_connect.connectors.file_source.open_item import OpenItem
-from airflow_connect.connectors.file_source.read.line_reader import Block
+from airflow_connect.connectors.file_source.read.line_reader import Block, Change
 from airflow_connect.connectors.file_source.records import RecordMaker
 from airflow_connect.connectors.file_source.work import ASSIGNMENT, Item, assigned
 from airflow_connect.errors import ConnectError, DataError
@@ -131,6 +131,7 @@ class FileStreamSourceTask(SourceTask):
     def _advance(self, count: int) -> None:
         cursor, self._made = self._cursor, None
         if cursor is not None:
+            self._count_changed(cursor, count)
             self._cursor = cursor._replace(at=cursor.at + count) if cursor.left > count else None
         if self._cursor is None:
             # Look ahead, so that the run knows that this was the end without another call. A failure there must not
@@ -143,6 +144,20 @@ class FileStreamSourceTask(SourceTask):
         note = self._maker.skipped_note(is_end=self._ended or (left is not None and count >= left))
         if note:
             self.context.note(note)
+
+    def _count_changed(self, cursor: _Cursor, count: int) -> None:
+        """Count the records of the next lines whose text is not what the file holds."""
+        changes = [change for index, change in cursor.block.changed.items() if 0 <= index - cursor.at < count]
+        name, rules = cursor.item.item.file_range.name or "standard input", self._config.rules
+        sentences = {
+            Change.REPLACED: f"Records of {name} with bytes that are not valid {self._config.form.encoding}, replaced"
+            " by U+FFFD (invalid.text=replace):",
+            Change.CUT: f"Records of {name} that were cut after {rules.max_bytes} bytes of a line"
+            " (line.too.long=truncate):",
+        }
+        for kind, sentence in sentences.items():
+            if number := sum(1 for change in changes if change & kind):
+                self.context.count(sentence, number)
 
     def _next_cursor(self) -> _Cursor | None:
         failure, self._failure = self._failure, None

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.source import ExactlyOnceSupport, OffsetChanges, SourceConnector, SourceOffset, SourcePartition
-from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_vanished, selected
+from airflow_connect.connectors.jdbc_source.discovery import all_tables, note_row_security, note_vanished, selected
 from airflow_connect.connectors.jdbc_source.offsets.positions import (
     BEFORE,
     INCREMENTING,
@@ -21,11 +21,12 @@ from airflow_connect.connectors.jdbc_source.offsets.positions import (
     QUERY_PARTITION,
     TABLE,
     TIMESTAMP,
+    Position,
     committed_position,
     tables_with_offsets,
 )
 from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Reconciled, check_range_offset
-from airflow_connect.connectors.jdbc_source.offsets.start import start_position
+from airflow_connect.connectors.jdbc_source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.read.reading import Reading
 from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
@@ -86,7 +87,8 @@ class JdbcSourceConnector(SourceConnector):
                 items = [Item(None, QUERY_PARTITION)] if config.query else self._tables(reading)
             division = Division(reading, found.loads, max_tasks, now_ms())
             several = len(items) > 1
-            items = [item for item in items if not several or self._has_topic(item)]
+            if several and not self.config.get("transforms", "").strip():  # which may choose other topics
+                items = self._with_topics(items)
             waiting = [item for item in items if self._waits(reading, item, division, found, several)]
             new = [item for item in waiting if division.load_of(item) or self._is_new(item, found)]
             with database.failures("divide large tables"):
@@ -148,6 +150,7 @@ class JdbcSourceConnector(SourceConnector):
                 value = offset.get(key, 0)
                 if not isinstance(value, int) or isinstance(value, bool):
                     raise _refused(f"{key} of an offset must be a whole number, not {value!r}")
+            Position.of(offset, "a table")
         return True
 
     def _end_us(self, database: Database, connection: Connection) -> int:
@@ -157,9 +160,11 @@ class JdbcSourceConnector(SourceConnector):
 
     def _tables(self, reading: Reading) -> list[Item]:
         config, note = self._typed, self.context.note
-        tables = all_tables(reading.name, reading.connection, config)
-        chosen = selected(tables, config, reading.database.quoting.parse, note)
-        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), tables, note)
+        everything = all_tables(reading.name, reading.connection, config)
+        chosen = selected(everything, config, reading.database.quoting.parse, note)
+        note_vanished(tables_with_offsets(self.context.offset_reader.committed()), everything, config, note)
+        if reading.name == "postgresql":
+            note_row_security(reading.connection, chosen, note)
         if not chosen:
             note("No table of the database is selected by the configuration, so there is nothing to copy.")
         return [Item(table, committed_position(table, self.context.offset_reader)[0]) for table in chosen]
@@ -192,25 +197,44 @@ class JdbcSourceConnector(SourceConnector):
             self.context.leave_out(item.name, error)
             return False
 
-    def _has_topic(self, item: Item) -> bool:
-        """Whether the name of a table may be part of a topic's name; transformations may choose another topic."""
-        topic = self._typed.prefix + (item.table.table if item.table is not None else "")
-        if self.config.get("transforms", "").strip() or _TOPIC.fullmatch(topic):
-            return True
+    def _with_topics(self, items: Sequence[Item]) -> list[Item]:
+        """The tables whose names may be part of a topic's name, each of a topic of its own; others are left out."""
+        found: dict[str, Item] = {}
+        # A table that was copied before keeps its topic.
+        for item in sorted(items, key=lambda item: self._committed(item) is None):
+            topic = self._topic(item)
+            if not _TOPIC.fullmatch(topic):
+                reason = "is no name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
+                self._leave_out_topic(item, f"{reason} underscores")
+                continue
+            taken = found.setdefault(topic.replace(".", "_"), item)
+            if taken is not item:
+                reason = f"Kafka does not tell from that of {taken.name}: in metrics, dots are underscores"
+                self._leave_out_topic(item, reason)
+        kept = {id(item) for item in found.values()}
+        return [item for item in items if id(item) in kept]
+
+    def _topic(self, item: Item) -> str:
+        return self._typed.prefix + (item.table.table if item.table is not None else "")
+
+    def _committed(self, item: Item) -> SourceOffset | None:
+        return None if item.table is None else committed_position(item.table, self.context.offset_reader)[1]
+
+    def _leave_out_topic(self, item: Item, reason: str) -> None:
         self.context.leave_out(
             item.name,
             ConfigError(
-                f"The topic of {item.name} would be {topic!r}, which is no name of a topic: Kafka allows up to 249"
-                " letters of ASCII, digits, dots, hyphens and underscores.",
+                f"The topic of {item.name} would be {self._topic(item)!r}, which {reason}.",
                 code="database.name",
                 suggestion="Give it another topic with the transformation RegexRouter, or copy the table with query.",
             ),
         )
-        return False
 
     def _has_rows(self, reading: Reading, item: Item, found: Reconciled) -> bool:
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
-        position = start_position(self._typed, self._offset(item, found), item.name)
+        offset = self._offset(item, found)
+        check_mode(self._typed, offset, item.name, self.context.note)
+        position = start_position(self._typed, offset, item.name)
         if position is None:
             return True
         with reading.database.failures(f"look for new rows in {item.name}"):
@@ -220,6 +244,8 @@ class JdbcSourceConnector(SourceConnector):
                 if item.table is None or kind_of(error) is not Failure.MISSING_OBJECT:
                     raise
                 reading.connection.rollback()
+                if item.table in all_tables(reading.name, reading.connection, self._typed):
+                    raise  # a view of a table that is gone, for example
                 self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                 return False
 

@@ -7,7 +7,7 @@ DatabaseMetaData.getTables of pgjdbc, Connector/J and sqlite-jdbc for names of c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
@@ -27,6 +27,10 @@ SELECT current_database(), n.nspname, c.relname, CASE
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname LIKE %(schema)s
 """
+_PG_POLICIES = """
+SELECT n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relrowsecurity AND row_security_active(c.oid)
+"""
 _MYSQL_TABLES = """
 SELECT table_schema, '', table_name,
        CASE WHEN table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') THEN 'TABLE' ELSE table_type END
@@ -40,8 +44,8 @@ WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
 """
 
 
-def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) -> list[TableId]:
-    """Every table of the configured types in the configured catalog and schemas, sorted."""
+def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) -> dict[TableId, str]:
+    """Every table and view in the configured catalog and schemas with its type, sorted."""
     if database == "postgresql":
         rows = connection.exec_driver_sql(_PG_TABLES, {"schema": "%" if config.schema is None else config.schema})
         found = [row for row in rows if config.catalog in (None, row[0])]
@@ -49,16 +53,19 @@ def all_tables(database: str, connection: Connection, config: JdbcSourceConfig) 
         found = list(connection.exec_driver_sql(_MYSQL_TABLES, {"catalog": config.catalog}))
     else:
         found = list(connection.exec_driver_sql(_SQLITE_TABLES))
-    return sorted(TableId(row[0], row[1], row[2]) for row in found if row[3] in config.table_types)
+    return dict(sorted((TableId(row[0], row[1], row[2]), str(row[3])) for row in found))
 
 
 def selected(
-    tables: Sequence[TableId], config: JdbcSourceConfig, parse: Callable[[str], TableId], note: Callable[[str], None]
+    everything: Mapping[TableId, str],
+    config: JdbcSourceConfig,
+    parse: Callable[[str], TableId],
+    note: Callable[[str], None],
 ) -> list[TableId]:
-    """The tables that the lists of the configuration select.
+    """The tables that the types and lists of the configuration select.
 
     Args:
-        tables: all of them.
+        everything: of `all_tables`.
         config: of the source.
         parse: reads a name as users write it.
         note: adds a sentence to the report.
@@ -66,12 +73,11 @@ def selected(
     Raises:
         ConfigError: two tables would share a topic.
     """
+    tables = [table for table, kind in everything.items() if kind in config.table_types]
     chosen = list(tables)
     if config.whitelist:
         chosen = [table for table in tables if any(_is_named(table, name, parse) for name in config.whitelist)]
-        missing = [name for name in config.whitelist if not any(_is_named(table, name, parse) for table in tables)]
-        if missing:
-            note(f"Tables of table.whitelist do not exist in the database and are skipped: {_listed(missing)}.")
+        _note_missing(everything, chosen, config, parse, note)
     elif config.blacklist:
         chosen = [table for table in tables if not any(_is_named(table, name, parse) for name in config.blacklist)]
     elif config.include:
@@ -85,18 +91,65 @@ def selected(
     return chosen
 
 
-def note_vanished(known: Iterable[str], tables: Sequence[TableId], note: Callable[[str], None]) -> None:
-    """Warn about tables that have an offset but do not exist any more.
+def _note_missing(
+    everything: Mapping[TableId, str], chosen: Sequence[TableId], config: JdbcSourceConfig,
+    parse: Callable[[str], TableId], note: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Name the tables of table.whitelist that are not copied."""
+    missing, others = [], []
+    for name in config.whitelist:
+        if any(_is_named(table, name, parse) for table in chosen):
+            continue
+        found = {kind for table, kind in everything.items() if _is_named(table, name, parse)}
+        kinds = sorted(kind for kind in found if not kind.startswith("SYSTEM "))
+        if kinds:
+            others.append(f"{name} ({', '.join(kinds)})")
+        else:
+            missing.append(name)
+    if missing:
+        note(f"Tables of table.whitelist do not exist in the database and are skipped: {_listed(missing)}.")
+    if others:
+        note(
+            f"Tables of table.whitelist are of no type in table.types ({','.join(sorted(config.table_types))}) and are"
+            f" skipped: {_listed(others)}. To copy them, add their type to table.types."
+        )
+
+
+def note_vanished(
+    known: Iterable[str], everything: Mapping[TableId, str], config: JdbcSourceConfig, note: Callable[[str], None]
+) -> None:
+    """Warn about tables that have an offset but do not exist any more, or are now of another type.
 
     Args:
         known: full names with an offset.
-        tables: all that exist.
+        everything: of `all_tables`.
+        config: of the source.
         note: adds a sentence to the report.
     """
-    existing = {table.full_name for table in tables} | {TableId("", t.schema, t.table).full_name for t in tables}
-    gone = sorted(set(known) - existing)
+    kinds = {TableId("", t.schema, t.table).full_name: kind for t, kind in everything.items()}
+    kinds |= {table.full_name: kind for table, kind in everything.items()}
+    gone = sorted(name for name in set(known) if name not in kinds)
     if gone:
         note(f"Tables that were copied before do not exist any more and are skipped: {_listed(gone)}.")
+    others = sorted(
+        f"{name} ({kinds[name]})" for name in set(known) & kinds.keys() if kinds[name] not in config.table_types
+    )
+    if others:
+        note(
+            f"Tables that were copied before are now of no type in table.types ({','.join(sorted(config.table_types))})"
+            f" and are skipped: {_listed(others)}."
+        )
+
+
+def note_row_security(connection: Connection, tables: Iterable[TableId], note: Callable[[str], None]) -> None:
+    """Name the tables of PostgreSQL of which policies hide rows from the user (row level security)."""
+    limited = {(row[0], row[1]) for row in connection.exec_driver_sql(_PG_POLICIES)}
+    found = [table.full_name for table in tables if (table.schema, table.table) in limited]
+    if found:
+        note(
+            f"Row level security is active for the user in connection.user: of {_listed(found)}, only rows are copied"
+            " that its policies show. To copy all rows, use a user with BYPASSRLS."
+        )
 
 
 def _is_named(table: TableId, name: str, parse: Callable[[str], TableId]) -> bool:
@@ -122,6 +175,18 @@ def _refuse_doubled(tables: Sequence[TableId]) -> None:
             code="database.duplicate_table",
             suggestion="Select one of them with schema.pattern, catalog.pattern, or table.include.list, and use a"
             " connector with another topic.prefix for the others.",
+            config_path="schema.pattern",
+        )
+    names = Counter(table.full_name for table in tables)
+    shared = sorted(name for name, count in names.items() if count > 1)
+    if shared:
+        examples = [".".join(f'"{part}"' for part in table if part) for table in tables if table.full_name == shared[0]]
+        raise ConfigError(
+            f"The tables {' and '.join(examples[:_SHOWN])} have the same full name {shared[0]}, because their names"
+            " have dots. They would share an offset, and rows of one of them would be missed.",
+            code="database.duplicate_table",
+            suggestion="Select one of them with schema.pattern or table.whitelist, and use another connector for the"
+            " others.",
             config_path="schema.pattern",
         )
 

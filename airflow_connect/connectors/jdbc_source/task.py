@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_connect.api.record import SourceRecord
 from airflow_connect.api.source import SourceColumns, SourceOffset, SourceTask
+from airflow_connect.connectors.jdbc_source.discovery import all_tables
 from airflow_connect.connectors.jdbc_source.offsets.positions import BULK_DONE, BULK_RUN, Position, committed_position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BEGAN
 from airflow_connect.connectors.jdbc_source.offsets.start import position_at_end, start_position
@@ -20,6 +21,7 @@ from airflow_connect.connectors.jdbc_source.read.changed import (
     ranges_partition,
 )
 from airflow_connect.connectors.jdbc_source.read.reading import Reading, RowBatch, TableReader
+from airflow_connect.connectors.jdbc_source.read.restarts import MOST_RESTARTS, Restarts
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
@@ -70,6 +72,7 @@ class JdbcSourceTask(SourceTask):
         self._pending: RowBatch | None = None
         self._skips = config.get(SEVERAL) == "true"
         self._failures = 0
+        self._restarts = Restarts()
         self._column_rows = names.DEFAULT_BATCH_ROWS
 
     def poll(self) -> Sequence[SourceRecord] | None:
@@ -164,6 +167,7 @@ class JdbcSourceTask(SourceTask):
     def _next_table(self) -> None:
         self._reader = self._position = None
         self._failures = 0
+        self._restarts = Restarts()
         self._waiting.popleft()
 
     def _next(self, count: int) -> RowBatch | ColumnBatch | None:
@@ -200,20 +204,33 @@ class JdbcSourceTask(SourceTask):
                     assert self._reader is not None
                     batch = self._reader.next(self._rows_at_once(count))
                 except Exception as error:
-                    if item.table is None or self._position is not None or kind_of(error) is not Failure.MISSING_OBJECT:
+                    if not self._has_vanished(item, error):
                         raise
                     self.context.note(f"{item.name[0].upper()}{item.name[1:]} does not exist any more and is skipped.")
                     return None
         except ConnectError as error:
             self._disconnect()
-            counted = self._counted(error)
+            counted = self._counted(item, error)
             if self._leaves_out(item, counted):
                 return _LeftOut()
             raise counted from error.__cause__
         self._failures = 0
         if batch is not None:
             self._position = batch.after
+            self._restarts.read(len(batch))
         return batch
+
+    def _has_vanished(self, item: Item, error: Exception) -> bool:
+        """Whether a table that could not be opened does not exist any more."""
+        table, connection = item.table, self._connection
+        if table is None or connection is None or self._position is not None:
+            return False
+        if kind_of(error) is not Failure.MISSING_OBJECT:
+            return False
+        connection.rollback()
+        connection.connection.rollback()  # SQLAlchemy does not know of the transaction that reads in a snapshot
+        # Otherwise it is a view of a table that is gone, for example.
+        return table not in all_tables(self._config.connection.address.database, connection, self._config)
 
     def _open(self, item: Item) -> bool:
         """Begin a table, or continue it after a failure; False if there is nothing to read."""
@@ -229,6 +246,7 @@ class JdbcSourceTask(SourceTask):
         assert self._database is not None
         if self._connection is None:
             self._connection = self._database.connect()
+            self._database.dialect.prepare_reading(self._connection)
             self._timeout.add(socket_of(self._connection.connection.driver_connection))
             self._timeout.progressed()
         reading = Reading(self._config, self._database, self._connection, self._end_us, self.context.note)
@@ -353,9 +371,27 @@ class JdbcSourceTask(SourceTask):
             log.debug("The connection was lost after the last row of a table: %s", type(error).__name__)
             self._disconnect()
 
-    def _counted(self, error: ConnectError) -> ConnectError:
-        """The error of a failed read: not a temporary one if `query.retry.attempts` are used up."""
+    def _counted(self, item: Item, error: ConnectError) -> ConnectError:
+        """The error of a failed read: not a temporary one if it was repeated often enough."""
         self._failures += 1
+        if self._is_bulk and error.retriable:
+            again = self._restarts.failed()
+            if self._restarts.useless >= MOST_RESTARTS:
+                return DatabaseError(
+                    f"{item.name[0].upper()}{item.name[1:]} was read from its beginning again and again, because mode"
+                    f" bulk has no offset to continue from, and never came further than before. The last time:"
+                    f" {error.message}",
+                    code="database.retries",
+                    suggestion="Look why the database ends the connection (statement_timeout of PostgreSQL,"
+                    " max_statement_time of MariaDB, a proxy). Or divide the table (tasks.max, table.split.min.rows),"
+                    " or use another mode.",
+                )
+            if again:
+                self.context.count(
+                    f"Rows of {item.name} that are sent again, because the connection was lost and mode bulk begins a"
+                    " table again:",
+                    again,
+                )
         if not error.retriable or not 0 <= self._config.retries < self._failures:
             return error
         return DatabaseError(

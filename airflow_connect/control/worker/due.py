@@ -18,6 +18,8 @@ from airflow_connect.runtime.peeking.conditions import LagReaches
 
 ANYTHING = LagReaches(min_records=1)
 _MOST_DIGITS = 18  # As many as a 64-bit number always has room for.
+MOST_SPARE = 5.0
+"""Runs that write files, in a row, each before the interval of the connector is over."""
 LONGEST_PAUSE_S = 600.0
 """Longest pause after failed runs; longer only if the interval is."""
 
@@ -44,10 +46,12 @@ class Early(NamedTuple):
     Attributes:
         after_s: not before so many seconds have passed.
         asks: it has to run to find out whether there is something to copy, as sources do; otherwise the worker looks.
+        made_files: the run has written files, which should not become many and small.
     """
 
     after_s: float
-    asks: bool
+    asks: bool = False
+    made_files: bool = False
 
 
 class Ended(NamedTuple):
@@ -72,6 +76,7 @@ class _Last:
         seen: end of the config topic when it began.
         failures: how many of the last runs have failed, one after the other.
         early: see `Early`; None: it waits for its interval.
+        spare: how many runs that write files may come before the interval is over. One more for each interval.
     """
 
     offset: int
@@ -80,6 +85,7 @@ class _Last:
     may_repeat: bool
     failures: int = 0
     early: Early | None = None
+    spare: float = MOST_SPARE
 
 
 class Schedule:
@@ -122,7 +128,16 @@ class Schedule:
         before = self._last.get(name)
         earlier = before.failures if before and before.offset == offset else 0
         failures = earlier + 1 if ended.has_failed else 0
-        self._last[name] = _Last(offset, seen, now_s, ended.may_repeat, failures, ended.early)
+        spare, early = self._spare(before, now_s), ended.early
+        if early is not None and early.made_files:
+            spare = max(0.0, spare - 1)
+            early = early if spare >= 1 else None
+        self._last[name] = _Last(offset, seen, now_s, ended.may_repeat, failures, early, spare)
+
+    def _spare(self, before: _Last | None, now_s: float) -> float:
+        if before is None:
+            return MOST_SPARE
+        return min(MOST_SPARE, before.spare + (now_s - before.ended_s) / self._interval_s)
 
     def _due(self, config: ConfigState, name: str, now_s: float, restarted: bool) -> Due:
         registered = config.connectors[name]

@@ -4,8 +4,9 @@ An interval of a minute is a long time for a record that arrives right after a r
 gets a file from each run. So connectors whose interval nobody has set also run when they have something to copy, but
 never in a way that makes files smaller or repeats a table:
 
-- a sink that writes files only if its last run found nothing, so that a busy topic still gives a file a minute;
-- another sink soon after any run, but it rests four times as long as that run took;
+- a sink soon after any run, but it rests twice as long as that run took;
+- one that writes files only a few times in a row, then as often as its interval says, so that a busy topic gives one
+  file a minute and a record that comes alone is copied at once (`Schedule` counts that);
 - a source only after a run that found nothing. It has to be asked, so the pauses grow with what asking costs.
 """
 
@@ -18,8 +19,8 @@ from airflow_connect.documents.run import EMPTY, RunReport
 
 SOON_S = 5.0
 """The shortest pause between two runs."""
-REST = 4.0
-"""A busy sink rests so many times as long as its run took."""
+REST = 2.0
+"""A sink rests so many times as long as its run took."""
 SHARE_OF_ASKING = 0.05
 """Share of a worker's time that all its sources may take to find nothing."""
 _OWN_PACE = (RUN_INTERVAL_SECONDS, RUN_LAG_RECORDS, RUN_LAG_SECONDS, "poll.interval.ms")
@@ -45,6 +46,6 @@ def early_after_s(
         return max(SOON_S, took_s * connectors / SHARE_OF_ASKING) if report.status == EMPTY else None
     if report.status == EMPTY:
         return None if was_early else SOON_S
-    if report.files or report.left:
+    if report.left:
         return None
     return max(SOON_S, took_s * REST)

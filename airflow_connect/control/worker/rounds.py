@@ -260,10 +260,7 @@ class Rounds:
         name, error = running.due.name, running.stop.error
         assert error is not None
         self._counts.ended(name, None, round((time.monotonic() - running.began_s) * 1000), time.time_ns() // 1_000_000)
-        rest = "can no longer commit anything"
-        if running.stop.is_finishing:
-            rest = "may still end what it has begun to publish; if it does not, the next run goes on from there"
-        trace = f"{error} The run does not end; it is left alone, and {rest}."
+        trace = f"{error} The run does not end; it is left alone, and the next run of the connector fences it."
         self._tell(f"{name}: {trace}")
         if error.code != StoppedError.code:
             self._record(running.due, trace, is_config=False)
@@ -273,7 +270,7 @@ class Rounds:
             return None
         connectors = self._topics.look(lambda state: len(self._own(state)))
         after_s = early_after_s(due.config, report, connectors, was_early=due.is_early)
-        return None if after_s is None else Early(after_s, asks=report.source is not None)
+        return None if after_s is None else Early(after_s, report.source is not None, report.files > 0)
 
     def _own(self, state: State) -> Collection[str]:
         return state.config.connectors if self._sharing is None else self._sharing.own(state)

@@ -25,7 +25,7 @@ class Running:
         run_id: of the run.
         stop: ends it.
         began_s, asked_s: when it began, and when it was asked to stop, by `time.monotonic`; None: it was not.
-        is_abandoned: it did not end when it was asked to. Whatever it still does counts for nothing: it never commits.
+        is_abandoned: it did not end when it was asked to. It begins no step any more, and the next run fences it.
     """
 
     due: Due

@@ -38,6 +38,9 @@ class DatabaseDialect:
     def prepare(self, connection: Connection) -> None:
         """Called for each new connection, before its first use."""
 
+    def prepare_reading(self, connection: Connection) -> None:
+        """Called for a connection that streams results, which waits while rows are written elsewhere."""
+
     def note_zone(self, connection: Connection) -> None:
         """Keep how far sessions are ahead of UTC, before `prepare` changes the zone of this one."""
         if self.offset_statement:

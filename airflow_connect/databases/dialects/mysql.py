@@ -10,6 +10,8 @@ from airflow_connect.databases.dialects.dialect import DatabaseDialect
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+_FETCH_TIMEOUT_S = 3600
+
 
 class MySqlDialect(DatabaseDialect):
     """MySQL and MariaDB, through PyMySQL."""
@@ -27,6 +29,11 @@ class MySqlDialect(DatabaseDialect):
         """TIMESTAMP columns, which are instants, arrive in UTC whatever the server's setting."""
         self.note_zone(connection)
         connection.exec_driver_sql("SET time_zone = '+00:00'")
+        connection.commit()
+
+    def prepare_reading(self, connection: Connection) -> None:
+        """The server waits longer than a minute for rows to be fetched, as Connector/J asks it to."""
+        connection.exec_driver_sql(f"SET SESSION net_write_timeout = {_FETCH_TIMEOUT_S}")
         connection.commit()
 
 

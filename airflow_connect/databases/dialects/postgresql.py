@@ -34,6 +34,11 @@ class PostgreSqlDialect(DatabaseDialect):
         connection.exec_driver_sql("SET TIME ZONE 'UTC'")
         connection.commit()
 
+    def prepare_reading(self, connection: Connection) -> None:
+        """The transaction may be idle between two fetches for as long as the other side needs."""
+        connection.exec_driver_sql("SET idle_in_transaction_session_timeout = 0")
+        connection.commit()
+
 
 def _driver_connection(connection: Connection) -> Any:
     return connection.connection.driver_connection

@@ -194,6 +194,11 @@ class TransactionalWriter:
             self._has_refused_content = reason.code() in RECORD_AT_FAULT
             self._purged_by_earlier_abort = reason.code() == KafkaError._PURGE_QUEUE
             cause = KafkaException(reason)
+            told = transaction_steps.reason_of(self._producer, cause)
+            if told.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                # Records of a topic that may not be written are reported as purged, and this does not name the topic.
+                cause, self._purged_by_earlier_abort = told, False
+                doing += f" to {names(sorted({*(topic for topic, *_ in records), *(one.topic for one in messages)}))}"
             raise self._abort(cause, doing) from cause
         self._commit(deadline)
 

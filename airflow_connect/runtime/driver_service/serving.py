@@ -124,7 +124,7 @@ def serve(
     try:
         import uvicorn
 
-        from airflow_connect.runtime.bounded_connections import BoundedProtocol
+        from airflow_connect.runtime.bounded_connections import bounded_protocol
         from airflow_connect.runtime.driver_service.app import create_app
 
         runs = DriverRuns(settings.limits, tell)
@@ -136,7 +136,7 @@ def serve(
     tls = _checked_certificate(settings)
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,
+        http=bounded_protocol(),
         ws="none",
         limit_concurrency=MOST_CONNECTIONS,
         log_config=None,  # A line for each request would only hide the lines about runs.

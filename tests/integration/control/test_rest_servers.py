@@ -19,7 +19,7 @@ from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.rest.worker_state import WorkerState
 from airflow_connect.errors import UnavailableError
-from airflow_connect.runtime.bounded_connections import BoundedProtocol
+from airflow_connect.runtime.bounded_connections import Bounded
 from tests.support.servers.certificates import as_pkcs12, encrypted, self_signed
 from tests.support.servers.rest import RestServer, worker_of
 
@@ -230,8 +230,8 @@ def test_a_head_without_an_end_is_cut_off(serve):
 
 def test_a_client_that_does_not_read_its_answers_is_cut_off(serve, monkeypatch):
     monkeypatch.setattr("airflow_connect.runtime.bounded_connections.READ_WITHIN_S", 0.2)
-    cut_off, was_cut_off = BoundedProtocol._cut_off, threading.Event()
-    monkeypatch.setattr(BoundedProtocol, "_cut_off", lambda self: (cut_off(self), was_cut_off.set()))
+    cut_off, was_cut_off = Bounded._cut_off, threading.Event()
+    monkeypatch.setattr(Bounded, "_cut_off", lambda self: (cut_off(self), was_cut_off.set()))
     server = serve({"listeners": "http://127.0.0.1:0"})
     many, one = 300, b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
     size = len(requests.get(f"{server.urls[0]}/openapi.json", timeout=20).content)

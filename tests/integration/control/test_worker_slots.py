@@ -137,7 +137,7 @@ def test_a_run_that_hangs_is_left_alone_and_never_commits(worker_with, make_topi
     produce(topic, [(0, None, b"1", 0, [])])
     worker.create("slow", topic)
     with worker.running(Pace(3600, timeout_s=0.2)):
-        worker.wait_for("The run does not end; it is left alone, and can no longer commit anything.")
+        worker.wait_for("The run does not end; it is left alone, and the next run of the connector fences it.")
         worker.create("a", topic)
         worker.wait_until_copied("a")
         assert worker.text("slow") == ""

@@ -15,7 +15,9 @@ from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
 from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.writing.transactions import TransactionalWriter
 from airflow_connect.runtime.inspecting.doctor import examine
+from airflow_connect.testing.topics import Topics
 from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until
@@ -52,6 +54,20 @@ def rule(operation: AclOperation, permission: AclPermissionType) -> AclBinding:
 
 def test_topic_that_may_not_be_written_stores_no_offset(guarded: KafkaBroker) -> None:
     assert problems(guarded.bootstrap, CLOSED, AccessError) == []
+
+
+def test_transaction_to_a_topic_that_may_not_be_written_is_called_denied(guarded: KafkaBroker) -> None:
+    create_topic(guarded.bootstrap, "open")
+    writer = TransactionalWriter({"bootstrap.servers": guarded.bootstrap}, "denied")
+    writer.fence()
+    writer.commit([("open", 0, b"k", b"v")])
+
+    with pytest.raises(AccessError, match=f"denied access to the topic .* to {CLOSED}, open: ") as caught:
+        writer.commit([("open", 0, b"k", b"w"), (CLOSED, 0, b"k", b"v")])
+
+    writer.close()
+    assert (caught.value.code, caught.value.retriable) == ("kafka.denied", False)
+    assert [message.value() for message in Topics(guarded.bootstrap).read("open")] == [b"v"]
 
 
 def test_what_is_not_permitted_is_named_before_a_run_needs_it(guarded: KafkaBroker) -> None:

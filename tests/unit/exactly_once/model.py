@@ -192,12 +192,12 @@ class ModelSession:
 
     def ensure_group_empty(self) -> None: ...
     def refuse_recreated_topics(self, plan: Any) -> None: ...
+    def refuse_changed_offsets(self, plan: Any, state: Any) -> None: ...
+    def overwritten_offsets(self, *_: Any) -> tuple[str, ...]: return ()  # fmt: skip
 
-    def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
-        return {}
+    def gone_topics(self, _: Mapping[str, str]) -> dict[str, str]: return {}  # fmt: skip
 
-    def deleted_topics(self, names: Sequence[str]) -> frozenset[str]:
-        return frozenset()
+    def deleted_topics(self, _: Sequence[str]) -> frozenset[str]: return frozenset()  # fmt: skip
 
     def ensure_dead_letter_queue(self) -> None: ...
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_connect.connectors.file_source.read.line_reader import Block, LineReader
+from airflow_connect.connectors.file_source.read.line_reader import Block, Change, LineReader
 from airflow_connect.java.patterns.compiled import JavaPattern
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class EventBlock:
     tails: list[str]
     flagged: Mapping[int, str] = field(default_factory=dict)
     is_last: bool = False
+    changed: Mapping[int, Change] = field(default_factory=dict)
 
     def tail(self, index: int) -> str:
         """See `Block`."""
@@ -62,13 +63,15 @@ class _Event:
     lines: list[str] = field(default_factory=list)
     size_bytes: int = 0
     reason: str = ""
+    change: Change = Change.NONE
     end: int = 0
     tail: str = ""
 
-    def add(self, line: str, reason: str) -> None:
+    def add(self, line: str, reason: str, change: Change) -> None:
         self.lines.append(line)
         self.size_bytes += len(line.encode()) + 1
         self.reason = self.reason or reason
+        self.change |= change
 
 
 class EventReader:
@@ -110,7 +113,7 @@ class EventReader:
                 self._close()
             if self._open.lines and self._open.size_bytes + len(line) > rules.max_bytes:
                 self._close()
-            self._open.add(line, block.flagged.get(index, ""))
+            self._open.add(line, block.flagged.get(index, ""), block.changed.get(index, Change.NONE))
             self._open.end, self._open.tail = ends[index], block.tail(index)
             if (rules.joins_next and not joins) or len(self._open.lines) >= rules.max_lines:
                 self._close()
@@ -130,4 +133,5 @@ def _block_of(events: list[_Event], *, is_last: bool) -> EventBlock:
         [event.tail for event in events],
         {index: event.reason for index, event in enumerate(events) if event.reason},
         is_last,
+        {index: event.change for index, event in enumerate(events) if event.change and not event.reason},
     )

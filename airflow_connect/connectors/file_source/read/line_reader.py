@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from enum import IntFlag
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from airflow_connect.connectors.file_source.file_offsets import TAIL_BYTES, content_hash
 from airflow_connect.connectors.file_source.read.content import Content
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REPLACE, FAIL, DEAD_LETTER, TRUNCATE = "replace", "fail", "dead_letter", "truncate"
+
+
+class Change(IntFlag):
+    """How the text of a line differs from what the file holds, as the configuration allows."""
+
+    NONE = 0
+    REPLACED = 1
+    """Bytes that are not valid in the encoding became U+FFFD."""
+    CUT = 2
+    """The end of a line that is too long was left out."""
 
 
 class LineRules(NamedTuple):
@@ -44,12 +56,14 @@ class LineRules(NamedTuple):
 class Block(Protocol):
     """Consecutive lines, or events of several lines.
 
-    `texts` holds the text of each, `nexts` the position after each, `flagged` the problems of some, by index.
+    `texts` holds the text of each, `nexts` the position after each; `flagged` the problems of some, and `changed` how
+    the text of some was changed, by index.
     """
 
     texts: pa.StringArray
     nexts: NDArray[np.int64]
     flagged: Mapping[int, str]
+    changed: Mapping[int, Change]
     is_last: bool
 
     def tail(self, index: int) -> str:
@@ -66,11 +80,28 @@ class LineBlock:
     start: int
     flagged: Mapping[int, str] = field(default_factory=dict)
     is_last: bool = False
+    changed: Mapping[int, Change] = field(default_factory=dict)
 
     def tail(self, index: int) -> str:
         """See `Block`."""
         end = int(self.nexts[index]) - self.start
         return content_hash(self.data[max(0, end - TAIL_BYTES) : end])
+
+
+class _Texts(NamedTuple):
+    """See `Block`."""
+
+    texts: pa.StringArray
+    flagged: Mapping[int, str]
+    changed: Mapping[int, Change]
+
+
+_Known = TypeVar("_Known", str, Change)
+
+
+def _first(found: _Known) -> dict[int, _Known]:
+    """What is known of the only line of a block."""
+    return {0: found} if found else {}
 
 
 class LineReader:
@@ -87,6 +118,7 @@ class LineReader:
             rules: for lines that are too long or invalid.
         """
         self._content, self._name, self._form, self._rules = content, name, form, rules
+        self._strict = replace(form, is_strict=True)
         self._position = start
         self._buffer = b""
         self._ended = False
@@ -135,49 +167,54 @@ class LineReader:
         consumed = found.consumed
         data, self._buffer = self._buffer[:consumed], self._buffer[consumed:]
         start, self._position = self._position, self._position + consumed
-        texts, flagged = self._texts(data, start, found)
+        read = self._texts(data, start, found)
         if consumed > self._rules.max_bytes and int(np.max(found.sizes())) > self._rules.max_bytes:
-            texts, flagged = self._shortened(data, start, found, (texts, flagged))
+            read = self._shortened(data, start, found, read)
         is_last = self._ended and not (takes_last and self._buffer)
-        return LineBlock(texts, found.nexts + start, data, start, flagged, is_last)
+        return LineBlock(read.texts, found.nexts + start, data, start, read.flagged, is_last, read.changed)
 
-    def _texts(self, data: bytes, start: int, found: LineEnds) -> tuple[pa.StringArray, Mapping[int, str]]:
-        if self._rules.invalid_text == REPLACE:
-            return line_texts(data, found, self._form), {}
-        strict = LineFormat.of(self._form.encoding, any_terminator=self._form.any_terminator, is_strict=True)
+    def _texts(self, data: bytes, start: int, found: LineEnds) -> _Texts:
+        import numpy as np
+        import pyarrow.compute as pc
+
         try:
-            return line_texts(data, found, strict), {}
+            return _Texts(line_texts(data, found, self._strict), {}, {})
         except DataError:
-            flagged = self._invalid_lines(data, start, found, strict)
-        return line_texts(data, found, self._form), flagged
+            texts = line_texts(data, found, self._form)
+        # Only these may have been invalid: in the others, nothing was replaced.
+        candidates = np.flatnonzero(pc.match_substring(texts, "\ufffd").to_numpy(zero_copy_only=False))
+        invalid = self._invalid_lines(data, start, found, candidates.tolist())
+        if self._rules.invalid_text == REPLACE:
+            return _Texts(texts, {}, dict.fromkeys(invalid, Change.REPLACED))
+        return _Texts(texts, invalid, {})
 
-    def _invalid_lines(self, data: bytes, start: int, found: LineEnds, strict: LineFormat) -> dict[int, str]:
-        flagged, begin = {}, 0
-        for index, (end, following) in enumerate(zip(found.ends.tolist(), found.nexts.tolist(), strict=True)):
+    def _invalid_lines(self, data: bytes, start: int, found: LineEnds, candidates: list[int]) -> dict[int, str]:
+        reasons = {}
+        for index in candidates:
+            begin, end = int(found.nexts[index - 1]) if index else 0, int(found.ends[index])
             try:
-                strict.text(data[begin:end])
+                self._strict.text(data[begin:end])
             except UnicodeDecodeError as error:
-                reason = invalid_text(strict, error)
-                if self._rules.invalid_text == FAIL:
-                    raise self._at(start + begin, reason.message, reason.code, reason.suggestion) from error
-                flagged[index] = reason.message
-            begin = following
-        return flagged
+                reasons[index] = self._invalid(start + begin, error)
+        return reasons
 
-    def _shortened(
-        self, data: bytes, start: int, found: LineEnds, read: tuple[pa.StringArray, Mapping[int, str]]
-    ) -> tuple[pa.StringArray, Mapping[int, str]]:
+    def _shortened(self, data: bytes, start: int, found: LineEnds, read: _Texts) -> _Texts:
         import numpy as np
         import pyarrow as pa
 
-        values: list[str] = read[0].to_pylist()  # type: ignore[assignment]
-        flagged, sizes = dict(read[1]), found.sizes()
+        values: list[str] = read.texts.to_pylist()  # type: ignore[assignment]
+        flagged, changed, sizes = dict(read.flagged), dict(read.changed), found.sizes()
         for index in np.flatnonzero(sizes > self._rules.max_bytes).tolist():
-            begin = int(found.ends[index] - sizes[index])
-            values[index] = self._head(data[begin:], start + begin, int(sizes[index]))
-            if self._rules.too_long == DEAD_LETTER:
-                flagged[index] = self._too_long(int(sizes[index]))
-        return pa.array(values, pa.string()), flagged
+            size = int(sizes[index])
+            begin = int(found.ends[index]) - size
+            values[index], reason, change = self._head(data[begin:], start + begin, size)
+            flagged.pop(index, None)
+            changed.pop(index, None)
+            if reason:
+                flagged[index] = reason
+            if change:
+                changed[index] = change
+        return _Texts(pa.array(values, pa.string()), flagged, changed)
 
     def _last_line(self) -> LineBlock:
         import numpy as np
@@ -185,22 +222,15 @@ class LineReader:
 
         data, self._buffer = self._buffer, b""
         start, self._position = self._position, self._position + len(data)
-        text, flagged = self._one_line(data, start, len(data))
-        return LineBlock(pa.array([text], pa.string()), np.array([self._position]), data, start, flagged, True)
+        text, reason, change = self._one_line(data, start, len(data))
+        array = pa.array([text], pa.string())
+        return LineBlock(array, np.array([self._position]), data, start, _first(reason), True, _first(change))
 
-    def _one_line(self, data: bytes, start: int, size: int) -> tuple[str, dict[int, str]]:
-        """Text of a single line; `data` is all of it or its beginning."""
+    def _one_line(self, data: bytes, start: int, size: int) -> tuple[str, str, Change]:
+        """A single line: text, problem, change; `data` is all of it or its beginning."""
         if size > self._rules.max_bytes:
-            text = self._head(data, start, size)
-            return text, {0: self._too_long(size)} if self._rules.too_long == DEAD_LETTER else {}
-        try:
-            strict = self._rules.invalid_text != REPLACE
-            return data.decode(self._form.encoding, "strict" if strict else "replace"), {}
-        except UnicodeDecodeError as error:
-            reason = invalid_text(self._form, error)
-            if self._rules.invalid_text == FAIL:
-                raise self._at(start, reason.message, reason.code, reason.suggestion) from error
-            return self._form.text(data), {0: reason.message}
+            return self._head(data, start, size)
+        return self._text(data, start, is_whole=True)
 
     def _long_line(self, *, takes_last: bool) -> LineBlock | None:
         """A line that does not fit the buffer: its head is kept, the rest is skipped."""
@@ -227,14 +257,14 @@ class LineReader:
         before = (tail + self._buffer[:end])[-TAIL_BYTES:]
         self._buffer = self._buffer[end:]
         self._position = start + passed + end
-        text, flagged = self._one_line(head, start, size)
+        text, reason, change = self._one_line(head, start, size)
         nexts = np.array([self._position])
         is_last = self._ended and not self._buffer
         array = pa.array([text], pa.string())
-        return LineBlock(array, nexts, before, self._position - len(before), flagged, is_last)
+        return LineBlock(array, nexts, before, self._position - len(before), _first(reason), is_last, _first(change))
 
-    def _head(self, data: bytes, position: int, size: int) -> str:
-        """The beginning of a line that is too long."""
+    def _head(self, data: bytes, position: int, size: int) -> tuple[str, str, Change]:
+        """The beginning of a line that is too long: text, problem, change. What follows is not looked at."""
         if self._rules.too_long == FAIL:
             raise self._at(
                 position,
@@ -243,8 +273,26 @@ class LineReader:
                 "Raise line.max.bytes, or set line.too.long to truncate or dead_letter.",
             )
         whole = self._rules.max_bytes - self._rules.max_bytes % self._form.unit
-        # A character that the cut would split is dropped.
-        return data[:whole].decode(self._form.encoding, "ignore")
+        text, reason, change = self._text(data[:whole], position, is_whole=False)
+        if self._rules.too_long == DEAD_LETTER:
+            return text, self._too_long(size), Change.NONE
+        return text, reason, Change.NONE if reason else change | Change.CUT
+
+    def _text(self, data: bytes, position: int, *, is_whole: bool) -> tuple[str, str, Change]:
+        """Text, problem and change of one line; a character that the cut of an incomplete one splits is dropped."""
+        try:
+            return codecs.getincrementaldecoder(self._form.encoding)("strict").decode(data, is_whole), "", Change.NONE
+        except UnicodeDecodeError as error:
+            reason = self._invalid(position, error)
+        text = codecs.getincrementaldecoder(self._form.encoding)("replace").decode(data, is_whole)
+        return (text, "", Change.REPLACED) if self._rules.invalid_text == REPLACE else (text, reason, Change.NONE)
+
+    def _invalid(self, position: int, error: UnicodeDecodeError) -> str:
+        """What is wrong with a line that begins at `position`; raises it if the rules make it an error."""
+        reason = invalid_text(self._form, error)
+        if self._rules.invalid_text == FAIL:
+            raise self._at(position, reason.message, reason.code, reason.suggestion) from error
+        return reason.message
 
     def _too_long(self, size: int) -> str:
         return f"The line has {size} bytes, but line.max.bytes is {self._rules.max_bytes}."

@@ -196,6 +196,8 @@ def _from_utf8(data: bytes, found: LineEnds, form: LineFormat) -> pa.StringArray
     buffers = [None, pa.py_buffer(shown), pa.py_buffer(joined)]
     array: Any = pa.Array.from_buffers(pa.string(), count, buffers)
     if not joined.isascii():
+        if form.encoding == "ascii":
+            return None
         try:
             array.validate(full=True)
         except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
 """Streams one table or query of PostgreSQL in Arrow batches, each with the position after it.
 
-Positions move as in `reading.TableReader`: in mode timestamp, a batch never ends inside a group of equal timestamps.
+Positions move as in `reading.TableReader`: a batch never ends inside a group of equal timestamps or numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from airflow_connect.connectors.jdbc_source.arrow.fields import ArrowField, ChangedError, arrow_field, column_us
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria
+from airflow_connect.connectors.jdbc_source.read.hidden import note_hidden
 from airflow_connect.connectors.jdbc_source.read.moves import Moves, no_moment
 from airflow_connect.connectors.jdbc_source.read.reading import Reading, bulk_statement, last_group
 from airflow_connect.connectors.jdbc_source.read.snapshot import enter_stream
@@ -80,6 +81,8 @@ class ArrowReader:
         self._left: pa.RecordBatch | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_us = 0
+        self._held_at = position
+        self._at_end = False
         self._criteria: Criteria | None = None
 
     def close(self) -> None:
@@ -104,7 +107,7 @@ class ArrowReader:
             if self._chosen.has_suffix:
                 self._read_last_group_again()
             held, self._held = self._held, []
-            return self._converted(held, self._reached(self._held_us))
+            return self._converted(held, self._held_after())
         return None
 
     def _open(self) -> None:
@@ -114,7 +117,7 @@ class ArrowReader:
         if reading.config.mode != names.BULK:
             self._criteria = reading.criteria(source, columns)
             if self._part is None or self._part.after is None:
-                reading.count_nulls(self._criteria, source)
+                note_hidden(reading, self._criteria, source, self.position)
             self._moves = Moves(columns, self._criteria.tracked, reading.name, reading.times)
         self._columns = columns
         granularity = reading.config.granularity
@@ -137,7 +140,7 @@ class ArrowReader:
     def _read_last_group_again(self) -> None:
         """As `TableReader` does, because `query.suffix` may have cut the last group."""
         assert self._criteria is not None
-        statement = last_group(self._criteria, self._chosen, self._reached(self._held_us))
+        statement = last_group(self._criteria, self._chosen, self._held_after())
         sql = self._reading.literal(statement)
         self._reading.connection.rollback()
         self._held = list(self._stream.batches(sql, BATCH_BYTES))
@@ -151,6 +154,9 @@ class ArrowReader:
         left = self._left
         if left is None or left.num_rows <= count:
             self._left = None
+            if left is not None and left.nbytes < BATCH_BYTES // 2:  # probably the last one
+                self._left = next(self._batches, None)
+                self._at_end = self._left is None
             return left
         self._left = left.slice(count)
         return left.slice(0, count)
@@ -159,19 +165,52 @@ class ArrowReader:
         """A batch of rows; None if all of them must be held back."""
         if self._criteria is None:
             return self._converted([piece], self.position)
+        holds = not self._at_end or self._chosen.has_suffix
         if self._criteria.tracked.incrementing is None:
-            return self._groups(piece)
+            return self._groups(piece, holds=holds)
         if self._moves.has_fractions:
             place = self._place(self._criteria.tracked.incrementing)
             self._moves.check_whole(self._fields[place].driver_values(piece.column(place)))
         if self._criteria.tracked.timestamps:
             self._moments(piece)  # only checked: each row could be the last one of a batch
-        return self._converted([piece], self._moves.positions([self._last_row(piece)])[0])
+        return self._numbers(piece, holds=holds)
 
-    def _groups(self, piece: pa.RecordBatch) -> ColumnBatch | None:
-        """The groups that are complete; the last group is held back until a later one begins."""
+    def _numbers(self, piece: pa.RecordBatch, *, holds: bool) -> ColumnBatch | None:
+        """`_groups` for rows with a number: usually each is a group."""
+        count = piece.num_rows
+        last = self._position_of(piece, count - 1)
+        if not holds:
+            before, self._held = self._held, []
+            return self._converted([*before, piece], last)
+        complete = count - 1
+        while complete and self._position_of(piece, complete - 1) == last:
+            complete -= 1
+        before, before_at = self._held, self._held_at
+        self._held_at = last
+        if complete:
+            self._held = [piece.slice(complete)]
+            return self._converted([*before, piece.slice(0, complete)], self._position_of(piece, complete - 1))
+        if not before or before_at == last:
+            self._held = [*before, piece]
+            return None
+        self._held = [piece]
+        return self._converted(before, before_at)
+
+    def _held_after(self) -> Position:
+        """The position after the group that is held back."""
+        assert self._criteria is not None
+        return self._reached(self._held_us) if self._criteria.tracked.incrementing is None else self._held_at
+
+    def _groups(self, piece: pa.RecordBatch, *, holds: bool) -> ColumnBatch | None:
+        """The groups that are complete; the last group is held back until a later one begins.
+
+        `holds`: whether a later row may follow.
+        """
         moments = self._moments(piece)
         last = int(moments[-1])
+        if not holds:
+            before, self._held = self._held, []
+            return self._converted([*before, piece], self._reached(last))
         others = np.flatnonzero(moments != last)
         if not len(others):
             before, before_us = self._held, self._held_us
@@ -212,8 +251,8 @@ class ArrowReader:
         except ValueError:
             raise no_moment() from None
 
-    def _last_row(self, piece: pa.RecordBatch) -> list[Any]:
-        """The last row as psycopg returns it, with its tracked columns only."""
+    def _position_of(self, piece: pa.RecordBatch, number: int) -> Position:
+        """The position of a row."""
         assert self._criteria is not None
         self._check_types(piece)
         tracked = self._criteria.tracked
@@ -222,8 +261,8 @@ class ArrowReader:
             if column is not None:
                 place = self._place(column)
                 field = self._fields[place]
-                row[field.field.index] = field.driver_values(piece.column(place).slice(piece.num_rows - 1))[0]
-        return row
+                row[field.field.index] = field.driver_values(piece.column(place).slice(number, 1))[0]
+        return self._moves.positions([row])[0]
 
     def _place(self, column: Column) -> int:
         """Where a column is in a batch."""

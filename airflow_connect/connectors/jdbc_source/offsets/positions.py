@@ -28,6 +28,9 @@ SENT, SENT_FROM = "lookback", "lookback_from"
 BULK_RUN, BULK_DONE = "bulk_run", "bulk_done"
 """Keys of ours: rows that were sent lately (lookback.py); the run that copied a table in mode bulk."""
 
+_DAY_MS = 86_400_000
+_FIRST_MS, _LAST_MS = -62_135_596_800_000 - _DAY_MS, 253_402_300_799_999 + _DAY_MS
+"""The years 1 to 9999 in any zone."""
 NO_ID = -1
 """Confluent's `incrementing` of a table without an offset: rows with larger numbers are read."""
 
@@ -76,13 +79,14 @@ class Position:
         """From a committed offset; keys of other modes are ignored, as Confluent does.
 
         Raises:
-            OffsetError: a value is not a number.
+            OffsetError: a value is not a number, or no time.
         """
         if not offset:
             return cls()
         millis, nanos = _number(offset, TIMESTAMP, where), _number(offset, NANOS, where)
         micros = None
         if millis is not None:
+            _check_time(millis, nanos, where)
             # java.sql.Timestamp: the nanoseconds replace the fraction of the second.
             micros = millis * 1000 if nanos is None else millis // 1000 * SECOND_US + nanos // 1000
         sent = offset.get(SENT)
@@ -93,6 +97,18 @@ class Position:
             _number(offset, SENT_FROM, where),
             *_skipped(_number(offset, LOCAL, where), _number(offset, BEFORE, where), micros),
         )
+
+
+def _check_time(millis: int, nanos: int | None, where: str) -> None:
+    if _FIRST_MS <= millis <= _LAST_MS and 0 <= (nanos or 0) < 1_000_000_000:
+        return
+    raise OffsetError(
+        f"The offset of {where or 'a table'} has {TIMESTAMP}={millis} and {NANOS}={nanos}, which is no time of the"
+        f" years 1 to 9999: {TIMESTAMP} is in milliseconds since 1970, {NANOS} the nanoseconds of its second.",
+        code="offset.refused",
+        suggestion='Write it as {"timestamp": 1767268800123, "timestamp_nanos": 123456000}, or delete it to read the'
+        " table from its beginning.",
+    )
 
 
 def _skipped(local_us: int | None, before_us: int | None, instant_us: int | None) -> tuple[int | None, int | None]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import struct
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from airflow_connect.api.source import SourceOffset, SourcePartition
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
@@ -30,6 +32,7 @@ RANGE_ROWS = 10_000
 MOST_RANGES = 15_000
 """Ranges of a table that are kept: their offset is below the 1 MB of a record. Rows after them are always sent."""
 _MOST_DIGITS = 18
+_LIMIT = 1 << 63
 _SHOWN = 5
 _ENTRY = struct.Struct(">qI16s")
 
@@ -197,10 +200,11 @@ class ChangedReader:
 
     def _key_of(self, row: Row) -> int:
         value = row[self._place]
-        if value is None or isinstance(value, str | bytes) or int(value) != value:
+        is_whole = isinstance(value, int | float | Decimal) and math.isfinite(value) and int(value) == value
+        if not is_whole or not -_LIMIT <= value < _LIMIT:
             raise DataError(
                 f"The primary key {self._key.name} of the table {self._table.full_name} has a value that is not a whole"
-                " number, which bulk.changed.only needs.",
+                " number of 64 bits, which bulk.changed.only needs.",
                 code="database.value",
                 suggestion="Correct the row, or remove bulk.changed.only.",
             )

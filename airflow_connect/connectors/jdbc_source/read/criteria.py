@@ -25,8 +25,8 @@ _BEGIN, _END, _ID = "connect_begin", "connect_end", "connect_id"
 _LAST, _LAST_ID = "connect_last", "connect_last_id"
 _SQLITE_FORM = "%Y-%m-%d %H:%M:%f"
 _FIRST = {"postgresql": "> '-infinity'", "mysql": ">= '0001-01-01'", "sqlite": "IS NOT NULL"}
-_NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'"}
-"""Which timestamps rows have that no position finds: the infinite ones, and MySQL's zero date."""
+_NO_TIME = {"postgresql": "IN ('infinity', '-infinity')", "mysql": "< '0001-01-01'", "sqlite": "IS NULL"}
+"""Which timestamps rows have that no position finds: infinite ones, MySQL's zero date, and what SQLite cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Source:
         self.table = table
         self.name = "query" if table is None else table.full_name
         self._quoting = quoting
-        self._suffix = f" {escaped(config.query_suffix)}" if config.query_suffix else ""
+        # A line break ends a comment that the suffix, or the query, may end with.
+        self._suffix = f" {escaped(config.query_suffix)}\n" if config.query_suffix else ""
         query = escaped(config.query.strip().rstrip(";"))
-        # The line break ends a comment that the query may end with.
         self._from = f"({query}\n) AS connect_rows" if table is None else quoting.table_text(table)
         is_plain = table is None and config.mode == keys.BULK
         # A condition after a query would belong to the last SELECT of a UNION, or to a comment.
@@ -137,6 +137,15 @@ class Source:
         """The largest value of a table's column."""
         return Statement(f"SELECT MAX({self._quoting.text(column)}) FROM {self._from}", {})
 
+    def values_of(self, column: str) -> Statement:
+        """One value of a column that is not null."""
+        name = self._quoting.text(column)
+        return Statement(f"SELECT {name} FROM {self._from} WHERE {name} IS NOT NULL LIMIT 1", {})
+
+    def first(self, condition: str) -> Statement:
+        """One row, of a table or query, that meets a condition."""
+        return Statement(f"SELECT 1 FROM {self._from} WHERE {condition} LIMIT 1", {})
+
     def count(self, condition: str) -> Statement:
         """The number of a table's rows that meet a condition."""
         assert self.table is not None
@@ -157,9 +166,11 @@ class Criteria:
         self.tracked = tracked
         self._database = database
         self._times = times
+        self._quoting = quoting
         self._id = quoting.text(tracked.incrementing.name) if tracked.incrementing is not None else ""
-        parts = [self._comparable(quoting.text(column.name)) for column in tracked.timestamps]
-        self._time = parts[0] if len(parts) == 1 else f"COALESCE({','.join(parts)})" if parts else ""
+        stamps = [quoting.text(column.name) for column in tracked.timestamps]
+        self._stored_time = _first_of(stamps)
+        self._time = _first_of([self._comparable(name) for name in stamps])
 
     def of(self, source: Source) -> Criteria:
         """The same conditions for another form of the source."""
@@ -183,8 +194,15 @@ class Criteria:
         return self._source.where(condition, order, parameters)
 
     def group(self, position: Position) -> Statement:
-        """The rows with the timestamp of a position."""
-        return self._source.where(f"{self._time} = :{_BEGIN}", self._time, {_BEGIN: self._parameter(position)})
+        """The rows with the timestamp and the number of a position."""
+        values: dict[str, Any] = {}
+        if self._time:
+            values[_BEGIN] = self._parameter(position)
+        if self._id:
+            values[_ID] = position.incrementing
+        parts = {_BEGIN: self._time, _ID: self._id}
+        condition = " AND ".join(f"{parts[key]} = :{key}" for key in values)
+        return self._source.where(condition, ", ".join(parts[key] for key in values), values)
 
     def exists(self, position: Position, end_us: int) -> Statement:
         """Whether there are such rows."""
@@ -192,26 +210,44 @@ class Criteria:
 
     def nulls(self) -> Statement:
         """The number of rows that have a null where positions are compared."""
-        return self._source.count(" OR ".join(f"{part} IS NULL" for part in (self._time, self._id) if part))
+        return self._source.count(" OR ".join(f"{part} IS NULL" for part in (self._stored_time, self._id) if part))
+
+    def negative(self, position: Position) -> Statement | None:
+        """The number of rows before the first number that a run without an offset copies; None: there are none."""
+        if self._time or position.incrementing is not None:
+            return None
+        return self._source.count(f"{self._id} <= {NO_ID}")
 
     def timeless(self) -> Statement | None:
         """The number of rows whose timestamp is no point in time; None: the database has no such values."""
         condition = _NO_TIME.get(self._database)
-        return None if not self._time or condition is None else self._source.count(f"{self._time} {condition}")
+        if not self._time or condition is None:
+            return None
+        is_stored = "" if self._stored_time == self._time else f"{self._stored_time} IS NOT NULL AND "
+        return self._source.count(f"{is_stored}{self._time} {condition}")
+
+    def instants(self) -> Statement:
+        """One row of SQLite with a timestamp that is an instant: a number, or a text with a zone."""
+        zoned = (
+            f"typeof({{0}}) = 'integer' OR {{0}} GLOB '*[Zz]' OR {{0}} GLOB '*[+-][0-9][0-9]{escaped(':')}[0-9][0-9]'"
+        )
+        names = [self._quoting.text(column.name) for column in self.tracked.timestamps]
+        return self._source.first(" OR ".join(f"({zoned.format(name)})" for name in names))
 
     def _condition(self, position: Position, end_us: int) -> tuple[str, dict[str, Any]]:
         number = NO_ID if position.incrementing is None else position.incrementing
         if not self._time:
             return f"{self._id} > :{_ID}", {_ID: number}
         end = self._end(end_us)
+        may_be_null = self.tracked.incrementing is not None and self.tracked.incrementing.optional
+        has_id = f" AND {self._id} IS NOT NULL" if may_be_null else ""
         if position.timestamp_us is None:  # from the first row, which may be older than 1970
-            has_id = f" AND {self._id} IS NOT NULL" if self._id else ""
             return f"{self._time} {_FIRST[self._database]} AND {self._time} < :{_END}{has_id}", {_END: end}
         begin = self._parameter(position)
         if not self._id:
             return f"{self._time} > :{_BEGIN} AND {self._time} < :{_END}", {_BEGIN: begin, _END: end}
         after = f"({self._time} = :{_BEGIN} AND {self._id} > :{_ID}) OR {self._time} > :{_BEGIN}"
-        return f"{self._time} < :{_END} AND ({after})", {_BEGIN: begin, _END: end, _ID: number}
+        return f"{self._time} < :{_END} AND ({after}){has_id}", {_BEGIN: begin, _END: end, _ID: number}
 
     def _up_to(self, position: Position, upto: Position) -> tuple[str, dict[str, Any]]:
         """The condition for rows up to a position, in a form that lets an index find them."""
@@ -260,6 +296,11 @@ class Criteria:
             aware = self._times.aware(instant_us)
             return aware.replace(tzinfo=None) if self._database == "mysql" else aware
         return local
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """The first one that is not null, or ""."""
+    return names[0] if len(names) == 1 else f"COALESCE({','.join(names)})" if names else ""
 
 
 def tracked_columns(config: JdbcSourceConfig, columns: Sequence[Column], table: str) -> Tracked:

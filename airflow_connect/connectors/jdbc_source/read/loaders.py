@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
 
 def load_leniently(connection: Connection) -> None:
-    """Types that Connect has as texts arrive as texts, and dates and times that Python has not as `Beyond`."""
+    """Types that Connect has as texts arrive as texts, and dates and times that Python has not as `Beyond`.
+
+    An interval is left out, but the driver would end the whole result for one that Python has not.
+    """
     from psycopg.types.string import TextLoader
 
     adapters = connection.connection.driver_connection.adapters  # type: ignore[union-attr]
-    for name in ("json", "jsonb", "uuid"):
+    for name in ("json", "jsonb", "uuid", "interval"):
         adapters.register_loader(name, TextLoader)
     for name in ("date", "timestamp", "timestamptz", "time", "timetz"):
         adapters.register_loader(name, _lenient(adapters, adapters.types[name].oid))

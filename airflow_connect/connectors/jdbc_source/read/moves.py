@@ -74,16 +74,24 @@ class Moves:
             if value is not None:
                 if isinstance(value, Beyond) or (isinstance(value, str) and not self._parses):
                     raise no_moment(value.text if isinstance(value, Beyond) else value)
-                local_us = self._skipped(value) if self._may_skip else None
+                try:
+                    local_us = self._skipped(value) if self._may_skip else None
+                    instant_us = convert(value)
+                except (TypeError, ValueError, OverflowError):
+                    if not self._parses:
+                        raise
+                    raise _no_text(value) from None
                 if local_us is None:
-                    return Moment(convert(value))
-                return Moment(convert(value), local_us, self._zone.before_skipped_us(local_us))
+                    return Moment(instant_us)
+                return Moment(instant_us, local_us, self._zone.before_skipped_us(local_us))
         raise ValueError("a row without a timestamp was selected")
 
     def positions(self, rows: Sequence[Row]) -> list[Position]:
-        """The position after each row, where each row moves it."""
+        """The position of each row: its timestamp, its number, or both."""
         if not self._times:
             return [Position(self._number(row[self._id])) for row in rows]
+        if self._id < 0:
+            return [self.moment(row).position() for row in rows]
         return [self.moment(row).position(self._number(row[self._id])) for row in rows]
 
     def check_whole(self, numbers: Iterable[Any]) -> None:
@@ -92,8 +100,12 @@ class Moves:
             self._number(number)
 
     def _number(self, value: Any) -> int:
-        number = int(value)
-        if number != value:
+        number: int | None
+        try:
+            number = int(value)
+        except (TypeError, ValueError, OverflowError):  # NaN, infinity, and in SQLite texts
+            number = None
+        if number is None or number != value:
             raise DataError(
                 f"The incrementing column {self._id_name} has the value {value}, which is not a whole number: an"
                 " offset cannot hold it, and every run would copy its row again.",
@@ -104,14 +116,27 @@ class Moves:
         return number
 
     def group_positions(self, rows: Sequence[Row], before: Position) -> list[Position]:
-        """The position after each row, where only the last row of a group moves it."""
-        moments = [self.moment(row) for row in rows]
+        """The position after each row, where only the last row of a group moves it.
+
+        A group are the rows with the same timestamp, and with the same number if there is one.
+        """
+        own = self.positions(rows)
         positions, last = [], before
-        for index, at in enumerate(moments):
-            if index + 1 == len(moments) or moments[index + 1] != at:
-                last = at.position()
+        for index, at in enumerate(own):
+            if index + 1 == len(own) or own[index + 1] != at:
+                last = at
             positions.append(last)
         return positions
+
+
+def _no_text(value: Any) -> DataError:
+    return DataError(
+        f"A tracked timestamp has the value {value!r}. SQLite reads it as a time, but it is neither a text such as"
+        " 2026-01-31 13:00:00 nor a number of milliseconds since 1970 (which needs db.timezone=UTC), so no offset can"
+        " hold it.",
+        code="database.value",
+        suggestion="Correct the row, or use another column.",
+    )
 
 
 def no_moment(text: str = "") -> DataError:

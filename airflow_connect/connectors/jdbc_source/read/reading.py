@@ -1,7 +1,7 @@
 """Reads one table, or one query: a stream of batches, each with the position after it.
 
-Rows with the same timestamp are one group. In mode timestamp a position can only lie between two groups, so a batch
-never ends inside one: a run that is killed continues before or after a group, never in it.
+Rows with the same timestamp, or the same number, or both are one group. A position can only lie between two groups, so
+a batch never ends inside one: a run that is killed continues before or after a group, never in it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
+from airflow_connect.connectors.jdbc_source.read.hidden import note_hidden
 from airflow_connect.connectors.jdbc_source.read.loaders import load_leniently
-from airflow_connect.connectors.jdbc_source.read.moves import Moment, Moves, Row
+from airflow_connect.connectors.jdbc_source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
 from airflow_connect.connectors.jdbc_source.read.snapshot import Snapshot, enter
 from airflow_connect.connectors.jdbc_source.settings import names
@@ -24,10 +25,10 @@ from airflow_connect.connectors.jdbc_source.values.columns import Column, Kind, 
 from airflow_connect.connectors.jdbc_source.values.local_times import SECOND_US, LocalTimes, micros_of
 from airflow_connect.connectors.jdbc_source.values.mapping import Choices, TableMapping, names_of, table_mapping
 from airflow_connect.connectors.jdbc_source.values.out_of_range import Fitting
-from airflow_connect.counting import agreeing, counted
+from airflow_connect.connectors.jdbc_source.values.sqlite_values import are_utc
 from airflow_connect.databases.connecting import Database
 from airflow_connect.databases.identifiers import TableId
-from airflow_connect.errors import ConfigError, RetriableError
+from airflow_connect.errors import ConfigError, DataError, RetriableError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, CursorResult
@@ -130,7 +131,11 @@ class Reading:
             [values[name] for name in compiled.positiontup] if compiled.positiontup is not None else values
         )
         cursor = self.database.dialect.streaming_cursor(self.connection)
-        cursor.execute(str(compiled), parameters)
+        try:
+            cursor.execute(str(compiled), parameters)
+        except BaseException:
+            cursor.close()
+            raise
         self.progressed()
         return cursor
 
@@ -191,24 +196,6 @@ class Reading:
             )
         return mapping
 
-    def count_nulls(self, criteria: Criteria, source: Source) -> None:
-        """Name the rows of a table that no run finds: those with null, or no point in time, where rows are compared."""
-        if source.table is None:
-            return
-        hidden, timeless = criteria.tracked.nullable, criteria.timeless()
-        if hidden and (count := self.execute(criteria.nulls()).scalar_one()):
-            self.note(
-                f"{counted(count, 'row')} of {source.name} {agreeing(count, 'have')} null in {hidden} and"
-                f" {agreeing(count, 'are')} not copied, because such rows cannot be found by position."
-            )
-        if timeless is not None and (count := self.execute(timeless).scalar_one()):
-            where = ", ".join(column.name for column in criteria.tracked.timestamps)
-            what = "a timestamp of zero" if self.name == "mysql" else "an infinite timestamp"
-            self.note(
-                f"{counted(count, 'row')} of {source.name} {agreeing(count, 'have')} {what} in {where} and"
-                f" {agreeing(count, 'are')} not copied, because such rows cannot be found by position."
-            )
-
     def criteria(self, source: Source, columns: Sequence[Column] | None = None) -> Criteria:
         """The conditions for new rows of a table or query.
 
@@ -228,7 +215,24 @@ class Reading:
         for column in tracked.columns:
             self.database.quoting.check_is_found("column", column.name, (column.name,))
         self._compare_zones(tracked)
-        return Criteria(source, tracked, self.name, self.database.quoting, self.times)
+        criteria = Criteria(source, tracked, self.name, self.database.quoting, self.times)
+        if self.name == "sqlite" and tracked.timestamps and not are_utc(self.times):
+            self._refuse_instants(criteria, source)
+        return criteria
+
+    def _refuse_instants(self, criteria: Criteria, source: Source) -> None:
+        """SQLite compares an instant as a time of UTC, other texts as they are: rows would be missed or repeated."""
+        if self.execute(criteria.instants()).fetchone() is None:
+            return
+        where = ", ".join(column.name for column in criteria.tracked.timestamps)
+        raise DataError(
+            f"A tracked timestamp in {where} of {source.name} is a number, or a text with a zone such as"
+            " 2026-01-31T13:00:00Z. SQLite compares it as a time of UTC, but db.timezone is another zone: rows would be"
+            " missed or repeated.",
+            code="database.value",
+            suggestion="Set db.timezone=UTC if the column has only such values, or write all of them in one form.",
+            config_path="db.timezone",
+        )
 
     def _compare_zones(self, tracked: Tracked) -> None:
         """Say once if local times that the database's own clock writes are not those of `db.timezone`."""
@@ -254,10 +258,17 @@ class Reading:
         if self.config.lookback_ms and position.timestamp_us is not None:
             sent = SentRows(position, self.config.lookback_ms * 1000, self.config.lookback_rows)
             position = position.changed(timestamp_us=sent.begin_us, local_us=None)
+        found = self._has_row_after(criteria, source, position)
+        if not found and position == Position():
+            # No task will look at the table, and no run has: whatever it has is left out.
+            note_hidden(self, criteria, source, position)
+        return found
+
+    def _has_row_after(self, criteria: Criteria, source: Source, position: Position) -> bool:
         number = criteria.tracked.incrementing
-        if table is not None and number is not None and not criteria.tracked.timestamps:
+        if source.table is not None and number is not None and not criteria.tracked.timestamps:
             return has_larger(self, source, number, position.incrementing)
-        statement = criteria.exists if table is not None else criteria.select
+        statement = criteria.exists if source.table is not None else criteria.select
         result = self.execute(statement(position, self.end_us))
         try:
             return result.fetchone() is not None
@@ -348,15 +359,15 @@ class TableReader:
             statement = bulk_statement(chosen, self._part, self._order)
         else:
             self._criteria = reading.criteria(self._source, self._described)
-            if part is None or part.after is None:
-                reading.count_nulls(self._criteria, self._source)
             begin = self.position
+            if part is None or part.after is None:
+                note_hidden(reading, self._criteria, self._source, begin)
             if config.lookback_ms:
                 self._sent = SentRows(begin, config.lookback_ms * 1000, config.lookback_rows)
                 begin = begin.changed(timestamp_us=self._sent.begin_us, local_us=None)
             upto = None if part is None else part.upto
             statement = self._criteria.of(chosen).select(begin, reading.end_us, upto)
-            self._may_be_cut = chosen.has_suffix and self._criteria.tracked.incrementing is None
+            self._may_be_cut = chosen.has_suffix
         self._cursor = reading.stream(statement)
 
     def _chosen(self) -> Source:
@@ -391,24 +402,33 @@ class TableReader:
         """The next rows of the statement; fewer than `count` at its end."""
         if self._ended:
             return []
+        is_untyped = self._reading.name == "sqlite" and self._source.table is None
+        columns: Sequence[Column] = ()
         if self._mapping is None:
             columns = self._columns()
+            if not is_untyped:
+                self._map(columns)  # before the rows: a table without columns has none that could be fetched
         rows: list[Row] = list(self._cursor.fetchmany(count))
         if not rows and self._held and self._may_be_cut:
             self._read_last_group_again()
             rows = list(self._cursor.fetchmany(count))
         self._reading.progressed()
         if self._mapping is None:
-            is_untyped = self._reading.name == "sqlite" and self._source.table is None
-            self._map(by_values(columns, rows) if is_untyped else columns)
-        self._ended = not rows
+            self._map(by_values(columns, rows, self._any_value))
+        # Fewer rows than were asked for are the last ones.
+        self._ended = not rows or (len(rows) < count and not self._may_be_cut)
         return rows
+
+    def _any_value(self, column: Column) -> Any:
+        """A value, not null, of a column of a query; None: there is none."""
+        found = self._reading.execute(self._source.values_of(column.name)).fetchone()
+        return None if found is None else found[0]
 
     def _read_last_group_again(self) -> None:
         """Read the last group without `query.suffix`, whose LIMIT may have cut it: the offset comes after all of it."""
         assert self._criteria is not None
         self._may_be_cut = False
-        statement = last_group(self._criteria, self._chosen(), self._moves.moment(self._held[-1]).position())
+        statement = last_group(self._criteria, self._chosen(), self._moves.positions(self._held[-1:])[0])
         self._held = []
         self._cursor.close()
         self._cursor = self._reading.stream(statement)
@@ -431,42 +451,34 @@ class TableReader:
         assert self._mapping is not None
         if self._criteria is None:
             return RowBatch(rows, self._mapping, self.position, self.position) if rows else None
-        if self._criteria.tracked.incrementing is None:
-            return self._groups(rows)
-        if not rows:
-            return None
-        positions = self._moves.positions(rows)
-        batch = RowBatch(rows, self._mapping, self.position, positions[-1], positions)
-        self.position = batch.after
-        return batch
+        return self._groups(rows)
 
     def _groups(self, rows: list[Row]) -> RowBatch | None:
         """Complete groups; the last one is complete at the end only, or when a later one has begun."""
-        moment = self._moves.moment
         all_rows = self._held + rows
         if not all_rows:
             return None
-        last = moment(all_rows[-1])
+        (last,) = self._moves.positions(all_rows[-1:])
         complete = len(all_rows)
         if not self._ended:
-            while complete and moment(all_rows[complete - 1]) == last:
+            while complete and self._moves.positions(all_rows[complete - 1 : complete]) == [last]:
                 complete -= 1
         self._held = all_rows[complete:]
         taken = all_rows[:complete]
-        if not taken:
-            return None
-        return self._after_groups(taken, moment(taken[-1]))
+        return self._after_groups(taken) if taken else None
 
-    def _after_groups(self, rows: list[Row], reached: Moment) -> RowBatch:
+    def _after_groups(self, rows: list[Row]) -> RowBatch:
         assert self._mapping is not None
         before = self.position
         if self._sent is not None:
             moment, is_new = self._moves.moment, self._sent.is_new
+            reached = moment(rows[-1])
             rows = [row for row in rows if is_new(row, moment(row).in_order_us)]
             self.position = self._sent.position(reached.instant_us if reached.before_us is None else reached.before_us)
             return RowBatch(rows, self._mapping, before, self.position)
-        self.position = reached.position()
-        return RowBatch(rows, self._mapping, before, self.position, self._moves.group_positions(rows, before))
+        positions = self._moves.group_positions(rows, before)
+        self.position = positions[-1]
+        return RowBatch(rows, self._mapping, before, self.position, positions)
 
 
 def last_group(criteria: Criteria, source: Source, position: Position) -> Statement:

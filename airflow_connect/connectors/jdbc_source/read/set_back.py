@@ -40,6 +40,8 @@ def has_larger(reading: Reading, source: Source, column: Column, offset: int | N
         OffsetError: there is none, and the numbers that the database gives to new rows are not larger than the offset.
     """
     largest = reading.execute(source.largest(column.name)).scalar_one()
+    if isinstance(largest, str | bytes):
+        return True  # SQLite sorts texts last; the task that reads it names the value
     # NaN, which PostgreSQL sorts last, is equal to nothing.
     if largest is not None and (largest != largest or largest > (NO_ID if offset is None else offset)):
         return True

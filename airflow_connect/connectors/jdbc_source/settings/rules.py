@@ -19,6 +19,8 @@ from airflow_connect.java.patterns.nodes import PatternError
 
 _LEGACY = (names.TABLE_WHITELIST, names.TABLE_BLACKLIST)
 _NEW = (names.TABLE_INCLUDE, names.TABLE_EXCLUDE)
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+_LONGEST_MS = 100 * 366 * 86_400_000
 _MAPPED = re.compile(r"(?P<pattern>.+):(?P<columns>[^:]+)")
 
 
@@ -169,6 +171,22 @@ def _both(first: str, second: str) -> Problem:
     return Problem(second, f"Cannot use both {first} and {second}.", "Remove one of them.")
 
 
+def _times(parsed: Mapping[str, Any]) -> Iterable[Problem]:
+    initial = parsed[names.TIMESTAMP_INITIAL]
+    if initial is not None and not _FIRST_MS <= initial <= _LAST_MS:
+        yield Problem(
+            names.TIMESTAMP_INITIAL,
+            f"{names.TIMESTAMP_INITIAL} is {initial}, which is no time of the years 1 to 9999.",
+            "Write it in milliseconds since 1970, such as 1767225600000 for 2026-01-01.",
+        )
+    if parsed[names.TIMESTAMP_DELAY_MS] > _LONGEST_MS:
+        yield Problem(
+            names.TIMESTAMP_DELAY_MS,
+            f"{names.TIMESTAMP_DELAY_MS} is more than 100 years.",
+            "Write it in milliseconds, such as 60000 for a minute.",
+        )
+
+
 def _isolation(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if parsed[names.ISOLATION].lower() == "sql_server_snapshot":
         yield Problem(
@@ -205,6 +223,7 @@ RULES: tuple[tuple[tuple[str, ...], Rule], ...] = (
         _columns,
     ),
     ((names.BULK_CHANGED_ONLY, names.MODE, names.QUERY, names.QUERY_MASKED), _changed_only),
+    ((names.TIMESTAMP_INITIAL, names.TIMESTAMP_DELAY_MS), _times),
     ((names.ISOLATION,), _isolation),
     (("connection.url",), _database),
 )  # fmt: skip

@@ -70,9 +70,9 @@ class Cuts:
             return "timestamps of SQLite have no common form that an index could find"
         if len(self._tracked.timestamps) > 1:
             return "no index finds rows by several timestamp columns"
-        if first.key_position == 1 and (name == "mysql" or first.numbers_itself):
-            return ""
-        if name == "mysql":
+        if first.key_position == 1 and first.numbers_itself and name == "sqlite":
+            return ""  # the row id
+        if name == "mysql":  # which tells the columns of a key in the order of the table
             parameters: Any = {"catalog": table.catalog, "table": table.table, "column": first.name}
             found = self._reading.connection.exec_driver_sql(_MYSQL_INDEX, parameters).scalar()
         else:

@@ -101,7 +101,7 @@ class Division:
 
     def _parts(self, item: Item, load: Load | None, rows: int, total: int) -> list[TableRange]:
         """The ranges in which a table is read; [] if it is read as a whole."""
-        if load is not None:
+        if load is not None and self._continues(load, item):
             return self._rest(load, item, rows)
         if item.table is not None and rows >= self._config.split_rows:
             return self._ranges(item, item.table, rows, total)
@@ -123,6 +123,18 @@ class Division:
         if self._max_tasks < 2:
             return {}
         return estimated_rows(self._reading, tables, self._config.split_rows)
+
+    def _continues(self, load: Load, item: Item) -> bool:
+        """Whether the ranges of an interrupted load are still those of the table: in mode bulk its key divides it."""
+        if item.table is None or not load.is_bulk:
+            return True
+        _, by, _ = self._dividing(item.table)
+        if by == load.by:
+            return True
+        self._reading.note(
+            f"The interrupted load of {item.name} begins again, because the primary key of the table was changed."
+        )
+        return False
 
     def _rest(self, load: Load, item: Item, rows: int) -> list[TableRange]:
         """What is left of an interrupted load; if that is fewer ranges than tasks, they are divided again."""

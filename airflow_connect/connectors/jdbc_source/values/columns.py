@@ -141,15 +141,16 @@ WHERE a.attrelid = ANY(%(tables)s) AND a.attnum > 0
 
 def _postgresql(connection: Connection, cursor: Any, table: tuple[str, str] | None) -> list[Column]:
     result = cursor.pgresult
-    places = [(result.ftable(i), result.ftablecol(i)) for i in range(len(cursor.description))]
+    described = cursor.description or ()  # None for a table without columns
+    places = [(result.ftable(i), result.ftablecol(i)) for i in range(len(described))]
     known: dict[tuple[int, int], tuple[bool, bool, int]] = {}
     tables = sorted({place[0] for place in places if place[0]})
     if tables:
         rows = connection.exec_driver_sql(_PG_COLUMNS, {"tables": tables})
         known = {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
-    types = _pg_types(connection, {column.type_code for column in cursor.description})
+    types = _pg_types(connection, {column.type_code for column in described})
     found: list[Column] = []
-    for column, place in zip(cursor.description, places, strict=True):
+    for column, place in zip(described, places, strict=True):
         name, is_text = types.get(column.type_code, ("unknown", False))
         kind = _PG.get(column.type_code, Kind.STRING if is_text else Kind.UNKNOWN)
         not_null, numbers_itself, position = known.get(place, (False, False, 0))
@@ -286,13 +287,23 @@ def _is_row_id(row: Any, key: Iterable[Any]) -> bool:
     return len(key) == 1 and bool(row[3]) and str(row[1]).upper() == "INTEGER"
 
 
-def by_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
-    """Columns of a query on SQLite, whose kinds only the values tell: that of the first value that is not null."""
-    kinds = {int: Kind.INT64, float: Kind.FLOAT64, str: Kind.STRING, bytes: Kind.BYTES}
+def by_values(
+    columns: Sequence[Column], rows: Sequence[Sequence[Any]], any_value: Callable[[Column], Any]
+) -> list[Column]:
+    """Columns of a query on SQLite, whose kinds only the values tell: that of the first value that is not null.
+
+    Args:
+        columns: of the query.
+        rows: the first ones.
+        any_value: finds a value, not null, of a column that has none in `rows`; None: there is none.
+    """
+    kinds = {int: Kind.INT64, float: Kind.FLOAT64, str: Kind.STRING, bytes: Kind.BYTES, type(None): Kind.STRING}
     known = []
     for index, column in enumerate(columns):
-        value = next((row[index] for row in rows if row[index] is not None), "")
-        known.append(replace(column, kind=kinds[type(value)]) if column.kind is Kind.UNKNOWN else column)
+        value = next((row[index] for row in rows if row[index] is not None), None)
+        if value is None and rows:
+            value = any_value(column)
+        known.append(replace(column, kind=kinds[type(value)]))
     return known
 
 

@@ -74,7 +74,13 @@ class LocalTimes:
         """The local time of an instant, without a zone."""
         if self._is_utc:
             return _EPOCH + timedelta(microseconds=instant_us)
-        return self.aware(instant_us).astimezone(self._zone).replace(tzinfo=None, fold=0)
+        try:
+            return self.aware(instant_us).astimezone(self._zone).replace(tzinfo=None, fold=0)
+        except OverflowError:
+            # The year is 0 or 10000 in UTC, but not on the local clock. No zone changes its offset on that day.
+            day_us = DAY_US if instant_us < 0 else -DAY_US
+            local = self.aware(instant_us + day_us).astimezone(self._zone).replace(tzinfo=None, fold=0)
+            return local - timedelta(microseconds=day_us)
 
     def skipped_us(self, value: datetime) -> int | None:
         """A time without a zone that clocks skip, as microseconds since 1970-01-01T00:00 on the local clock.

@@ -6,11 +6,12 @@ and SQLite, and io.confluent.connect.jdbc.source.{NumericMapping,TimestampGranul
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, Inexact
+from decimal import ROUND_HALF_UP, Context, Decimal, Inexact, InvalidOperation
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,21 @@ from airflow_connect.api.schema import Schema, Type
 from airflow_connect.connectors.jdbc_source.settings.names import LOGICAL
 from airflow_connect.connectors.jdbc_source.values.columns import INTEGERS, Column, Kind
 from airflow_connect.connectors.jdbc_source.values.local_times import DAY_US, LocalTimes, days_of, micros_of
-from airflow_connect.connectors.jdbc_source.values.out_of_range import Beyond, Fitting, OutOfRangeError, guarded
+from airflow_connect.connectors.jdbc_source.values.out_of_range import (
+    Beyond,
+    Fitting,
+    OutOfRangeError,
+    UnfitError,
+    guarded,
+)
+from airflow_connect.connectors.jdbc_source.values.sqlite_values import (
+    as_strftime,
+    sqlite_boolean,
+    sqlite_bytes,
+    sqlite_date,
+    sqlite_moment,
+    sqlite_text,
+)
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.numbers import unscaled_bytes
 
@@ -36,6 +51,8 @@ _LAST_MS = 86_399_999
 """The last millisecond of a day."""
 _EXACT = Context(prec=2000, traps=[Inexact])
 _ROUNDING = Context(prec=2000, rounding=ROUND_HALF_UP)
+_NOISE = Decimal("1e-14")
+"""How far a sum of binary fractions may be from decimal digits, as a part of it: 0.1 + 0.2 is 0.30000000000000004."""
 _ALLOWED = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
 
 
@@ -128,11 +145,12 @@ class TableMapping:
             if convert is not None:
                 values = self._each(field, convert, values)
             if not field.schema.optional and None in values:
-                raise ValueError("there is a null, although the column was declared NOT NULL")
+                raise UnfitError("there is a null, although the column was declared NOT NULL")
         except DataError as error:
             raise self._misfit(field, error.message.rstrip(".")) from None
         except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            reason = str(error) if type(error) in (ValueError, OutOfRangeError) else type(error).__name__
+            # Python's own messages repeat the value.
+            reason = str(error) if isinstance(error, UnfitError) else "it has another form than values of this type"
             raise self._misfit(field, reason) from None
         return values
 
@@ -148,7 +166,7 @@ class TableMapping:
         except OutOfRangeError as error:
             found, how = self._fitting.fitted(error)
             if found is None and not field.schema.optional:
-                raise ValueError(f"{error}, and null is not possible: the column was declared NOT NULL") from None
+                raise UnfitError(f"{error}, and null is not possible: the column was declared NOT NULL") from None
             column = f"the column {field.column.name} ({field.column.type_name}) of {self._where}"
             self._fitted[f"Values out of range in {column} that were {how}:"] += 1
             return found
@@ -257,7 +275,7 @@ class _Maker:
         self._numeric_mapping = choices.numeric_mapping
         self._granularity = choices.granularity
         self._times = times = choices.times
-        self._parsed_time = _sqlite_moment(times) if self._is_sqlite else None
+        self._parsed_time = sqlite_moment(times) if self._is_sqlite else None
 
     def field(self, column: Column) -> tuple[Schema, Convert | None] | None:
         """Schema, not optional, and conversion; None if there is no counterpart."""
@@ -277,12 +295,12 @@ class _Maker:
     def _plain(self, column: Column) -> tuple[Schema, Convert | None] | None:
         kind, sqlite = column.kind, self._is_sqlite
         simple: dict[Kind, tuple[Schema, Convert | None]] = {
-            Kind.BOOLEAN: (schemas.BOOLEAN, _sqlite_boolean if sqlite else None),
+            Kind.BOOLEAN: (schemas.BOOLEAN, sqlite_boolean if sqlite else None),
             Kind.FLOAT32: (schemas.FLOAT32, float),
             Kind.FLOAT64: (schemas.FLOAT64, float),
-            Kind.STRING: (schemas.STRING, _text if sqlite else None),
-            Kind.BYTES: (schemas.BYTES, _sqlite_bytes if sqlite else bytes),
-            Kind.DATE: (schemas.date(), self._sqlite_date if sqlite else days_of),
+            Kind.STRING: (schemas.STRING, sqlite_text if sqlite else None),
+            Kind.BYTES: (schemas.BYTES, sqlite_bytes if sqlite else bytes),
+            Kind.DATE: (schemas.date(), sqlite_date(self._times) if sqlite else days_of),
             Kind.YEAR: (schemas.date(), _year),
             Kind.TIME: (schemas.time(), _sqlite_time if sqlite else _time_ms),
         }
@@ -291,13 +309,14 @@ class _Maker:
     def _number(self, column: Column) -> tuple[Schema, Convert | None]:
         scale = column.scale or 0
         if column.kind is Kind.NUMERIC:
-            mapping, fits = self._numeric_mapping, 0 < column.precision <= _MOST_INTEGER_DIGITS
+            digits = column.precision - min(scale, 0)
+            mapping, fits = self._numeric_mapping, column.precision > 0 and digits <= _MOST_INTEGER_DIGITS
             if mapping == "best_fit_eager_double" and (scale > 0 or column.scale is None):
                 return schemas.FLOAT64, float
             if mapping == "precision_only" and scale == 0 and fits:
-                return _fitting_integer(column.precision), _finite_integer
+                return _whole_number(digits)
             if mapping in ("best_fit", "best_fit_eager_double") and fits:
-                return (schemas.FLOAT64, float) if scale > 0 else (_fitting_integer(column.precision), _finite_integer)
+                return (schemas.FLOAT64, float) if scale > 0 else _whole_number(digits)
         schema = schemas.decimal(scale)
         if column.precision:
             parameters = {**schema.parameters, PRECISION: str(column.precision)}
@@ -318,15 +337,13 @@ class _Maker:
             return schemas.STRING, lambda value: str(instant(value) * factor)
 
         def iso(value: Any) -> str:
-            local = times.local(instant(value))
+            try:
+                local = times.local(instant(value))
+            except OverflowError:
+                raise OutOfRangeError("in UTC it is not a date of the years 1 to 9999") from None
             return local.strftime("%Y-%m-%dT%H:%M:%S.%f").rjust(26, "0") + "0" * (digits - 6)
 
         return schemas.STRING, iso
-
-    def _sqlite_date(self, value: Any) -> int:
-        if isinstance(value, int):
-            return value // 86_400_000
-        return days_of(date.fromisoformat(str(value)[:10]))
 
 
 _INTEGER_SCHEMAS = {
@@ -349,9 +366,13 @@ def _checked_integer(schema: Schema) -> Convert:
     limit = 1 << _ALLOWED[schema.type] - 1
 
     def convert(value: Any) -> int:
+        if not isinstance(value, int | float | Decimal):  # SQLite has texts in any column
+            raise UnfitError("it is not a number")
+        if not math.isfinite(value):
+            raise OutOfRangeError("it is not a finite number")
         number = int(value)
         if number != value:
-            raise ValueError(f"it is not a whole number of {_ALLOWED[schema.type]} bits")
+            raise UnfitError(f"it is not a whole number of {_ALLOWED[schema.type]} bits")
         if not -limit <= number < limit:
             nearest = limit - 1 if number > 0 else -limit
             raise OutOfRangeError(f"it is not a whole number of {_ALLOWED[schema.type]} bits", nearest)
@@ -360,10 +381,9 @@ def _checked_integer(schema: Schema) -> Convert:
     return convert
 
 
-def _finite_integer(value: Any) -> int:
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise OutOfRangeError("it is not a finite number")
-    return int(value)
+def _whole_number(digits: int) -> tuple[Schema, Convert]:
+    schema = _fitting_integer(digits)
+    return schema, _checked_integer(schema)
 
 
 def _year(year: int) -> int:
@@ -373,19 +393,26 @@ def _year(year: int) -> int:
 
 
 def _decimal(scale: int, *, rounds: bool) -> Convert:
+    """`rounds`: whether digits are cut that a binary fraction has only because it is none of decimal digits."""
     unit = Decimal(1).scaleb(-scale)
 
     def convert(value: Any) -> Decimal:
-        number = value if isinstance(value, Decimal) else Decimal(str(value))
+        try:
+            number = value if isinstance(value, Decimal) else Decimal(str(value))
+        except InvalidOperation:
+            raise UnfitError("it is not a number") from None
         if number.is_finite() and number.as_tuple().exponent == -scale:
             return number
         if not number.is_finite():
             raise OutOfRangeError("it is not a finite number")
+        if rounds and isinstance(value, float):
+            near = number.quantize(unit, context=_ROUNDING)
+            if abs(near - number) <= abs(number) * _NOISE:
+                return near
         try:
-            # Binary fractions of SQLite never fit exactly.
-            return number.quantize(unit, context=_ROUNDING if rounds and isinstance(value, float) else _EXACT)
+            return number.quantize(unit, context=_EXACT)
         except Inexact:
-            raise ValueError(
+            raise UnfitError(
                 f"it has more than {scale} digits after the point; declare precision and scale of the column, or set"
                 " numeric.mapping=best_fit_eager_double"
             ) from None
@@ -431,52 +458,14 @@ def _sqlite_time(value: Any) -> int:
     return int(value) % 86_400_000 if isinstance(value, int) else _time_ms(time.fromisoformat(str(value)))
 
 
-def _sqlite_boolean(value: Any) -> bool:
-    if value in (0, 1):
-        return bool(value)
-    words = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
-    if str(value).lower() not in words:
-        raise ValueError("it is neither 0 nor 1, true nor false")
-    return words[str(value).lower()]
-
-
-def _sqlite_bytes(value: Any) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _sqlite_moment(times: LocalTimes) -> Callable[[Any], int]:
-    """SQLite's texts are local times; its integers milliseconds since the epoch, as sqlite-jdbc writes them."""
-    is_utc = times.local(0) == datetime(1970, 1, 1) and times.local(15_552_000_000_000).hour == 0  # noqa: DTZ001
-
-    def instant(value: Any) -> int:
-        if isinstance(value, int):
-            if not is_utc:
-                raise ValueError("numbers in a timestamp column of SQLite need db.timezone=UTC")
-            return value * 1000
-        moment = datetime.fromisoformat(str(value))
-        return times.instant_us(moment.astimezone(UTC) if moment.tzinfo is not None else moment)
-
-    return instant
-
-
 def moment_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:
     """The conversion of a timestamp column's value, not null, to microseconds since the epoch, for comparisons."""
     if database == "sqlite":
-        parse = _sqlite_moment(times)
-        return lambda value: _as_strftime(parse(value))
+        parse = sqlite_moment(times)
+        return lambda value: as_strftime(parse(value))
     if kind is Kind.DATE:
         return lambda value: times.instant_us(datetime(value.year, value.month, value.day))  # noqa: DTZ001
     return instant_of(database, kind, times)
-
-
-def _as_strftime(instant_us: int) -> int:
-    """The milliseconds that SQLite compares: it rounds, but never to the next minute."""
-    minute, rest = divmod(instant_us, 60_000_000)
-    return minute * 60_000_000 + min((rest + 500) // 1000 * 1000, 59_999_000)
 
 
 def instant_of(database: str, kind: Kind, times: LocalTimes) -> Callable[[Any], int]:

@@ -33,7 +33,11 @@ class Beyond:
     text: str = ""
 
 
-class OutOfRangeError(ValueError):
+class UnfitError(ValueError):
+    """A value does not fit its field; the message says why, without the value."""
+
+
+class OutOfRangeError(UnfitError):
     """A field cannot hold a value.
 
     Attributes:
@@ -114,8 +118,10 @@ def _limit(convert: Callable[[Any], Any], kind: Kind, *, is_above: bool) -> Any:
     for moment in (limit, limit - _DAY if is_above else limit + _DAY):
         try:
             return convert(moment)
-        except OutOfRangeError as error:  # of nanoseconds
-            return error.nearest
+        except OutOfRangeError as error:
+            if error.nearest is not None:  # of nanoseconds
+                return error.nearest
         except OverflowError:
-            continue  # another zone's year is 0 or 10000 then
+            pass
+        # another zone's year is 0 or 10000 then
     return None

@@ -144,6 +144,11 @@ class SourceOffsets:
         """A record for each offset."""
         return [OffsetRecord(s.key, self._encoded(dict(s.offset))) for s in self._stored.values()]
 
+    def record_of(self, key: bytes) -> OffsetRecord | None:
+        """The record of the offset with this key; None: there is none."""
+        found = self._stored.get(identity(json.loads(key)[1]))
+        return None if found is None else OffsetRecord(key, self._encoded(dict(found.offset)))
+
     def _encoded(self, value: Any) -> bytes:
         try:
             encoded = self._converter.from_connect("", None, value)

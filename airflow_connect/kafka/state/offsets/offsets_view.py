@@ -18,6 +18,7 @@ from airflow_connect.kafka.admin import new_topics
 from airflow_connect.kafka.admin.watermarks import LogEnd, earliest_offsets, log_ends
 from airflow_connect.kafka.state import bookmarks, compacted_topics
 from airflow_connect.kafka.state.bookmarks import LogMark
+from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.kafka.state.own_records import OwnRecords
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 * 1024 * 1024
 """Offsets with a larger compressed size are not sent to tasks; each task reads them itself."""
+MOST_MOVED = 5_000
+"""Offsets of a connector with more source partitions are not moved before they have several copies."""
 WORTH_A_BOOKMARK = 1_000
 """A topic with fewer offsets is read faster than its bookmarks."""
 
@@ -45,6 +48,10 @@ class _Known:
         ends: how far each partition was read.
         starts: where reading began; nothing below matters.
         own: positions of the connector's records, by partition.
+        partitions: of the topic, when it was last read.
+        where: for each key of the connector the partition and the timestamp of the record that counts.
+        strays: other partitions with a record of a key. They exist if partitions were added to the topic: since then
+            the key belongs elsewhere, and the order in which partitions are read says nothing.
     """
 
     offsets: SourceOffsets
@@ -52,6 +59,9 @@ class _Known:
     ends: dict[int, LogEnd] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     own: dict[int, OwnRecords] = field(default_factory=dict)
+    partitions: int = 0
+    where: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    strays: dict[bytes, set[int]] = field(default_factory=dict)
 
     def take(self, message: Message[Any, Any]) -> None:
         """Apply one record of the topic."""
@@ -61,8 +71,33 @@ class _Known:
             own = self.own[partition] = OwnRecords()
         offset, epoch = int(message.offset() or 0), message.leader_epoch()
         own.passed(offset, -1 if epoch is None else epoch)
-        if self.offsets.take(key, value) and key is not None:
+        place = partition, message.timestamp()[1]
+        if key in self.where and self.where[key][0] != partition:
             own.take(key, value, offset)
+            self._choose(key, value, place)
+        elif self.offsets.take(key, value) and key is not None:
+            own.take(key, value, offset)
+            self._remember(key, value, place)
+
+    def _choose(self, key: bytes, value: bytes | None, place: tuple[int, int]) -> None:
+        """Of two records of a key the newest counts, but a tombstone only where the key belongs."""
+        before, home = self.where[key], partition_for(key, self.partitions)
+        is_home = place[0] == home
+        is_newer = place[1] >= before[1] if is_home else value is not None and place[1] > before[1]
+        if is_newer:
+            self.offsets.take(key, value)
+            self._remember(key, value, place)
+        stray = before[0] if is_newer else place[0]
+        if is_newer or value is not None:
+            self.strays.setdefault(key, set()).add(stray)
+        else:
+            self.strays.get(key, set()).discard(stray)
+
+    def _remember(self, key: bytes, value: bytes | None, place: tuple[int, int]) -> None:
+        if value is None and place[0] != partition_for(key, self.partitions):
+            self.where.pop(key, None)
+        else:
+            self.where[key] = place
 
     def first_relevant_offset(self, partition: int) -> int:
         """The offset from which the connector's records in a partition matter, as far as it was read."""
@@ -121,6 +156,7 @@ class OffsetsView:
         is_other_log = any(p in known.ends and known.ends[p].offset > end.offset for (_, p), end in ends.items())
         if known.topic_id != topic_id or is_other_log:
             known = self._topics[topic] = _Known(SourceOffsets(self._connector), topic_id)
+        known.partitions = len(places)
         unread = [place for place in places if place.partition not in known.ends]
         lows = earliest_offsets(admin, unread) if unread else {}
         marks = self._marks(admin, topic, topic_id, lows, ends)
@@ -167,6 +203,21 @@ class OffsetsView:
             gained = sum(mark.start - known.starts[place.partition] for place, mark in marks.items())
             if gained >= WORTH_A_BOOKMARK:
                 bookmarks.save_marks(settings, self._connector, known.topic_id, marks)
+
+    def misplaced(self) -> list[StateRecord]:
+        """Records that move offsets where their keys belong, after partitions were added to a topic."""
+        records: list[StateRecord] = []
+        for topic, known in self._topics.items():
+            # Of many offsets, only those with several copies: to look where a key belongs takes ten microseconds.
+            keys = known.where if len(known.where) <= MOST_MOVED else known.strays
+            for key in list(keys):
+                home, wrong = partition_for(key, known.partitions), set(known.strays.get(key, ()))
+                record = known.offsets.record_of(key)
+                if record is not None and known.where[key][0] != home:
+                    records.append((topic, home, record.key, record.value))
+                    wrong.add(known.where[key][0])
+                records += [(topic, partition, key, None) for partition in sorted(wrong - {home})]
+        return records
 
     def holding_back(self) -> list[StateRecord]:
         """Records to write again, unchanged, so the next run can start reading much later in the log."""

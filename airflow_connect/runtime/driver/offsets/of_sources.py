@@ -75,7 +75,8 @@ def alter(configuration: SourceConfiguration, changes: Changes | None) -> Altere
         _ask(configuration, changes)
         altered = kafka.write_offsets(offsets, changes)
         kafka.copy_to_file(offsets)
-        journal.commit(Commit(offsets={}, state=replace(claimed, phase=CLOSED)))
+        closed = replace(claimed, phase=CLOSED, source_partitions=len(offsets))
+        journal.commit(Commit(offsets={}, state=closed))
     return AlteredOffsets(configuration.name, before, _shown(offsets, changes), altered)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.offsets import TopicPartition, is_other_topic
-from airflow_connect.errors import OffsetError
+from airflow_connect.counting import plural
+from airflow_connect.errors import OffsetError, UnavailableError
 from airflow_connect.exactly_once.journal import Journal, JournalView
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal, read_state, view_of
 from airflow_connect.kafka.admin import consumer_group, dead_letter_queue, topics, watermarks
@@ -16,9 +17,10 @@ from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.driver.cluster_session import ClusterSession
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow_connect.documents.run import Plan
+    from airflow_connect.exactly_once.state import ConnectorState
     from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
     from airflow_connect.kafka.admin.topics import TopicInfo
     from airflow_connect.planning.limits import RunLimits
@@ -32,6 +34,7 @@ class KafkaSession(ClusterSession):
         """Opens nothing; `with` does."""
         super().__init__(configuration)
         self._config = configuration.resolved
+        self._planned_from: Mapping[TopicPartition, int] = {}
 
     @property
     def journal(self) -> Journal:
@@ -84,6 +87,56 @@ class KafkaSession(ClusterSession):
                     "that is there now.",
                     config_path="offsets.out.of.range",
                 )
+
+    def refuse_changed_offsets(self, plan: Plan, state: ConnectorState) -> None:
+        """Refuse to overwrite offsets that another client has set while the run copied.
+
+        Kafka's tools may change them then, because the group has no members. Offsets that are gone are written anew.
+
+        Raises:
+            FencedError: a newer run has changed them.
+            UnavailableError: names the first partition. The next run starts at its new offset.
+        """
+        group = self._config.consumer_group
+        expected = {**self._planned_from, **plan.at_latest}  # The run has committed these itself.
+        wanted = sorted({TopicPartition(r.topic, r.partition) for r in plan.ranges})
+        now = consumer_group.read_committed_offsets(self.admin, group, wanted)
+        changed = [tp for tp, offset in now.items() if offset != expected.get(tp)]
+        if changed:
+            self.journal.begin(state)  # The same again: a newer run would have fenced this one.
+            first = changed[0]
+            before = f"was {expected[first]}" if first in expected else "did not exist"
+            more = f" So were those of {plural(len(changed) - 1, 'other partition')}." if len(changed) > 1 else ""
+            raise UnavailableError(
+                f"The offset of {first} in group {group} {before} when this run was planned, and is {now[first]} now:"
+                f" another client has changed it while the run copied.{more} This run committed no offset.",
+                code="offset.changed_meanwhile",
+                suggestion="Run again: the next run starts at the offsets that the group has now. Change offsets while"
+                " no run copies, or with SetOffsetsOperator, which ends such a run. If another consumer uses this"
+                " group, give the connector a group of its own (consumer.override.group.id).",
+            )
+
+    def overwritten_offsets(
+        self, known: Mapping[TopicPartition, int], new: Mapping[TopicPartition, int], gone: Collection[str]
+    ) -> tuple[str, ...]:
+        """A sentence about each offset that another client has set, and that is overwritten to close a manifest.
+
+        Args:
+            known: what the connector has committed last.
+            new: what is committed now.
+            gone: topics that Kafka no longer has.
+        """
+        group = self._config.consumer_group
+        found = consumer_group.read_committed_offsets(
+            self.admin, group, sorted(tp for tp in new if tp.topic not in gone)
+        )
+        return tuple(
+            f"Another client had set the offset of {tp} in group {group} to {offset} after the run that was interrupted"
+            f" began at {known[tp]}. That run's files are visible, so the offset after them, {new[tp]}, replaces it. To"
+            " begin elsewhere, set the offset again."
+            for tp, offset in found.items()
+            if offset not in (known.get(tp, offset), new[tp])
+        )
 
     def gone_topics(self, topic_ids: Mapping[str, str]) -> dict[str, str]:
         """Those of these topics that Kafka has no more under these ids, each with a sentence about it.
@@ -149,6 +202,7 @@ class KafkaSession(ClusterSession):
         written = watermarks.latest_offsets(self.admin, tps, watermarks.READ_UNCOMMITTED)
         end = watermarks.latest_offsets(self.admin, tps, self._clients.consumer.isolation_level)
         committed = consumer_group.read_committed_offsets(self.admin, self._config.consumer_group, tps)
+        self._planned_from = committed
         beyond = [tp for tp, offset in committed.items() if offset > end[tp]]
         first_later: dict[TopicPartition, int] = {}
         if limits.until_timestamp_ms is not None:

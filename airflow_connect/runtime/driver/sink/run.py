@@ -144,7 +144,8 @@ class SinkRun(RunInProgress):
         schemas = schemas_before(self._config.sink, state.connector, plan)
         state = self._begin(kafka, state, plan)
         self._staged.publisher.preflight()  # After `begin`: it starts an upload, which a crash may leave.
-        settings = self._settings(plan.created_ms, state.connector.at_ms)
+        expired = self._config.sink.schedule_expired(state.connector.at_ms, plan.created_ms)
+        settings = self._config.task_settings(plan.created_ms, schedule_expired=expired)
         settings = replace(
             settings, late_before=times.late_before, schemas_before=schemas, topic_ids=dict(plan.topic_ids)
         )
@@ -205,7 +206,9 @@ class SinkRun(RunInProgress):
             kafka.ensure_dead_letter_queue()  # It may be another one now.
         letters = self._letters(kafka, manifest, is_published=True)
         gone = kafka.gone_topics(manifest.topic_ids)
-        found = (*letters.notes, *(f"{what} Run {manifest.run_id} had copied it before." for what in gone.values()))
+        replaced = kafka.overwritten_offsets(state.connector.committed, manifest.offsets, gone)
+        copied = (f"{what} Run {manifest.run_id} had copied it before." for what in gone.values())
+        found = (*letters.notes, *replaced, *copied)
         for note in found:
             self._warn(note)
         notes = (*notes, *found)
@@ -214,7 +217,8 @@ class SinkRun(RunInProgress):
         state = self._announcing(state, manifest)
         commits.commit(manifest, kafka.journal, letters.records, report.to_json(), state.connector, gone)
         after = replace(commits.state_after(manifest, state.connector), at_ms=now_ms())
-        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=(*state.notes, *manifest.notes))
+        notes = (*state.notes, *manifest.notes, *replaced)
+        return replace(state, connector=after, recovered_run_id=manifest.run_id, notes=notes)
 
     def _give_up(self, kafka: KafkaSession, state: RunState, manifest: Manifest, name: str) -> RunState:
         """Close a manifest of which nothing is visible and nothing ever can be; its records are planned again."""
@@ -311,12 +315,11 @@ class SinkRun(RunInProgress):
 
     def _end_empty(self, kafka: KafkaSession, state: RunState, positions: Positions, times: RunTimes) -> RunReport:
         plan, step = times.plan, times.step()
+        refuse_when_stopping()
         if step is not None and step.complete:
-            refuse_when_stopping()
             with finishing(is_resumable=self._config.guarantee.writes_manifest):
                 return self._announce(kafka, state, plan, self._manifest(positions, times, ()))
         if positions.to_commit or state.is_stale:
-            refuse_when_stopping()
             known = state.connector.seeing(plan.topic_ids)
             closed = replace(
                 known,
@@ -359,10 +362,6 @@ class SinkRun(RunInProgress):
         reached(crash_points.BEGUN)
         return replace(state, connector=begun)
 
-    def _settings(self, created_ms: int, last_run_ms: int) -> TaskSettings:
-        expired = self._config.sink.schedule_expired(last_run_ms, created_ms)
-        return self._config.task_settings(created_ms, schedule_expired=expired)
-
     def _copy(self, plan: Plan, settings: TaskSettings) -> list[TaskReport]:
         return self._staged.by(lambda: self._run_tasks(plan, settings, sum(len(r) for r in plan.ranges)))
 
@@ -379,6 +378,7 @@ class SinkRun(RunInProgress):
         guarantee = self._config.guarantee
         kafka.ensure_group_empty()  # Again: a worker may have started while the copy ran.
         kafka.refuse_recreated_topics(plan)
+        kafka.refuse_changed_offsets(plan, state.connector)
         refuse_when_stopping()
         if guarantee.writes_manifest:
             with self._phase("manifest"):

@@ -117,6 +117,9 @@ class SourceSession(ClusterSession):
             FencedError: a newer run has taken over.
         """
         offsets = self.read_offsets()
+        if misplaced := self._offsets.misplaced():
+            self._open_writer.commit(misplaced)
+            offsets = self.read_offsets()
         again = self._offsets.holding_back()
         while again:
             self._open_writer.commit(again)

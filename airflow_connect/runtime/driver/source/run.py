@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_connect.counting import plural
+from airflow_connect.counting import agreeing, plural
 from airflow_connect.documents.run import DONE, EMPTY, FAILED, Plan, RunReport, TaskPlan, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.source_run import SHOWN_OFFSETS, LeftOutPart, OffsetMove, SourcePlan, SourceRunReport
@@ -110,6 +110,7 @@ class SourceRun(RunInProgress):
                 self._cluster_id = kafka.cluster_id
                 offsets = kafka.take_offsets()
                 self._take_over(kafka, offsets)
+                self._name_missing(state.source_partitions, offsets, "when the last run ended")
                 # The connector that planned stays started until its tasks have ended, as in Kafka Connect.
                 started = planning.enter_context(self._started(offsets))
                 self._reconcile(kafka, offsets, started)
@@ -126,8 +127,12 @@ class SourceRun(RunInProgress):
             if self._config.guarantee.uses_transactions and self._may_have_other_attempts(reports):
                 journal.begin(replace(state, phase=CLOSED))
                 kafka.fence_tasks(len(configs))
-            if configs and StartedSource.reconciles(self._config.connector_class):
+            committed = offsets
+            if configs:
                 committed = kafka.read_offsets()
+                moved = (report.source.partitions for report in reports if report.source is not None)
+                self._name_missing(max(len(offsets), *moved), committed, "during this run")
+            if configs and StartedSource.reconciles(self._config.connector_class):
                 self._notes.begin_again()
                 with self._started(committed) as after_tasks:
                     self._reconcile(kafka, committed, after_tasks)
@@ -135,6 +140,7 @@ class SourceRun(RunInProgress):
                 kafka.copy_to_file(kafka.read_offsets())
             reached(crash_points.SOURCE_RECONCILED)
         with self._phase("commit"):
+            state = replace(state, source_partitions=len(committed))
             return self._close(journal, state, plan, reports)
 
     def _all_left_out(self, reports: Sequence[TaskReport]) -> list[LeftOutPart]:
@@ -167,6 +173,24 @@ class SourceRun(RunInProgress):
             self._notes.add(
                 f"{plural(len(changes), 'offset', 'were')} taken over from"
                 f" {self._config.resolved.worker.sources.offsets_file}."
+            )
+
+    def _name_missing(self, expected: int, offsets: SourceOffsets, since: str) -> None:
+        """Add a note if source partitions have lost their offsets: what these stood for is read again.
+
+        Args:
+            expected: how many source partitions must have an offset at least.
+            since: when they had one.
+        """
+        missing = expected - len(offsets)
+        if missing > 0:
+            topics = self._config.resolved.offsets_topics
+            self._notes.add(
+                f"{plural(missing, 'offset', 'are')} missing: {plural(expected, 'source partition')} had an offset"
+                f" {since}, and {' and '.join(topics)} {agreeing(len(topics), 'have')} {len(offsets)} now. Kafka"
+                " Connect or another program has deleted them, or the topic was recreated or has lost records. The"
+                " connector reads a source partition without an offset as a new one, so records may be copied again."
+                " If they must not, stop the connector and set its offsets before the next run."
             )
 
     def plan_from(self, offsets: SourceOffsets, *, only_plans: bool = False) -> tuple[Plan, TaskWork]:

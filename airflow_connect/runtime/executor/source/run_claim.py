@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_connect.errors import FencedError
+from airflow_connect.errors import FencedError, StateError
 from airflow_connect.exactly_once.phases import COPYING
 from airflow_connect.kafka.state import runs_topic
 
@@ -50,7 +50,16 @@ def refuse_other_run(claim: Claim, run_id: str) -> None:
 
     Raises:
         FencedError: a newer run has taken over, or this run has ended.
+        StateError: the runs topic has lost the claim.
     """
+    if not claim.run_id:
+        raise StateError(
+            f"The runs topic has no claim of run {run_id} any more. The topic was deleted, recreated or emptied after"
+            " the run began, so a task cannot see whether a newer run has taken over. The task was stopped.",
+            code="state.claim_lost",
+            suggestion="Run again: it continues after the last committed offsets. Do not delete or empty this topic"
+            " (runs.storage.topic).",
+        )
     if claim.run_id != run_id:
         raise FencedError(
             f"Run {claim.run_id or '(none)'} of the same connector has taken over; a task of run {run_id} was stopped.",

@@ -35,7 +35,7 @@ CAUSES = {
         "ALTER TABLE bad DROP CONSTRAINT bad_pkey, ALTER id DROP NOT NULL", "ALTER TABLE bad ALTER id SET NOT NULL",
         "nullable",
     ),
-    "value": ("UPDATE bad SET n = 'NaN' WHERE id = 2", "UPDATE bad SET n = 2 WHERE id = 2", "finite"),
+    "value": ("UPDATE bad SET n = 'NaN' WHERE id = 1", "UPDATE bad SET n = 1 WHERE id = 1", "finite"),
 }  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_nearest_of_other_granularities(postgresql_database: Database, granulari
     expected = {
         "nanos_long": [most, least, most, 1_577_833_200_000_000_000],
         "micros_iso_datetime_string": [
-            "9999-12-31T23:59:59.999999", "0001-01-02T00:00:00.000000", "3000-01-01T00:00:00.000000",
+            "9999-12-31T23:59:59.999999", "0001-01-01T00:00:00.000000", "3000-01-01T00:00:00.000000",
             "2020-01-01T00:00:00.000000",
         ],
     }  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from airflow_connect.connectors.jdbc_source.read import changed
-from airflow_connect.errors import AccessError, ConfigError
+from airflow_connect.errors import AccessError, ConfigError, DatabaseError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 
@@ -125,6 +125,57 @@ def test_connection_that_dies_during_a_fetch_is_replaced(database: Database, col
     runs.config["incrementing.column.name"] = "id"
     assert runs.run(meanwhile=kill).ids() == list(range(30))
     assert killed
+
+
+def end_sessions(database: Database) -> None:
+    if database.dialect == "postgresql":
+        database.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return
+    for (number,) in database.rows(
+        "SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
+    ):
+        database.execute(f"KILL {number}")
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_bulk_that_never_gets_further_ends_instead_of_sending_rows_forever(database: Database, columnar: bool) -> None:
+    large = "repeat('x', 60000)"
+    table(database)
+    fill(database, 0, 400)
+    runs = copies(database, "bulk", columnar, batch_max_rows="90", query=f"SELECT id, {large} AS t FROM orders")
+    done: list[int] = []
+
+    def meanwhile(number: int) -> None:
+        done.append(number)
+        end_sessions(database)
+
+    with pytest.raises(DatabaseError, match="never came further than before") as caught:
+        runs.run(meanwhile=meanwhile)
+    assert caught.value.code == "database.retries" and not caught.value.retriable and len(done) < 20
+
+
+def test_rows_that_bulk_sends_again_are_counted(database: Database) -> None:
+    table(database)
+    fill(database, 0, 400)
+    runs = copies(database, "bulk", batch_max_rows="150", query="SELECT id, repeat('x', 60000) AS t FROM orders")
+    run = runs.run(meanwhile=lambda done: end_sessions(database) if done == 1 else None)
+    assert len(run.records) == 550 and sorted(set(run.ids())) == list(range(400))
+    ((sentence, number),) = run.numbers.items()
+    assert number == 150 and sentence.startswith("Rows of the query that are sent again, because the connection was")
+
+
+def test_server_waits_for_rows_to_be_fetched(database: Database) -> None:
+    if database.dialect == "postgresql":
+        name = database.rows("SELECT current_database()")[0][0]
+        database.execute(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout TO '1s'")
+        query = "SELECT current_setting('idle_in_transaction_session_timeout')::int AS seconds"
+    else:
+        query = "SELECT @@session.net_write_timeout AS seconds"
+    expected = {"postgresql": 0, "mysql": 3600}[database.dialect]
+    assert copies(database, "bulk", query=query).run().values == [{"seconds": expected}]
 
 
 def test_attempts_are_limited_where_that_is_configured(database: Database) -> None:

@@ -61,6 +61,9 @@ class Context:
     def note(self, sentence: str) -> None:
         self.notes.append(sentence)
 
+    def count(self, sentence: str, number: int) -> None:
+        self.notes.append(f"{sentence} {number}.")
+
     def skip_to(self, partition: Mapping[str, Any], offset: Mapping[str, Any]) -> None:
         self.offset_reader.put(partition, offset)
 

@@ -13,7 +13,7 @@ from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceCon
 from airflow_connect.connectors.jdbc_source.work import Item, grouped
 from airflow_connect.databases.connecting import Database as Connected
 from airflow_connect.databases.identifiers import TableId
-from airflow_connect.errors import ConfigError
+from airflow_connect.errors import ConfigError, DatabaseError
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database, sqlite_in
 
@@ -95,6 +95,55 @@ def test_table_that_vanishes_during_the_run_is_skipped(database: Database) -> No
     assert "The table b does not exist any more and is skipped." in run.notes
 
 
+def test_table_of_the_list_that_has_another_type_is_named(database: Database) -> None:
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", "table.whitelist": "a,seen"}
+    run = Copies(config).run()
+    assert run.topics == ["db-a"]
+    (note,) = run.notes
+    assert "are of no type in table.types (TABLE) and are skipped: seen (VIEW). To copy them, add" in note
+    assert Copies({**config, "table.types": "TABLE,VIEW"}).run().topics == ["db-a", "db-seen"]
+
+
+def test_table_that_has_become_a_view_is_named(database: Database) -> None:
+    runs = Copies({"connection.url": database.jdbc_url, "mode": "bulk"})
+    runs.run()
+    database.execute("ALTER TABLE a RENAME TO c", "CREATE VIEW a AS SELECT * FROM c")
+    assert any("now of no type in table.types (TABLE) and are skipped: a (VIEW)" in note for note in runs.run().notes)
+
+
+def test_view_of_a_table_that_is_gone_is_not_taken_for_gone_itself(database: Database) -> None:
+    database.execute("CREATE VIEW left AS SELECT * FROM b", "DROP TABLE b")
+    config = {"connection.url": database.jdbc_url, "table.types": "TABLE,VIEW"}
+    runs = Copies({**config, "mode": "bulk", "table.whitelist": "a,left"})
+    run = runs.run()
+    assert run.topics == ["db-a"]
+    (error,) = run.left_out.values()
+    assert error.code == "database.missing_object" and run.notes == []
+    runs = Copies({**config, "mode": "incrementing", "incrementing.column.name": "b", "table.whitelist": "left"})
+    with pytest.raises(DatabaseError, match="no such table"):
+        runs.run()
+
+
+def test_of_tables_whose_topics_kafka_does_not_tell_apart_one_is_left_out(tmp_path: Path) -> None:
+    made = sqlite_in(tmp_path)
+    for name in ("o.1", "o_1", "p"):
+        made.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY)', f'INSERT INTO "{name}" VALUES (1)')
+    config = {"connection.url": made.jdbc_url, "mode": "incrementing"}
+    first = Copies(config).run()
+    assert first.topics == ["db-o.1", "db-p"]
+    (error,) = first.left_out.values()
+    assert "Kafka does not tell from that of the table o.1" in error.message and error.suggestion
+    # The one that was copied before stays.
+    runs = Copies({**config, "table.blacklist": "o.1"})
+    assert runs.run().topics == ["db-o_1", "db-p"]
+    del runs.config["table.blacklist"]
+    made.execute('INSERT INTO "o_1" VALUES (2)')
+    again = runs.run()
+    assert again.topics == ["db-o_1"] and list(again.left_out) == ["the table o.1"]
+    # A transformation may give it another topic.
+    assert Copies({**config, "transforms": "route"}).run().topics == ["db-o.1", "db-o_1", "db-p"]
+
+
 def test_nothing_selected_is_said(database: Database) -> None:
     run = Copies({"connection.url": database.jdbc_url, "mode": "bulk", "table.include.list": "nosuch"}).run()
     assert run.tasks == [] and any("No table of the database is selected" in note for note in run.notes)
@@ -102,8 +151,18 @@ def test_nothing_selected_is_said(database: Database) -> None:
 
 def test_tables_of_the_same_name_are_refused() -> None:
     config = JdbcSourceConfig.from_config({"connection.url": "jdbc:sqlite:/x", "mode": "bulk", "topic.prefix": "p"})
-    tables = [TableId("db", "one", "t"), TableId("db", "two", "t")]
+    tables = {TableId("db", "one", "t"): "TABLE", TableId("db", "two", "t"): "TABLE"}
     with Connected(config.connection) as database, pytest.raises(ConfigError, match=r"db\.one\.t, db\.two\.t"):
+        selected(tables, config, database.quoting.parse, lambda _: None)
+
+
+def test_tables_whose_names_have_dots_do_not_share_an_offset() -> None:
+    config = JdbcSourceConfig.from_config({"connection.url": "jdbc:sqlite:/x", "mode": "bulk", "topic.prefix": "p"})
+    tables = {TableId("db", "a", "b.c"): "TABLE", TableId("db", "a.b", "c"): "TABLE"}
+    with (
+        Connected(config.connection) as database,
+        pytest.raises(ConfigError, match=r'"db"\."a"\."b\.c" and "db"\."a\.b"'),
+    ):
         selected(tables, config, database.quoting.parse, lambda _: None)
 
 

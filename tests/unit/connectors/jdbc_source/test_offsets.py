@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from airflow_connect.connectors.jdbc_source.connector import JdbcSourceConnector
 from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position, committed_position, known_partitions
+from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.databases.identifiers import TableId
 from airflow_connect.errors import ConfigError, OffsetError
 from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import sqlite_in
 from tests.support.session.searching import examples, settings
 
 
@@ -98,3 +101,49 @@ def test_rows_of_the_window_are_recognised_and_nothing_else(
 def test_damaged_list_of_rows_is_refused() -> None:
     with pytest.raises(OffsetError, match="damaged"):
         SentRows(Position(timestamp_us=1, sent="???", sent_from_us=0), 10, 10)
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        {"timestamp": 1_767_268_800_123_456},
+        {"timestamp": -(10**18)},
+        {"timestamp": 0, "timestamp_nanos": 10**9},
+        {"timestamp": 0, "timestamp_nanos": -1},
+    ],
+    ids=["microseconds", "too early", "too many nanoseconds", "negative nanoseconds"],
+)
+def test_offset_that_is_no_time_is_refused_when_it_is_set_and_when_it_is_read(offset: dict[str, int]) -> None:
+    with pytest.raises(OffsetError, match="which is no time of the years 1 to 9999: timestamp is in milliseconds"):
+        Position.of(offset, "the table t")
+    with pytest.raises(OffsetError, match="no time of the years 1 to 9999"):
+        JdbcSourceConnector().alter_offsets({}, {(("protocol", "1"), ("table", "t")): offset})
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])
+def test_first_and_last_moment_of_a_zone_are_positions(tmp_path: Path, zone: str) -> None:
+    """0001-01-01 is what .NET writes for no time; in UTC it is another year in most zones."""
+    database = sqlite_in(tmp_path)
+    database.execute(
+        "CREATE TABLE t (id int, changed timestamp NOT NULL)",
+        "INSERT INTO t VALUES (1, '0001-01-01 00:00:00'), (2, '0001-01-01 00:00:00'), (3, '0001-01-02 00:00:00')",
+    )
+    config = {
+        "connection.url": database.jdbc_url, "mode": "timestamp", "timestamp.column.name": "changed",
+        "db.timezone": zone, "batch.max.rows": "1",
+    }  # fmt: skip
+    runs = Copies(config)
+    assert runs.run(batches=1).ids() == [1, 2]
+    assert runs.run().ids() == [3] and runs.run().records == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("timestamp.initial", "1767268800123456"), ("timestamp.delay.interval.ms", "99999999999999999")]
+)
+def test_times_out_of_range_are_refused(key: str, value: str) -> None:
+    config = {
+        "connection.url": "jdbc:sqlite:/x", "topic.prefix": "p", "mode": "timestamp", "timestamp.column.name": "c",
+        key: value,
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match=key):
+        JdbcSourceConfig.from_config(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -138,6 +139,23 @@ def test_a_source_is_asked_before_its_interval():
     topic = with_connector(interval_s=60)
     topic.ran("c", 100, early=Early(5, asks=True))
     assert early(topic, 105) == [("c", False)]
+
+
+def test_runs_that_write_files_come_early_a_few_times_and_then_once_for_each_interval():
+    topic, now_s, ended = with_connector(interval_s=60), 0.0, []
+    while now_s < 600:  # There is always something to copy.
+        now_s = next(at for at in (now_s + step for step in range(100)) if topic.due(at))
+        topic.ran("c", now_s, early=Early(5, made_files=True))
+        ended.append(now_s)
+    assert ended[:5] == [0, 5, 10, 15, 20]
+    assert {later - before for before, later in pairwise(ended[4:])} == {60}
+
+
+def test_records_that_come_one_by_one_are_copied_early_although_each_makes_a_file():
+    topic = with_connector(interval_s=60)
+    for number in range(20):
+        topic.ran("c", 70.0 * number, early=Early(5, made_files=True))
+        assert early(topic, 70.0 * number + 5) == [("c", True)]
 
 
 def test_a_restart_of_an_early_connector_does_not_wait_for_data():

@@ -24,8 +24,8 @@ def source(status: str, took_s: float = 1.0) -> RunReport:
     [
         (report(EMPTY), SOON_S),
         (report(DONE, records=7), SOON_S),
-        (report(DONE, 30.0, records=7), 120.0),
-        (report(DONE, records=7, files=1), None),
+        (report(DONE, 30.0, records=7), 60.0),
+        (report(DONE, records=7, files=1), SOON_S),
         (report(DONE, records=7, left=1), None),
         (source(EMPTY, 0.01), SOON_S),
         (source(EMPTY, 1.0), 200.0),

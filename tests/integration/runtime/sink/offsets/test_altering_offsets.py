@@ -1,11 +1,13 @@
 """Offsets of a sink that are set or deleted by hand: fenced like a run, refused while a run publishes."""
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.errors import ConfigError, NotStoppedError, OffsetError, RetriableError
+from airflow_connect.runtime.crash_points import AUDITED, MANIFEST_WRITTEN
 from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
 from tests.support.copies.s3 import numbered
-from tests.support.steps import Frozen
+from tests.support.steps import Crashed, Frozen
 
 
 @pytest.fixture
@@ -136,3 +138,54 @@ def test_alteration_is_refused_while_a_worker_is_a_member_of_the_group(copied, k
     finally:
         worker.close()
     assert copied.offsets() == {0: 10, 1: 10}
+
+
+def test_offset_that_a_tool_sets_while_a_run_copies_is_not_overwritten(copied, produce, steps):
+    produce(copied.topic, [(0, "key", '{"n": 20}')])
+    steps.on(AUDITED, lambda: commit(copied, {0: 3}))
+
+    refused = copied.try_run()
+    between = (copied.offsets(), len(copied.values()))
+    report = copied.run(topics_dir="again")
+
+    assert (refused.error["code"], refused.error["retriable"]) == ("offset.changed_meanwhile", True)
+    assert f"The offset of {copied.topic}-0 in group connect-{copied.name} was 10" in refused.error["message"]
+    assert "is 3 now" in refused.error["message"]
+    assert between == ({0: 3, 1: 10}, 20)
+    assert report.records == 8
+
+
+def test_offset_that_a_tool_sets_while_a_first_run_copies_is_not_overwritten(make_topic, produce, make_sink, steps):
+    topic = make_topic()
+    produce(topic, numbered(0, 5)[0])
+    sink = make_sink(topic)
+    steps.on(AUDITED, lambda: commit(sink, {0: 3}))
+
+    refused = sink.try_run()
+
+    assert "did not exist when this run was planned, and is 3 now" in refused.error["message"]
+    assert sink.run().records == 2
+
+
+def test_offset_that_a_tool_sets_after_a_crash_is_named_when_the_manifest_is_closed(copied, produce, steps):
+    produce(copied.topic, [(0, "key", '{"n": 20}')])
+    steps.crash(MANIFEST_WRITTEN)
+    with pytest.raises(Crashed):
+        copied.try_run()
+    commit(copied, {0: 3})
+
+    report = copied.run()
+
+    (note,) = [note for note in report.notes if "Another client" in note]
+    assert f"the offset of {copied.topic}-0 in group connect-{copied.name} to 3" in note
+    assert "the offset after them, 11, replaces it" in note
+    assert copied.offsets() == {0: 11, 1: 10}
+    assert len(copied.values()) == 21
+
+
+def commit(sink, offsets):
+    """Set offsets as Kafka's own tools do."""
+    client = Consumer({"bootstrap.servers": sink.kafka.bootstrap, "group.id": f"connect-{sink.name}"})
+    places = [TopicPartition(sink.topic, partition, offset) for partition, offset in offsets.items()]
+    client.commit(offsets=places, asynchronous=False)
+    client.close()

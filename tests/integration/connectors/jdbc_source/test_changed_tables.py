@@ -1,0 +1,86 @@
+"""Tables of PostgreSQL that are changed between plan and task, or while their load is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.support.copies.jdbc_source import Copies, Run
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+
+
+class ChangedAfterPlan(Copies):
+    """Something happens between plan and tasks."""
+
+    change: Callable[[], None] | None = None
+
+    def _task(
+        self, run: Run, config: Mapping[str, str], batches: int | None, meanwhile: Callable[[int], None] | None
+    ) -> None:
+        change, self.change = self.change, None
+        if change is not None:
+            change()
+        super()._task(run, config, batches, meanwhile)
+
+
+@pytest.fixture
+def database(postgresql_database: Database) -> Database:
+    postgresql_database.execute(
+        "CREATE TABLE a (id int PRIMARY KEY, v int)", "INSERT INTO a SELECT n, n FROM generate_series(0, 11) n"
+    )
+    return postgresql_database
+
+
+def copies(database: Database, columnar: bool, **more: str) -> ChangedAfterPlan:
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", "table.split.min.rows": "4", **more}
+    return ChangedAfterPlan(config, columnar=columnar)
+
+
+@BOTH_PATHS
+def test_divided_table_that_is_dropped_does_not_disturb_the_next_table(database: Database, columnar: bool) -> None:
+    database.execute("CREATE TABLE b (id int PRIMARY KEY)", "INSERT INTO b VALUES (1)")
+    runs = copies(database, columnar)
+    runs.change = lambda: database.execute("DROP TABLE a")
+    # Of two tasks one reads ranges of `a`, then `b`.
+    run = runs.run(tasks=2)
+    assert run.topics == ["db-b"] and any("a does not exist any more and is skipped" in note for note in run.notes)
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["ALTER TABLE a RENAME COLUMN id TO number"],
+        ["ALTER TABLE a DROP CONSTRAINT a_pkey", "ALTER TABLE a ALTER COLUMN id TYPE text"],
+    ],
+    ids=["renamed", "a text"],
+)
+def test_load_whose_key_was_changed_begins_again(database: Database, columnar: bool, change: list[str]) -> None:
+    runs = copies(database, columnar, **{"batch.max.rows": "2"})
+    runs.run(tasks=2, batches=2)
+    assert len(runs.committed()) > 1
+    database.execute(*change)
+    run = runs.run(tasks=2)
+    assert sorted(value["v"] for value in run.values) == list(range(12))
+    assert any("begins again, because the primary key of the table was changed" in note for note in run.notes)
+
+
+def test_rows_that_policies_hide_are_named(database: Database) -> None:
+    ((name,),) = database.rows("SELECT current_database()")
+    role = f"reader_{name}"
+    database.execute(
+        f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON a TO {role}", "ALTER TABLE a ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON a USING (id < 2)",
+    )  # fmt: skip
+    try:
+        runs = copies(database, False, **{"connection.user": role})
+        runs.config["connection.url"] = database.jdbc_url.partition("?")[0]
+        run = runs.run()
+        assert run.ids() == [0, 1]
+        assert any(note.startswith("Row level security is active") and ".public.a, only" in note for note in run.notes)
+    finally:
+        database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")

@@ -1,0 +1,65 @@
+"""Rows with one number, as of a query with a JOIN: they are copied together, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+MODES = pytest.mark.parametrize("mode", ["incrementing", "timestamp+incrementing"])
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    made: Database = request.getfixturevalue(f"{request.param}_database")
+    kind = {"postgresql": "timestamp", "mysql": "datetime(6)", "sqlite": "timestamp"}[made.dialect]
+    lines = ", ".join(f"({order}, {line}, '2026-01-01')" for order in range(4) for line in range(3))
+    made.execute(
+        f"CREATE TABLE order_lines (order_id int NOT NULL, line int, changed {kind} NOT NULL)",
+        f"INSERT INTO order_lines VALUES {lines}",
+    )
+    return made
+
+
+def copies(database: Database, mode: str, columnar: bool, **more: str) -> Copies:
+    config = {
+        "connection.url": database.jdbc_url,
+        "mode": mode,
+        "incrementing.column.name": "order_id",
+        "query": "SELECT * FROM order_lines",
+        "validate.non.null": "false",
+        **({"timestamp.column.name": "changed"} if "timestamp" in mode else {}),
+        **{key.replace("_", "."): value for key, value in more.items()},
+    }
+    return Copies(config, columnar=columnar)
+
+
+ALL = [(order, line) for order in range(4) for line in range(3)]
+
+
+@BOTH_PATHS
+@MODES
+def test_suffix_that_limits_the_rows_never_cuts_a_group_of_equal_numbers(
+    database: Database, mode: str, columnar: bool
+) -> None:
+    runs = copies(database, mode, columnar, query_suffix="LIMIT 4", batch_max_rows="3")
+    found: list[tuple[int, int]] = []
+    sizes = []
+    while values := runs.run().values:
+        found += [(value["order_id"], value["line"]) for value in values]
+        sizes.append(len(values))
+    assert sorted(found) == ALL and sizes == [6, 6]
+
+
+@BOTH_PATHS
+@MODES
+@pytest.mark.parametrize("size", ["1", "2", "5"])
+def test_killed_runs_never_end_inside_a_group_of_equal_numbers(
+    database: Database, mode: str, columnar: bool, size: str
+) -> None:
+    runs = copies(database, mode, columnar, batch_max_rows=size)
+    values = runs.run(batches=1).values + runs.run(batches=1).values + runs.run().values
+    assert sorted((value["order_id"], value["line"]) for value in values) == ALL

@@ -1,0 +1,148 @@
+"""Rows that no position finds, and values that no offset holds: each is counted, or refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.errors import ConfigError, DataError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database
+
+pytestmark = pytest.mark.integration
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    made: Database = request.getfixturevalue(f"{request.param}_database")
+    return made
+
+
+def copies(database: Database, mode: str, columnar: bool = False, **more: str) -> Copies:
+    config = {"connection.url": database.jdbc_url, "mode": mode, "incrementing.column.name": "id"}
+    return Copies({**config, **{k.replace("_", "."): v for k, v in more.items()}}, columnar=columnar)
+
+
+@BOTH_PATHS
+def test_null_in_the_number_is_counted_by_later_runs(database: Database, columnar: bool) -> None:
+    kind = {"postgresql": "timestamp", "mysql": "datetime", "sqlite": "timestamp"}[database.dialect]
+    database.execute(
+        f"CREATE TABLE orders (id int, changed {kind} NOT NULL)", "INSERT INTO orders VALUES (1, '2026-01-01')"
+    )
+    runs = copies(
+        database, "timestamp+incrementing", columnar, timestamp_column_name="changed", validate_non_null="false"
+    )
+    assert runs.run().ids() == [1]
+    database.execute("INSERT INTO orders VALUES (NULL, '2026-01-02'), (3, '2026-01-03')")
+    run = runs.run()
+    assert run.ids() == [3]
+    assert any(note.startswith("1 row of ") and "has null in id and is not copied" in note for note in run.notes)
+
+
+@BOTH_PATHS
+def test_negative_numbers_are_counted_and_can_be_copied(database: Database, columnar: bool) -> None:
+    database.execute("CREATE TABLE orders (id int NOT NULL PRIMARY KEY)", "INSERT INTO orders VALUES (-5), (-1)")
+    runs = copies(database, "incrementing", columnar)
+    named = "have a negative number in id and are not copied, because the first run begins at 0"
+    run = runs.run()
+    assert run.tasks == [] and any(note.startswith("2 rows of ") and named in note for note in run.notes)
+    database.execute("INSERT INTO orders VALUES (0)")
+    run = runs.run()
+    assert run.ids() == [0] and any(named in note for note in run.notes)
+    ((partition, _),) = runs.committed()
+    runs.commit(partition, {"incrementing": -6})
+    run = runs.run()
+    assert run.ids() == [-5, -1, 0] and run.notes == []
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("value", ["NaN", "Infinity"])
+def test_number_that_is_not_finite_is_refused(postgresql_database: Database, columnar: bool, value: str) -> None:
+    kind = "numeric" if value == "Infinity" else "numeric(20,0)"
+    postgresql_database.execute(
+        f"CREATE TABLE orders (id {kind} NOT NULL)", f"INSERT INTO orders VALUES (1), ('{value}')"
+    )
+    with pytest.raises(DataError, match=rf"column id has the value {value}, which is not a whole number"):
+        copies(postgresql_database, "incrementing", columnar).run()
+
+
+def test_numbers_of_sqlite_that_are_texts_are_refused(sqlite_database: Database) -> None:
+    sqlite_database.execute("CREATE TABLE orders (id INTEGER NOT NULL)", "INSERT INTO orders VALUES (1), ('12x')")
+    runs = copies(sqlite_database, "incrementing")
+    for _ in range(2):
+        with pytest.raises(DataError, match="column id has the value 12x, which is not a whole number"):
+            runs.run()
+
+
+def test_timestamps_that_sqlite_does_not_read_are_counted(sqlite_database: Database) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed TEXT NOT NULL, other TEXT)",
+        "INSERT INTO orders VALUES (1, '31/01/2026', NULL), (2, '1735689600', NULL)",
+    )
+    runs = copies(sqlite_database, "timestamp", timestamp_column_name="other,changed")
+    named = "2 rows of orders have a value that SQLite does not read as a date and time"
+    run = runs.run()
+    assert run.tasks == [] and run.notes[0].startswith(named)
+    sqlite_database.execute("INSERT INTO orders VALUES (3, '2026-01-01', NULL), (4, 'x', '2026-01-02')")
+    run = runs.run()
+    assert run.ids() == [3, 4] and run.notes[0].startswith(named)
+
+
+@pytest.mark.parametrize("value", ["2458849.5", "'2020-01-01 24:00:00'", "'10:00'", "'2020-02-30'"])
+def test_timestamps_of_sqlite_that_no_offset_holds_are_refused(sqlite_database: Database, value: str) -> None:
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed TIMESTAMP NOT NULL)", f"INSERT INTO orders VALUES (1, {value})"
+    )
+    with pytest.raises(DataError, match=r"A tracked timestamp has the value .* SQLite reads it as a time"):
+        copies(sqlite_database, "timestamp", timestamp_column_name="changed").run()
+
+
+@pytest.mark.parametrize("value", ["1767225600000", "'2026-01-01T10:30:00+01:00'", "'2026-01-01T10:30:00Z'"])
+@pytest.mark.parametrize("more", [{}, {"query": "SELECT * FROM orders"}], ids=["table", "query"])
+def test_instants_of_sqlite_need_utc(sqlite_database: Database, value: str, more: dict[str, str]) -> None:
+    """SQLite takes 10:30+01:00 for 09:30, which is before the last local time: the row was never found."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id int, changed TIMESTAMP NOT NULL)", "INSERT INTO orders VALUES (1, '2026-01-01 10:00')"
+    )
+    stamp = {"timestamp_column_name": "changed", **more}
+    runs = copies(sqlite_database, "timestamp", db_timezone="Europe/Berlin", **stamp)
+    assert runs.run().ids() == [1]
+    sqlite_database.execute(f"INSERT INTO orders VALUES (2, {value})")
+    with pytest.raises(DataError, match="is another zone: rows would be missed or repeated"):
+        runs.run()
+    if not more:
+        assert sorted(copies(sqlite_database, "timestamp", db_timezone="Etc/UTC", **stamp).run().ids()) == [1, 2]
+
+
+@BOTH_PATHS
+def test_key_above_64_bits_is_refused_by_bulk_changed_only(mariadb_database: Database, columnar: bool) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE orders (id bigint unsigned PRIMARY KEY)", "INSERT INTO orders VALUES (5), (18446744073709551610)"
+    )
+    runs = copies(mariadb_database, "bulk", columnar, bulk_changed_only="true", values_out_of_range="clamp")
+    with pytest.raises(DataError, match="a value that is not a whole number of 64 bits, which bulk"):
+        runs.run()
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("kind", ["interval", "interval[]"])
+def test_interval_that_python_has_not_does_not_stop_the_table(
+    postgresql_database: Database, columnar: bool, kind: str
+) -> None:
+    value = "{5000000 years}" if kind.endswith("]") else "5000000 years"
+    postgresql_database.execute(
+        f"CREATE TABLE orders (id int, length {kind})", f"INSERT INTO orders VALUES (1, '{value}')"
+    )
+    for more in ({}, {"bulk_changed_only": "true"}):
+        assert copies(postgresql_database, "bulk", columnar, **more).run().values == [{"id": 1}]
+
+
+@BOTH_PATHS
+def test_table_without_columns_is_left_out(postgresql_database: Database, columnar: bool) -> None:
+    postgresql_database.execute(
+        "CREATE TABLE a ()", "INSERT INTO a DEFAULT VALUES", "CREATE TABLE b (id int)", "INSERT INTO b VALUES (1)"
+    )
+    run = copies(postgresql_database, "bulk", columnar).run()
+    assert run.topics == ["db-b"]
+    (error,) = run.left_out.values()
+    assert isinstance(error, ConfigError) and "No column of the table a" in error.message

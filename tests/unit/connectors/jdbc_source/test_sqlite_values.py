@@ -1,0 +1,115 @@
+"""SQLite has values of any type in any column: they fit their field exactly, or end the run without being shown."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_connect.errors import ConnectError, DataError
+from tests.support.copies.jdbc_source import Copies
+from tests.support.servers.databases import Database, sqlite_in
+
+BOTH_PATHS = pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return sqlite_in(tmp_path)
+
+
+def copied(database: Database, declared: str, value: str, columnar: bool, **more: str) -> Any:
+    database.execute(f"CREATE TABLE t (c {declared})", f"INSERT INTO t VALUES ({value})")
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", **{k.replace("_", "."): v for k, v in more.items()}}
+    (record,) = Copies(config, columnar=columnar).run().records
+    return record.value["c"]
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    ("declared", "value", "expected"),
+    [
+        ("DECIMAL(10,2)", "0.1 + 0.2", "0.30"),
+        ("DECIMAL(10,2)", "1.1 * 1.1 * 100", "121.00"),
+        ("DECIMAL(10,2)", "'1.25'", "1.25"),
+        ("DECIMAL(16,2)", "12345678901234.56", "12345678901234.56"),
+        ("NUMERIC", "2.0", "2"),
+    ],
+)
+def test_numbers_are_as_they_were_written(
+    database: Database, declared: str, value: str, expected: str, columnar: bool
+) -> None:
+    found = copied(database, declared, value, columnar)
+    assert (found, str(found)) == (Decimal(expected), expected)
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    ("declared", "value", "mapping", "reason"),
+    [
+        ("NUMERIC", "1.5", "none", "more than 0 digits after the point"),
+        ("DECIMAL(10,2)", "1.005", "none", "more than 2 digits after the point"),
+        ("DECIMAL(10,2)", "'1.255'", "none", "more than 2 digits after the point"),
+        ("NUMERIC(5)", "1.5", "best_fit", "not a whole number of 32 bits"),
+        ("NUMERIC(5)", "123456789012", "best_fit", "not a whole number of 32 bits"),
+        ("NUMERIC(2)", "300", "precision_only", "not a whole number of 8 bits"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_refused(
+    database: Database, declared: str, value: str, mapping: str, reason: str, columnar: bool
+) -> None:
+    with pytest.raises(DataError, match=reason):
+        copied(database, declared, value, columnar, numeric_mapping=mapping)
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("value", ["'2026-01-01 10:00'", "1767268800000", "1767268800"])
+def test_date_with_a_time_of_day_is_refused(database: Database, value: str, columnar: bool) -> None:
+    with pytest.raises(DataError, match="it has a time of day, which a date has not: declare the column as TIMESTAMP"):
+        copied(database, "DATE", value, columnar)
+
+
+@pytest.mark.parametrize(("zone", "value"), [("UTC", "1767225600000"), ("Europe/Berlin", "1767222000000")])
+def test_number_in_a_date_is_midnight_of_the_zone(database: Database, zone: str, value: str) -> None:
+    assert copied(database, "DATE", value, False, db_timezone=zone) == 20454  # 2026-01-01
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("declared", ["INTEGER", "REAL", "DECIMAL(5,2)", "NUMERIC", "DATE", "TIMESTAMP", "TIME"])
+def test_text_in_another_column_is_not_shown(database: Database, declared: str, columnar: bool) -> None:
+    with pytest.raises(DataError, match=r"column c .* of the table t cannot be written") as caught:
+        copied(database, declared, "'secret words'", columnar)
+    assert "secret" not in str(caught.value)
+
+
+@BOTH_PATHS
+@pytest.mark.parametrize("mode", ["bulk", "incrementing"])
+def test_column_of_a_query_has_the_type_of_its_first_value_whatever_the_batches_are(
+    database: Database, columnar: bool, mode: str
+) -> None:
+    database.execute('CREATE TABLE t ("a:b")', "INSERT INTO t VALUES (NULL), (NULL), (5)")
+    config = {
+        "connection.url": database.jdbc_url,
+        "mode": mode,
+        "query": 'SELECT rowid AS id, "a:b", NULL AS n FROM t',
+        "incrementing.column.name": "id",
+        "validate.non.null": "false",
+        "batch.max.rows": "1",
+    }
+    runs = Copies(config, columnar=columnar)
+    records = runs.run(batches=1).records + runs.run().records
+    assert [record.value["a:b"] for record in records][-3:] == [None, None, 5]
+    for record in records:
+        assert record.value_schema is not None
+        kinds = {field.name: field.schema.type.name for field in record.value_schema.fields}
+        assert kinds == {"id": "INT64", "a:b": "INT64", "n": "STRING"}
+
+
+def test_text_that_is_not_utf_8_is_not_shown(database: Database) -> None:
+    with pytest.raises(
+        ConnectError, match=r"Could not decode to UTF-8 column 'c' with text \(value not shown\)"
+    ) as caught:
+        copied(database, "TEXT", "CAST(x'736563726574ff' AS TEXT)", False)
+    assert "secret" not in str(caught.value)
