@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from types import MappingProxyType
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import NewTopic, TopicDescription  # type: ignore[attr-defined]
 
-from airflow_connect.errors import ConfigError, UnavailableError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, kafka_error, translate
+from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, ask, kafka_error, translate
 from airflow_connect.retrying import Backoff, Retry
 
 VISIBLE_TIMEOUT_S = 30.0
@@ -28,15 +29,19 @@ def topic_id(admin: Admin, name: str) -> str:
 
 
 def _described(admin: Admin, name: str) -> TopicDescription | None:
-    future = admin.describe_topics(TopicCollection([name]), request_timeout=API_TIMEOUT_S)[name]
-    try:
-        found: TopicDescription = future.result(API_TIMEOUT_S)
+    def request(client: Admin, timeout_s: float) -> Mapping[str, Future[TopicDescription]]:
+        found: Mapping[str, Future[TopicDescription]] = client.describe_topics(
+            TopicCollection([name]), request_timeout=timeout_s
+        )
         return found
-    except KafkaException as error:
-        inner = kafka_error(error)
+
+    try:
+        return ask(admin, request, "looking for topic")[name]
+    except ConnectError as error:
+        inner = kafka_error(error.__cause__) if isinstance(error.__cause__, KafkaException) else None
         if inner is not None and inner.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
-        raise translate(error, f"looking for topic {name}") from error
+        raise
 
 
 def create(

@@ -29,7 +29,7 @@ def test_product_is_not_asked_for_and_requests_are_those_of_every_version(opense
     allowed = {
         "GET": rf"/{unique_name}(/_mapping|\?filter_path=error,status)",
         "PUT": rf"/{unique_name}(/_mapping)?",
-        "POST": rf"/{unique_name}/_bulk\?filter_path=[a-z*.,]+&timeout=\d+ms",
+        "POST": rf"/{unique_name}/_bulk\?filter_path=[a-z_*.,]+&timeout=\d+ms",
     }
     for method, path in requests:
         assert re.fullmatch(allowed[method], path), (method, path)
