@@ -317,14 +317,15 @@ class OffsetsTable:
 
         The connector's row is locked until then: whoever changes offsets waits, and takes the new row into account.
         """
-        from sqlalchemy import update
+        from sqlalchemy import select, update
 
         columns = self._table.c
-        is_ours = (columns.place == self._place("", -1, "")) & (columns.epoch == run[1])
+        claim = columns.place == self._place("", -1, "")
         try:
             with writing(connection):
-                holding = update(self._table).where(is_ours).values(updated_at_ms=_now_ms())
-                if connection.execute(holding).rowcount != 1:
+                connection.execute(update(self._table).where(claim).values(updated_at_ms=_now_ms()))
+                epoch = connection.execute(select(columns.epoch).where(claim)).scalar_one_or_none()
+                if epoch is not None and epoch != run[1]:  # None: no run has claimed it, so no run has planned.
                     return False
                 connection.execute(self._new(place, {"epoch": run[1], "run_id": run[0], **values}))
         except Exception as error:

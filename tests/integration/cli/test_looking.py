@@ -158,6 +158,10 @@ def test_small_files_are_forecast_from_the_last_runs():
     assert list(small_files({}, [run_of(3, 10, 1), run_of(0, 0, 0)])) == []
 
 
+def failed_checks(done):
+    return {check["did"] for check in done.result["checks"] if not check["is_ok"]}
+
+
 def test_doctor_says_what_it_did_what_it_found_and_what_to_do(
     over_kafka, connector_file, unique_name, s3, bucket, make_topic, sqlite_database, make_sink
 ):
@@ -166,7 +170,7 @@ def test_doctor_says_what_it_did_what_it_found_and_what_to_do(
     file = connector_file(unique_name, **config)
     done = over_kafka("doctor", "--deep", file, "--json")
     checks = {check["did"]: check for check in done.result["checks"]}
-    assert done.exit_code == 0, checks
+    assert failed_checks(done) <= {"workers"}, checks  # Connectors of other tests are started, and no worker is there.
     assert "airflow-connect" in checks["versions"]["found"]
     assert f"{unique_name}: bucket" in checks and checks[f"{unique_name}: clock"]["found"].endswith("agree.")
     assert "has no lifecycle rules" in checks[f"{unique_name}: lifecycle rule"]["found"]
@@ -210,8 +214,9 @@ def test_doctor_reads_the_rule_that_aborts_uploads(
         client.put_bucket_lifecycle_configuration(Bucket=unique_name, LifecycleConfiguration=rules)
     config = {**make_sink(make_topic()).connector(), "store.url": moto_url, "s3.bucket.name": unique_name}
     del config["name"]
-    done = over_kafka("doctor", "--deep", connector_file(unique_name, **config))
-    assert (done.exit_code, says in done.out) == (1 if days == 1 else 0, True), done.out
+    done = over_kafka("doctor", "--deep", connector_file(unique_name, **config), "--json")
+    wrong = {f"{unique_name}: lifecycle rule"} if days == 1 else set()
+    assert (failed_checks(done) - {"workers"}, says in done.out) == (wrong, True), done.out
 
 
 def test_doctor_fails_if_connectors_are_started_and_no_worker_is_there_or_one_has_failed(kafka, unique_name, tmp_path):

@@ -85,7 +85,9 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys_until_the_worker_ends
         s3.client().create_bucket(Bucket=f"no-{bucket}")
         assert running.send("POST", "/connectors/bad/restart?includeTasks=true&onlyFailed=true").status == 202
         running.wait_for("/connectors/bad/offsets", "'kafka_offset': 6")
-        assert "FAILED" not in str(running.wait_for("/connectors/bad/status", "RUNNING"))
+        running.wait_until(
+            lambda: "FAILED" not in str(running.send("GET", "/connectors/bad/status").body), "the state after the run"
+        )
 
         assert running.send("DELETE", one).status == 204
         assert running.send("GET", "/connectors").body == ["bad"]

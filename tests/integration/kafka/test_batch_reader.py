@@ -167,7 +167,7 @@ def test_open_transaction_below_the_end_stalls_with_the_place_and_goes_on_once_i
     stranger = produce.transaction(topic, [(0, b"k", b"open")], "open")
     whole = [OffsetRange(topic, 0, 0, 2)]
     with pytest.raises(UnavailableError, match=f"{topic}-0@1 of 2"):
-        read_all(RangeReader(settings, whole, on_stall_s=0.5))
+        read_all(RangeReader(settings, whole, on_stall_s=2.0))
     ending = threading.Timer(0.3, stranger.commit_transaction)
     ending.start()
     assert [r.value for r in read_all(RangeReader(settings, whole, on_stall_s=20))] == [b"before", b"open"]
