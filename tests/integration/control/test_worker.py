@@ -93,6 +93,9 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys_until_the_worker_ends
         assert running.send("GET", "/connectors").body == ["bad"]
         assert "It has no users" in running.printed and s3.secret_key not in running.printed
 
+        # Paused, so that no run copies the records with the configuration from before.
+        assert running.send("PUT", "/connectors/bad/pause").status == 202
+        running.wait_until(lambda: "runs" not in running.send("GET", "/health").body, "the end of a run")
         faults = {key.replace("_", "."): value for key, value in Faults(tmp_path).config().items()}
         hold = {"do": "hold", "times": 1}
         produce(
@@ -100,6 +103,7 @@ def test_a_connector_that_is_posted_copies_to_s3_and_obeys_until_the_worker_ends
         )
         held = {**bad, "name": "bad", **faults, "flush.size": "5"}
         assert running.send("PUT", "/connectors/bad/config", held).status == 200
+        assert running.send("PUT", "/connectors/bad/resume").status == 202
         running.wait_until(lambda: bool(Faults(tmp_path).held()), "a copy in the middle")
         processes = descendants_of(running.pid)
         assert len(processes) > 1  # a JVM and the process of a task
