@@ -33,7 +33,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test soak bench lint format lock clean
+.PHONY: help env demo test soak bench docs dist lint format lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,14 @@ soak: $(STAMP) ## 1,000 kill rounds of each kind, large directories and fleets, 
 
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+docs: $(STAMP) ## build the documentation site into build/site; a warning is an error
+	@$(BIN)/python docs/site/build.py build/site $(ARGS)
+
+dist: $(STAMP) ## build the wheel and the source distribution into dist/
+	@rm -rf dist
+	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python -o dist
+	@ls -1 dist
 
 lint: $(STAMP) ## ruff, mypy --strict on the package, direction of imports, code that nothing uses
 	@$(BIN)/ruff check --quiet
