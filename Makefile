@@ -33,7 +33,7 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test soak bench docs dist lint format lock clean
+.PHONY: help env demo test soak bench unit lowest docs dist lint format lock clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,18 @@ test: $(STAMP) ## lint, and at the same time all tests on real servers, with fou
 	@$(MAKE) --no-print-directory lint & lint=$$!; \
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS); status=$$?; \
 	wait $$lint || { echo "make lint has failed: its findings are above." >&2; exit 1; }; exit $$status
+
+unit: $(STAMP) ## the tests without servers, and those of the documentation: minutes
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/unit tests/architecture tests/docs $(ARGS)
+
+# Only direct dependencies are as old as pyproject.toml allows: what they need themselves is theirs to bound.
+lowest: $(STAMP) ## the tests without servers, with the oldest versions that pyproject.toml allows
+	@mkdir -p .cache
+	@$(UV) pip compile pyproject.toml --all-extras --resolution lowest-direct --python-version 3.11 --quiet -o .cache/lowest.txt
+	@$(UV) venv --quiet --clear --python $(BIN)/python .cache/lowest
+	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip sync --quiet .cache/lowest.txt
+	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@.cache/lowest/bin/python -m pytest -n $(WORKERS) tests/unit $(ARGS)
 
 soak: $(STAMP) ## 1,000 kill rounds of each kind, large directories and fleets, long searches; takes hours
 	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak or hypothesis' --timeout=0 $(ARGS)

@@ -16,8 +16,8 @@ from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.documents.run import RunReport
 from airflow_connect.documentation import page_url
+from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import missing_package
 from airflow_connect.runtime.reporting.presentation import report_line
 from airflow_connect.runtime.reporting.texts import Table, format_bytes, format_count, format_seconds, plural
