@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 SITE: Final = "https://airflow-connect.readthedocs.io/en/stable/"
-"""The site that `make docs` builds, for the newest release. A test follows every address that the package makes from it."""
+"""The site that `make docs` builds, for the newest release. A test follows every address made from it."""
 
 
 def page_url(page: str, anchor: str = "") -> str:

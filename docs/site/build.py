@@ -1,7 +1,8 @@
 """Build the documentation site: `make docs`, or `python docs/site/build.py OUTPUT`.
 
-The pages stay where a code host shows them well. This program lays them out as the site has them (`README.md` becomes the front page, `docs/` its
-root), leads links between them to their new places, adds the navigation, and runs Sphinx, which fails on each warning.
+The pages stay where a code host shows them well. This program lays them out as the site has them (`README.md` becomes
+the front page, `docs/` its root), leads links between them to their new places, adds the navigation, and runs Sphinx,
+which fails on each warning.
 """
 
 from __future__ import annotations
@@ -85,7 +86,15 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "how-to/replace-a-jdbc-connect-cluster",
     ),
     "Operate": ("operations", "rest", "cli", "cli-connectors", "embedded", "benchmarks", "security"),
-    "Extend": ("how-to/write-a-connector", "how-to/write-a-store", "plugin-api", "architecture", "contributing", "agents"),
+    "Extend": (
+        "how-to/write-a-connector",
+        "how-to/write-a-store",
+        "plugin-api",
+        "architecture",
+        "contributing",
+        "releasing",
+        "agents",
+    ),
     "Reference": (
         "error-codes",
         "worker.reference",
@@ -117,7 +126,7 @@ class Layout:
 
     def lay_out(self) -> None:
         """Write every page, the navigation and the files that pages link to."""
-        pages = [path for path in map(PurePosixPath, ELSEWHERE)]
+        pages = list(map(PurePosixPath, ELSEWHERE))
         pages += [PurePosixPath(p.relative_to(ROOT).as_posix()) for p in (ROOT / "docs").rglob("*.md")]
         for page in dict.fromkeys(pages):
             place = page_on_site(page)
@@ -160,7 +169,7 @@ class Layout:
 
 
 def navigation_below(page: PurePosixPath) -> str:
-    """The tables of contents that a page ends with: the front page has all captions, a connector the page of its keys."""
+    """Tables of contents at the end of a page: on the front page all captions, for a connector the page of its keys."""
     if page.name == "index.md":
         return "".join(_contents(pages, caption) for caption, pages in NAVIGATION.items())
     keys = page.with_suffix(".reference.md")

@@ -12,7 +12,7 @@ README = ROOT / "README.md"
 ABSOLUTE = re.compile(r"\b(not|never|nothing|none|no|only|always|unchanged|every|each|exactly once)\b", re.IGNORECASE)
 LONGEST = 150
 
-# The beginning of a sentence, and what shows it. A sentence that is about this page or that orders a step needs no test.
+# The beginning of a sentence, and what shows it. A sentence that is about this page, or orders a step, needs no test.
 SHOWN_BY = {
     "Run Kafka Connect connectors as Airflow tasks": "tests/airflow/",
     "**Your configurations work unchanged.**": "tests/integration/runtime/source/test_stock_files.py",
@@ -39,7 +39,8 @@ ABOUT_THE_PAGE = (
     "For less, use Kafka Connect",
     "On Debian and Ubuntu",
     "## When not to use it",
-    "`make demo ARGS=--ui`",
+    "`make demo",
+    "`make test` runs lint",
     "Sensors, an asset watcher",
     "Every connector, its lag",
     "[exactly once]",
@@ -71,4 +72,3 @@ def test_readme_is_short_and_begins_with_a_picture():
     words = len(" ".join(lines[:picture]).split())
     assert len(lines) <= LONGEST
     assert words <= 60
-

@@ -1,4 +1,4 @@
-"""The documentation site is built without a warning, and every link of it leads somewhere, those of messages included."""
+"""The site is built without a warning, and every link of it leads somewhere, those of messages included."""
 
 from __future__ import annotations
 
