@@ -127,7 +127,8 @@ class OffsetsTable:
                 " may not create it.",
                 code="jdbc.offsets_table",
                 suggestion=f"Ask an administrator of the database to execute: {text}; and to grant SELECT, INSERT,"
-                f" UPDATE and DELETE. Or set {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is written twice.",
+                f" UPDATE and DELETE. Or set {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is"
+                " written twice.",
                 config_path=keys.OFFSETS_TABLE,
             ) from None
 
