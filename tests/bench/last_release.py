@@ -137,12 +137,9 @@ def _measured(figures: Sequence[Figure]) -> str:
     sentences = []
     for (commit, date, machine), members in groups.items():
         counts = sorted({member.records for member in members})
-        records = (
-            " or ".join(f"{count:,}" for count in counts) if len(counts) < 3 else f"{counts[0]:,} to {counts[-1]:,}"
-        )
+        records = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         loads = [member.load for member in members]
+        load = f"load average {min(loads):.1f} to {max(loads):.1f}"
         names = "" if len(groups) == 1 else f" ({', '.join(f'`{member.row}`' for member in members)})"
-        sentences.append(
-            f"Commit {commit}, {date}, {machine}{names}: {records} records, load average {min(loads):.1f} to {max(loads):.1f}.\n"
-        )
+        sentences.append(f"Commit {commit}, {date}, {machine}{names}: {records} records, {load}.\n")
     return "\n".join(sentences)
