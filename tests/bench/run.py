@@ -27,10 +27,8 @@ from urllib.request import Request, urlopen
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from airflow_connect.devstack.hdfs import HdfsCluster  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
-from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
@@ -47,6 +45,8 @@ from tests.bench.sources import LogLines  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
 from tests.bench.state_week import measure_state  # noqa: E402
 from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
+from tests.devstack.hdfs import HdfsCluster  # noqa: E402
+from tests.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")

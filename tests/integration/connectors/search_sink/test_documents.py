@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.api import schema as s
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.errors import DataError, SearchError
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 
