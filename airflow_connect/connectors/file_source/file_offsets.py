@@ -62,7 +62,7 @@ class FileOffset:
         whole: size in bytes of the compressed file whose content was read to its end; None otherwise.
         modified_ms: when the file had last been modified as it was read; None in offsets of earlier versions.
         missing_ms: when a run first missed the file; None if the last run found it.
-        nanoseconds: of that time, after its milliseconds; None: there were none, or an earlier version did not keep them.
+        nanoseconds: of that time, after its milliseconds; None: none, or not kept by an earlier version.
     """
 
     position: int

@@ -52,9 +52,7 @@ class EarlierFiles:
             for file in unknown:
                 if not is_rotated(file.name, name) and file not in selected:
                     # It is to be read, also if this run is killed, and the next one finds no older file.
-                    states[file.name] = FileState(
-                        FileOffset(0, identity=file.identity).at_time_of(file), {}
-                    )
+                    states[file.name] = FileState(FileOffset(0, identity=file.identity).at_time_of(file), {})
             unknown = [*self._of_an_earlier_version(name, unknown, family, moved), *selected]
         elif name in foreign and name not in self._files and unknown:
             raise _rotated_away(name, unknown)
