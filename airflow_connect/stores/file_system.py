@@ -23,12 +23,14 @@ class FoundFile:
         modified_ms: milliseconds since the epoch.
         identity: a value that survives renaming (the inode number) or changes with the content (an ETag); "" if the
             file system has neither.
+        nanoseconds: of the modification time, after its milliseconds; 0 if the file system does not tell them.
     """
 
     name: str
     size: int
     modified_ms: int
     identity: str = ""
+    nanoseconds: int = 0
 
 
 class GoneError(Exception):

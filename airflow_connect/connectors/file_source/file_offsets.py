@@ -18,7 +18,7 @@ from airflow_connect.stores.file_system import FoundFile
 
 FILENAME, START, END = "filename", "start", "end"
 POSITION, FINGERPRINT, TAIL, IDENTITY, WHOLE = "position", "fingerprint", "tail", "identity", "whole"
-MODIFIED, MISSING = "modified", "missing"
+MODIFIED, NANOSECONDS, MISSING = "modified", "nanoseconds", "missing"
 FINGERPRINT_BYTES = 1024
 """Number of bytes at the beginning of the content that identify a file."""
 TAIL_BYTES = 128
@@ -62,6 +62,7 @@ class FileOffset:
         whole: size in bytes of the compressed file whose content was read to its end; None otherwise.
         modified_ms: when the file had last been modified as it was read; None in offsets of earlier versions.
         missing_ms: when a run first missed the file; None if the last run found it.
+        nanoseconds: of that time, after its milliseconds; None: none, or not kept by an earlier version.
     """
 
     position: int
@@ -71,6 +72,7 @@ class FileOffset:
     whole: int | None = None
     modified_ms: int | None = None
     missing_ms: int | None = None
+    nanoseconds: int | None = None
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> FileOffset | int:
@@ -97,6 +99,7 @@ class FileOffset:
             offset.get(WHOLE),
             offset.get(MODIFIED),
             offset.get(MISSING),
+            offset.get(NANOSECONDS),
         )
 
     @property
@@ -107,7 +110,12 @@ class FileOffset:
             found[TAIL] = self.tail
         if self.identity:
             found[IDENTITY] = self.identity
-        optional = ((WHOLE, self.whole), (MODIFIED, self.modified_ms), (MISSING, self.missing_ms))
+        optional = (
+            (WHOLE, self.whole),
+            (MODIFIED, self.modified_ms),
+            (NANOSECONDS, self.nanoseconds or None),
+            (MISSING, self.missing_ms),
+        )
         return found | {name: number for name, number in optional if number is not None}
 
     @property
@@ -117,7 +125,14 @@ class FileOffset:
 
     def is_unmodified(self, file: FoundFile) -> bool:
         """Whether a file has the modification time of the one that was read: renaming and `cp -p` keep it."""
-        return self.modified_ms == file.modified_ms
+        if self.modified_ms != file.modified_ms or not self.nanoseconds:
+            return self.modified_ms == file.modified_ms
+        # Some programs that copy files keep microseconds or milliseconds only.
+        return file.nanoseconds in (self.nanoseconds, self.nanoseconds // 1000 * 1000, 0)
+
+    def at_time_of(self, file: FoundFile) -> FileOffset:
+        """The same, with the modification time of a file."""
+        return replace(self, modified_ms=file.modified_ms, nanoseconds=file.nanoseconds)
 
 
 def content_hash(data: bytes | memoryview) -> str:
@@ -158,7 +173,7 @@ class FileState:
         """The same positions, of this file: its name, inode or time may be new."""
 
         def of(offset: FileOffset) -> FileOffset:
-            return replace(offset, identity=file.identity, modified_ms=file.modified_ms, missing_ms=None)
+            return replace(offset, identity=file.identity, missing_ms=None).at_time_of(file)
 
         ranges = {key: of(offset) for key, offset in (self.ranges or {}).items()}
         return FileState(of(self.offset) if self.offset else None, ranges)

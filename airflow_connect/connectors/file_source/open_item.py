@@ -132,6 +132,7 @@ class OpenItem:
             self.item.file.identity,
             self.item.file.size if is_end else None,
             self.item.file.modified_ms,
+            nanoseconds=self.item.file.nanoseconds,
         ).value
 
     def close(self) -> None:

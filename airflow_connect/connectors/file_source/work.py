@@ -54,11 +54,11 @@ class Item(NamedTuple):
     @classmethod
     def from_json(cls, value: Sequence[Any]) -> Item:
         """The opposite of `to_json`."""
-        return cls(FileRange(*value[:3]), FoundFile(*value[3:7]), *value[7:])
+        return cls(FileRange(*value[:3]), FoundFile(*value[3:8]), *value[8:])
 
 
 def _fields(file: FoundFile) -> tuple[Any, ...]:
-    return file.name, file.size, file.modified_ms, file.identity
+    return file.name, file.size, file.modified_ms, file.identity, file.nanoseconds
 
 
 def assignment(items: Iterable[Item]) -> str:

@@ -30,6 +30,7 @@ from airflow_connect.kafka.clients.short_lived import (
     translate,
 )
 from airflow_connect.kafka.reading.messages import UnreadableHeadersError, ensure_readable, record_of
+from airflow_connect.kafka.reading.unreadable_topics import ReadWatch
 from airflow_connect.retrying import Backoff, Retry
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class RangeReader:
         consumer = self._open()
         try:
             last_progress = opened = time.monotonic()
+            watch = ReadWatch(consumer)
             while self._ends:
                 before = sum(self._positions.values())
                 messages = consumer.consume(self._batch_limit(), _WAIT_S)
@@ -257,10 +259,12 @@ class RangeReader:
                     yield from self._split(messages)
                 if sum(self._positions.values()) != before:
                     last_progress = time.monotonic()
+                    watch.progressed()
                     if last_progress - opened >= at_most_s:
                         return
                     continue
                 self._check_topics(consumer)
+                watch.refuse_unreadable({tp: self._positions[tp] for tp in self._ends})
                 if time.monotonic() - last_progress > self._on_stall_s:
                     raise self._stalled()
         except KafkaException as error:

@@ -7,11 +7,12 @@ task writes only to topics that it has seen, so it may ask sooner.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException
 
+from airflow_connect.counting import plural
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.clients.short_lived import NO_TOPIC, QuickProducer, names
 
@@ -54,14 +55,18 @@ class TopicWatch:
         Raises:
             AccessError: it was deleted.
         """
+        if found := self.missing(topics):
+            raise deleted_while_written(found)
+
+    def missing(self, topics: Collection[str]) -> list[str]:
+        """The topics that two looks in a row have not found; none if it is not time for a look."""
         if time.monotonic() < self._next_look:
-            return
+            return []
         now = set(missing_topics(self._producer, topics))
         found = sorted(now & self._missing)
-        if found:
-            raise deleted_while_written(found)
         self._missing = now
         self._next_look = time.monotonic() + LOOK_AFTER_S
+        return found
 
 
 def deleted_while_written(topics: Sequence[str]) -> AccessError:
@@ -72,4 +77,38 @@ def deleted_while_written(topics: Sequence[str]) -> AccessError:
         code="kafka.no_topic",
         suggestion="What earlier transactions wrote to the topic is gone with it, and is not copied again: the offsets"
         " of the source say that it was copied. Set them back if the topic is to have these records again.",
+    )
+
+
+def what_is_missing(producer: QuickProducer, highest: Mapping[str, int], doing: str) -> AccessError | None:
+    """The error that names topics or partitions that do not exist; arguments as for `without_partition`."""
+    if missing := missing_topics(producer, highest):
+        return deleted_while_written(missing)
+    return without_partition(producer, highest, doing)
+
+
+def without_partition(producer: QuickProducer, highest: Mapping[str, int], doing: str) -> AccessError | None:
+    """The error that names partitions which their topics do not have; None: all are there, or no broker answers.
+
+    Args:
+        producer: asks for the metadata.
+        highest: the highest partition that was written to, by topic.
+        doing: as for `translate`.
+    """
+    found = []
+    for topic, partition in sorted(highest.items()):
+        try:
+            known: Any = producer.list_topics(topic, _ANSWER_TIMEOUT_S).topics.get(topic)
+        except KafkaException:
+            return None  # Unknown: the error that is there already says what has failed.
+        count = 0 if known is None or known.error is not None else len(known.partitions)
+        if 0 < count <= partition:
+            found.append(f"{topic}-{partition} (the topic has {plural(count, 'partition')})")
+    if not found:
+        return None
+    return AccessError(
+        f"Kafka does not have {names(found)}, which has records to be written: found while {doing}. Nothing of this"
+        " transaction was committed.",
+        code="kafka.no_topic",
+        suggestion="The topic may have been recreated with fewer partitions. Add partitions to it, and run again.",
     )

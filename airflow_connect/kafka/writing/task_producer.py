@@ -26,11 +26,7 @@ from airflow_connect.kafka.clients.short_lived import (
 )
 from airflow_connect.kafka.writing import transaction_steps
 from airflow_connect.kafka.writing.direct_produce import CHUNK, DirectProduce, direct_produce
-from airflow_connect.kafka.writing.missing_topics import (
-    TopicWatch,
-    deleted_while_written,
-    missing_topics,
-)
+from airflow_connect.kafka.writing.missing_topics import TopicWatch, what_is_missing
 from airflow_connect.kafka.writing.placed_columns import AwaitedBatch, placing
 from airflow_connect.kafka.writing.produced import (
     ProducedColumns,
@@ -110,7 +106,7 @@ class TaskProducer:
         self._timeout_s = timeout_ms / 1000
         self._problem: KafkaError | None = None
         self._returned: list[ReturnedRecord] = []
-        self._topics: set[str] = set()
+        self._topics: dict[str, int] = {}  # with the highest partition that was asked for
         self._deadline = 0.0
         self._in_transaction = False
         self._queue_messages = int(own["queue.buffering.max.messages"])
@@ -167,7 +163,7 @@ class TaskProducer:
             self._send_below(record, name, delivered)
             return
         self._switch_to_client()
-        self._topics.add(record.topic)
+        self._write_to(record.topic, record.partition)
         if self.transactional_id:
             refused = None
         if len(self._returned) >= MOST_RETURNED:
@@ -212,7 +208,7 @@ class TaskProducer:
             ConnectError: as `send`.
         """
         self.begin()
-        self._topics.add(columns.topic)
+        self._write_to(columns.topic, columns.partition)
         size, awaited = 0, None
         if placed is not None and columns.partition is not None:
             awaited = AwaitedBatch(len(columns.values), placed)
@@ -439,6 +435,9 @@ class TaskProducer:
             self._direct.close()
         transaction_steps.close(self._producer, self.transactional_id or "a task")
 
+    def _write_to(self, topic: str, partition: int | None) -> None:
+        self._topics[topic] = max(self._topics.get(topic, 0), partition or 0)
+
     def _make_room(self) -> None:
         self._serve(0.05)
         self._refuse_problem()
@@ -488,8 +487,8 @@ class TaskProducer:
         ours = refusal(fatal.args[0], doing) if isinstance(fatal.args[0], KafkaError) else translate(fatal, doing)
         if problem is not None and not isinstance(ours, FencedError):
             ours = refusal(problem, doing)
-        if ours.code == "kafka.no_topic" and (missing := missing_topics(self._producer, self._topics)):
-            return deleted_while_written(missing)
+        if ours.code == "kafka.no_topic":
+            return what_is_missing(self._producer, self._topics, doing) or ours
         if isinstance(ours, UnavailableError):
             return type(ours)(f"{ours.message} Nothing was committed.", code=ours.code, suggestion=ours.suggestion)
         return ours

@@ -131,6 +131,13 @@ def commit(producer: QuickProducer, transactional_id: str, deadline: float, sugg
             if isinstance(ours, FencedError):
                 raise ours from error
             # The request may have reached the coordinator, so neither "done" nor "nothing happened" would be true.
+            if inner.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+                raise CommitUnknownError(
+                    f"Kafka denied access to transactional.id {transactional_id} (authorization) while its transaction"
+                    f" was committed, so the commit was not confirmed: {inner.str()} ({inner.name()}).",
+                    suggestion=f"Grant the principal of the producer the ACLs Write and Describe on transactional id"
+                    f" {transactional_id}, and run again. {suggestion}",
+                ) from error
             raise CommitUnknownError(
                 f"Kafka did not confirm a transaction of {transactional_id}: {inner.str()} ({inner.name()}).",
                 suggestion=suggestion,

@@ -19,9 +19,17 @@ from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.counting import plural
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import GroupMetadata
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, NO_TOPIC, QuickProducer, names, producer, translate
+from airflow_connect.kafka.clients.short_lived import (
+    API_TIMEOUT_S,
+    NO_TOPIC,
+    QuickProducer,
+    kafka_error,
+    names,
+    producer,
+    translate,
+)
 from airflow_connect.kafka.writing import transaction_steps
-from airflow_connect.kafka.writing.missing_topics import is_missing
+from airflow_connect.kafka.writing.missing_topics import TopicWatch, is_missing, without_partition
 from airflow_connect.kafka.writing.refused_records import (
     LARGEST_MESSAGE_BYTES,
     PURGED,
@@ -71,6 +79,7 @@ ANY_PARTITION = -1
 TRANSACTION_TIMEOUT_MS = 60_000
 FENCING_AT_ONCE = 8
 _UNKNOWN = "The next run reads the state from Kafka and continues from what was committed."
+_CREATE = "Create the topic, or correct its name in the configuration, and run again."
 _MAY_LACK_TOPIC = NO_TOPIC | {KafkaError._MSG_TIMED_OUT}
 """Why a message was not delivered, if its topic may not exist: the client waits for a topic that may be new."""
 _DECIDED = transaction_steps.DECIDED | {"linger.ms", "queue.buffering.max.ms"}
@@ -183,13 +192,14 @@ class TransactionalWriter:
                 if alone:
                     self._deliver(message)
             if messages:  # A message that was refused would be reported as another failure of the transaction.
-                self._producer.flush(self._timeout_s)
+                self._wait_for_all(records, messages)
             if offsets and group is not None and not self._undelivered:
                 self._send_offsets(offsets, group, deadline)
             # Delivery errors surface here, while an abort is still possible and certain.
-            self._producer.flush(self._timeout_s)
+            self._wait_for_all(records, messages)
         except (KafkaException, BufferError, ConnectError) as error:
-            raise self._abort(error, doing) from error
+            ours = self._lacking_partition(error, records, messages, doing)
+            raise self._abort(ours or error, doing) from error
         if reason := most_specific(self._undelivered):
             self._has_refused_content = reason.code() in RECORD_AT_FAULT
             self._purged_by_earlier_abort = reason.code() == KafkaError._PURGE_QUEUE
@@ -199,7 +209,8 @@ class TransactionalWriter:
                 # Records of a topic that may not be written are reported as purged, and this does not name the topic.
                 cause, self._purged_by_earlier_abort = told, False
                 doing += f" to {names(sorted({*(topic for topic, *_ in records), *(one.topic for one in messages)}))}"
-            raise self._abort(cause, doing) from cause
+            ours = self._lacking_partition(cause, records, messages, doing)
+            raise self._abort(ours or cause, doing) from cause
         self._commit(deadline)
 
     def close(self) -> None:
@@ -233,6 +244,34 @@ class TransactionalWriter:
                 if not undelivered:
                     raise
                 return  # the caller aborts, and reports why
+
+    def _wait_for_all(self, records: Sequence[OutgoingRecord], messages: Sequence[OutgoingMessage]) -> None:
+        """Wait until everything is delivered or refused, or the time of the transaction is over.
+
+        Raises:
+            AccessError: a topic was deleted; the client would wait for it until then.
+        """
+        topics = {*(topic for topic, *_ in records), *(one.topic for one in messages)}
+        watch = TopicWatch(self._producer)
+        while self._producer.flush(min(1.0, self._timeout_s)) and time.monotonic() < self._ends_at:
+            if missing := watch.missing(topics):
+                self._suspect_topics.update(missing)
+                # `_abort` says the rest.
+                raise AccessError(
+                    f"Kafka does not have topic {names(missing)}, which has records to be written.",
+                    code="kafka.no_topic",
+                    suggestion=_CREATE,
+                )
+
+    def _lacking_partition(
+        self, error: Exception, records: Sequence[OutgoingRecord], messages: Sequence[OutgoingMessage], doing: str
+    ) -> AccessError | None:
+        inner = kafka_error(error)
+        if inner is None or inner.code() != KafkaError._UNKNOWN_PARTITION:
+            return None
+        written = [(topic, partition) for topic, partition, *_ in records]
+        written += [(one.topic, one.partition) for one in messages]
+        return without_partition(self._producer, dict(sorted(written)), doing)
 
     def _deliver(self, message: OutgoingMessage) -> None:
         """Wait for a message that was sent alone.
@@ -284,7 +323,7 @@ class TransactionalWriter:
             f"Kafka does not have topic {names(missing)}, which has records to be written: found while {doing}."
             " Nothing was committed.",
             code="kafka.no_topic",
-            suggestion="Create the topic, or correct its name in the configuration, and run again.",
+            suggestion=_CREATE,
         )
 
     def _timed_out(self, ours: ConnectError) -> ConnectError | None:

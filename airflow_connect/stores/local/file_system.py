@@ -144,4 +144,5 @@ class LocalBytes:
 
 
 def _found(name: str, status: os.stat_result) -> FoundFile:
-    return FoundFile(name, status.st_size, status.st_mtime_ns // 1_000_000, str(status.st_ino))
+    modified_ms, nanoseconds = divmod(status.st_mtime_ns, 1_000_000)
+    return FoundFile(name, status.st_size, modified_ms, str(status.st_ino), nanoseconds)

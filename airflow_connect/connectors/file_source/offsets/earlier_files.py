@@ -52,16 +52,14 @@ class EarlierFiles:
             for file in unknown:
                 if not is_rotated(file.name, name) and file not in selected:
                     # It is to be read, also if this run is killed, and the next one finds no older file.
-                    states[file.name] = FileState(
-                        FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {}
-                    )
+                    states[file.name] = FileState(FileOffset(0, identity=file.identity).at_time_of(file), {})
             unknown = [*self._of_an_earlier_version(name, unknown, family, moved), *selected]
         elif name in foreign and name not in self._files and unknown:
             raise _rotated_away(name, unknown)
         elif name in self._files and name not in states:
             # Even if it is empty: what is rotated from now on is known to be later.
             file = self._files[name]
-            states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+            states[name] = FileState(FileOffset(0, identity=file.identity).at_time_of(file), {})
         for file in unknown:
             states[file.name] = FileState(self._content.offset_at_end(file), {})
         return [file.name for file in unknown]

@@ -80,10 +80,10 @@ class KnownContent:
         head = content_hash(self._bytes(file, 0, FINGERPRINT_BYTES))
         if self.is_packed(file):
             # The position would need all of it to be decompressed; `whole` says enough.
-            return FileOffset(0, head, "", file.identity, file.size, file.modified_ms)
+            return FileOffset(0, head, "", file.identity, file.size).at_time_of(file)
         size = min(TAIL_BYTES, file.size)
         tail = content_hash(self._bytes(file, file.size - size, size))
-        return FileOffset(file.size, head, tail, file.identity, None, file.modified_ms)
+        return FileOffset(file.size, head, tail, file.identity).at_time_of(file)
 
     def _head_hash(self, file: FoundFile, count: int) -> str:
         key = file.name, count

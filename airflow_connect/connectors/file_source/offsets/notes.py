@@ -90,6 +90,14 @@ class ReconciliationNotes:
             f"{name} was replaced by another file, which begins with the {position} bytes that were read. It {reading}."
         )
 
+    def same_time(self, name: str, position: int) -> None:
+        """Another file with the same beginning and time has a name: a copy with its time, or written at that moment."""
+        self._sentences.append(
+            f"{name} has another inode, but the same modification time, and begins with the {position} bytes that were"
+            " read. It is taken for the same file, copied with its time, and read on after them; if it is a new file,"
+            " written at the same moment, delete its offset to copy them too."
+        )
+
     def back(self, name: str, position: int) -> None:
         """A missing file is there again."""
         self._back.append(f"{name} ({position} bytes)")

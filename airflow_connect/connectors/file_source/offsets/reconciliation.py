@@ -97,7 +97,7 @@ class OffsetReconciler:
         self._notes.later(self._config.file or "", [file.name for file in later if file.size])
         for file in later:
             # It is to be read, also if this run is killed, and the next one finds no proof.
-            states[file.name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+            states[file.name] = FileState(FileOffset(0, identity=file.identity).at_time_of(file), {})
         self._notes.packed_copies(packed)
         changes = _changes(before, foreign, states)
         left_out = frozenset([*copies, *packed])
@@ -149,7 +149,7 @@ class OffsetReconciler:
             return
         rotated = self._unproven.not_begun(known)
         if rotated is not None:
-            states[rotated.name] = FileState(replace(known, modified_ms=rotated.modified_ms), {})
+            states[rotated.name] = FileState(known.at_time_of(rotated), {})
             self._notes.moved_unread(name, rotated.name)
         if file is None:
             return
@@ -253,6 +253,8 @@ class OffsetReconciler:
             return False
         elif renames.is_another(name, file):
             return False  # a known file was renamed to this name; their times are equal by chance
+        elif not self._content.ends_at(file, known.position):
+            self._notes.same_time(name, known.position)
         states[name] = states[name].described_by(file)
         return True
 
@@ -319,7 +321,7 @@ class OffsetReconciler:
         """Read a file from its beginning: another file has its name now, or it was truncated."""
         state, file = states[name], self._files[name]
         known = state.known
-        states[name] = FileState(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms), {})
+        states[name] = FileState(FileOffset(0, identity=file.identity).at_time_of(file), {})
         if name in self._moved or name in self._told or known is None:
             return
         self._unproven.check_gone(name, known)

@@ -44,7 +44,7 @@ def take_over(position: int, file_system: FileSystem, file: FoundFile, *, as_byt
         OffsetError: no line of the file begins at a possible position.
     """
     if position == 0:
-        return TakenOver(FileOffset(0, identity=file.identity, modified_ms=file.modified_ms))
+        return TakenOver(FileOffset(0, identity=file.identity).at_time_of(file))
     with open_content(file_system, file, NONE) as content:
         counted = _byte_of_units(content, position)
     earliest = _following_line(position, file_system, file) if position <= file.size else None
@@ -87,7 +87,7 @@ def _offset_at(byte: int, file_system: FileSystem, file: FoundFile) -> FileOffse
     head = read_range(file_system, file, NONE, 0, min(FINGERPRINT_BYTES, file.size))
     start = max(0, byte - TAIL_BYTES)
     tail = read_range(file_system, file, NONE, start, byte - start)
-    return FileOffset(byte, content_hash(head), content_hash(tail), file.identity, None, file.modified_ms)
+    return FileOffset(byte, content_hash(head), content_hash(tail), file.identity).at_time_of(file)
 
 
 def _following_line(byte: int, file_system: FileSystem, file: FoundFile) -> int | None:

@@ -210,6 +210,52 @@ def test_copy_of_a_known_file_with_its_time_goes_on(tmp_path: Path) -> None:
     assert (source.take(), source.notes) == ([], [])
 
 
+def replaced_in_the_same_millisecond(file: Path, text: str, nanoseconds: int) -> None:
+    """Another file gets the name; its time differs from that of the first by nanoseconds only."""
+    other = file.parent.parent / "other"
+    other.write_text(text)
+    other_ns = file.stat().st_mtime_ns + nanoseconds
+    os.utime(other, ns=(other_ns, other_ns))
+    other.rename(file)
+
+
+def source_that_has_read_at(file: Path, nanoseconds: int) -> FileSource:
+    source = file_source(file)
+    file.parent.mkdir()
+    file.write_text("one\n")
+    os.utime(file, ns=(nanoseconds, nanoseconds))
+    source.run()
+    assert source.take() == ["one"]
+    source.notes.clear()
+    return source
+
+
+TIME_NS = 1_700_000_000_123_456_789
+
+
+@pytest.mark.parametrize("nanoseconds", [1, -789 + 1, 400_000])
+def test_other_file_of_the_same_millisecond_is_not_taken_for_the_known_one(nanoseconds: int, tmp_path: Path) -> None:
+    file = tmp_path / "in" / "status.txt"
+    source = source_that_has_read_at(file, TIME_NS)
+    replaced_in_the_same_millisecond(file, "one\ntwo\n", nanoseconds)
+    with pytest.raises(OffsetError) as error:
+        source.run()
+    assert error.value.code == "file.replaced"
+
+
+@pytest.mark.parametrize("nanoseconds", [0, -789, -456_789], ids=["all", "microseconds", "milliseconds"])
+def test_other_file_with_the_same_time_is_read_on_and_both_readings_are_told(nanoseconds: int, tmp_path: Path) -> None:
+    file = tmp_path / "in" / "status.txt"
+    source = source_that_has_read_at(file, TIME_NS)
+    replaced_in_the_same_millisecond(file, "one\ntwo\n", nanoseconds)
+    source.run()
+    assert source.take() == ["two"]
+    assert told(source, "status.txt has another inode, but the same modification time, and begins with the 4 bytes")
+    source.notes.clear()
+    source.run()
+    assert (source.take(), source.notes) == ([], [])
+
+
 @pytest.mark.parametrize("lines", [1, 500], ids=["short", "long"])
 @pytest.mark.parametrize("setting", ["fail", "continue", "read"])
 def test_file_that_is_written_again_with_the_same_content_is_told(setting: str, lines: int, tmp_path: Path) -> None:
