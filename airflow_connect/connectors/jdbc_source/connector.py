@@ -30,7 +30,7 @@ from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Loa
 from airflow_connect.connectors.jdbc_source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.read.reading import Reading
-from airflow_connect.connectors.jdbc_source.read.set_back import check_unfinished
+from airflow_connect.connectors.jdbc_source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
@@ -226,6 +226,8 @@ class JdbcSourceConnector(SourceConnector):
             load = division.load_of(item)
             if load is None:
                 return self._has_rows(reading, item, found)
+            if self._typed.uses_timestamps:
+                check_clock(reading, item.name, load.latest_us)
             if load.largest is not None and self._typed.mode == names.INCREMENTING:
                 with reading.database.failures(f"look at the numbers of {item.name}"):
                     check_unfinished(reading, item.table, load.largest)
@@ -274,6 +276,8 @@ class JdbcSourceConnector(SourceConnector):
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
         offset = self._offset(item, found)
         check_mode(self._typed, offset, item.name, self.context.note)
+        if self._typed.uses_timestamps:
+            check_clock(reading, item.name, Position.of(offset, item.name).reached_us)
         position = start_position(self._typed, offset, item.name)
         if position is None:
             return True

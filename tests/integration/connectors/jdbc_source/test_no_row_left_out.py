@@ -247,6 +247,45 @@ def test_table_whose_numbers_come_from_elsewhere_is_named_if_it_may_have_been_se
     assert note.startswith("The largest id of ") and "is 4, but rows up to 9 were copied" in note
 
 
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_clock_of_the_database_that_is_before_the_offset_is_refused(database: Database, mode: str) -> None:
+    """After a failover to a server whose clock is behind, rows get times that were passed already."""
+    database.execute(
+        f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:00')",
+    )
+    more = {"timestamp_column_name": "changed", "incrementing_column_name": "id"}
+    runs = copies(database, mode, timestamp_delay_interval_ms="3600000", **more)
+    assert runs.run().ids() == [1]
+    ((partition, offset),) = runs.committed()
+    runs.commit(partition, {**offset, "timestamp": 4102444800000, "timestamp_nanos": 0})
+    with pytest.raises(OffsetError, match=r"up to 2100-01-01T00:00:00.000\+00:00 were copied, but the clock") as caught:
+        runs.run()
+    assert caught.value.code == "database.set_back" and '{"timestamp": 1' in caught.value.suggestion
+
+
+def test_table_of_sqlite_without_row_ids_is_no_set_back(sqlite_database: Database) -> None:
+    """Its numbers come from elsewhere: the next one is unknown."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, v int) WITHOUT ROWID", "INSERT INTO orders VALUES (1, 0), (7, 0)"
+    )
+    runs = copies(sqlite_database, "incrementing", incrementing_column_name="id")
+    assert runs.run().ids() == [1, 7]
+    sqlite_database.execute("DELETE FROM orders WHERE id = 7")
+    (note,) = runs.run().notes
+    assert note.startswith("The largest id of orders is 1, but rows up to 7 were copied.")
+
+
+@BOTH_PATHS
+def test_invisible_columns_are_named(mariadb_database: Database, columnar: bool) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, v int INVISIBLE)", "INSERT INTO orders VALUES (1)"
+    )
+    run = copies(mariadb_database, "bulk", columnar).run()
+    assert run.values == [{"id": 1}]
+    assert [note for note in run.notes if "because they are INVISIBLE: v." in note]
+
+
 def test_generated_columns_of_sqlite_have_their_types(sqlite_database: Database) -> None:
     sqlite_database.execute(
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, a REAL, twice REAL AS (a * 2), half DOUBLE AS (a / 2) STORED)",
