@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL
+from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink import keys
-from airflow_connect.connectors.jdbc_sink.coarse import declared_types, kept_by
+from airflow_connect.connectors.jdbc_sink.coarse import changes, declared_types
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import Quoting, TableId
 
 _INSTANT = "instant"
+_PG_NAME_BYTES = 63
 _REAL, _NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
@@ -107,8 +108,10 @@ class Tables:
         self._statements = statements
         self._binding = binding
         self._known: dict[TableId, TableColumns] = {}
-        self._coarse: dict[tuple[TableId, str], str] = {}
+        self._coarse: dict[tuple[TableId, str], list[str]] = {}
         self._told: set[tuple[TableId, str]] = set()
+        self.created: list[TableId] = []
+        """Tables that were missing."""
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -141,22 +144,21 @@ class Tables:
         )
 
     def take_notes(self) -> Iterator[str]:
-        """Sentences about columns that keep less than their fields have, once for each column."""
-        for where, kept in self._coarse.items():
+        """Sentences about columns that change values of their fields, once for each column."""
+        for where, found in self._coarse.items():
             if where not in self._told:
                 self._told.add(where)
                 table, column = where
-                yield (
-                    f"The column {column} of {table} keeps {kept}: the database rounds what has more, without an"
-                    " error. Change the type of the column if nothing may be lost."
-                )
+                yield from (f"The column {column} of {table} {sentence}" for sentence in found)
 
     def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
         for field in fields:
             column = known.find(field.name) or ""
-            kept = kept_by(known.declared.get(column, ""), field.schema, self._database.dialect.name)
-            if kept:
-                self._coarse[table, column] = kept
+            is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
+            schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
+            found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
+            if found:
+                self._coarse[table, column] = found
 
     def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
         """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
@@ -241,6 +243,7 @@ class Tables:
                 code="jdbc.missing_table",
                 suggestion="Create it, or use a converter with schemas.",
             )
+        self._check_lengths(table, [table.schema, table.table, *(field.name for field in fields)])
         quote = self._database.quoting.name
         names = Names(
             self._database.quoting.table(table),
@@ -248,6 +251,7 @@ class Tables:
             tuple(quote(field.name) for field in fields if not field.is_key),
         )
         self._execute(connection, table, [self._statements.create(names, fields, self._defaults(fields))])
+        self.created.append(table)
         return self._after_ddl(connection, table, fields)
 
     def _evolve(self, connection: Connection, table: TableId, missing: Sequence[SinkField]) -> TableColumns:
@@ -268,11 +272,24 @@ class Tables:
                     suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
                     " field optional.",
                 )
+        self._check_lengths(table, [field.name for field in missing])
         quoting = self._database.quoting
         columns = [quoting.name(field.name) for field in missing]
         altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
         self._execute(connection, table, altering)
         return self._after_ddl(connection, table, missing)
+
+    def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
+        """PostgreSQL cuts longer names without an error, and two of them may then be the same."""
+        long = [name for name in names if len(name.encode()) > _PG_NAME_BYTES]
+        if long and self._database.dialect.name == "postgresql":
+            raise SchemaError(
+                f"The table {table} cannot be created or altered, because PostgreSQL cuts names after"
+                f" {_PG_NAME_BYTES} bytes: {', '.join(long)[:500]}.",
+                code="database.name",
+                suggestion="Give the field another name with the transformation ReplaceField, or the topic with"
+                f" RegexRouter or {keys.TABLE_NAME_FORMAT}.",
+            )
 
     def _optional_column(self, table: TableId, field: SinkField) -> str:
         """The statement that adds a column which may be null."""

@@ -97,10 +97,13 @@ class Writer:
         self._connection: Connection | None = None
         self._checks_at_once = False
         self._left_out = Outcome()
+        self._created: list[str] = []
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
         yield from self._tables.take_notes()
+        created, self._created = self._created, []
+        yield from created
         found, self._left_out = self._left_out, Outcome()
         yield from found.sentences()
 
@@ -231,7 +234,23 @@ class Writer:
             ]
         except SchemaError as error:
             raise RowsNeededError from error
+        self._name_created(batch)
         return work
+
+    def _name_created(self, batch: Batch) -> None:
+        """Say that a table was created although earlier runs have written: it may have been dropped."""
+        created, self._tables.created = self._tables.created, []
+        if self._offsets is None:
+            return
+        known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
+        first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
+        self._created += [
+            f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
+            " written the records before. If the table was dropped, they are not in it: set the offsets of the"
+            " connector back, to write them again."
+            for table in created
+            if first
+        ]
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.

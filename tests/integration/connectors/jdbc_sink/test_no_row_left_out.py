@@ -134,3 +134,13 @@ def test_upsert_without_a_unique_index_over_the_key_fails(mariadb_database, inde
         ColumnRun(mariadb_database, ORDER, **UPSERT).copy(values(3))
     assert caught.value.code == "jdbc.unique_key"
     assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(0,)]
+
+
+def test_table_that_was_dropped_between_two_runs_is_named_when_it_is_created_again(database):
+    """The offsets of what it held are still there, so that the records are not written again."""
+    rows = records(*values(3), schema=ORDER)
+    assert told(SinkRun(database, auto_create="true").open(), rows[:2]) == (2, 0, ())
+    database.execute("DROP TABLE orders")
+    written, _, (note,) = told(SinkRun(database, auto_create="true").open(), rows)
+    assert written == 1 and database.rows("SELECT n FROM orders") == [(2,)]
+    assert note.startswith("The table orders was missing and was created. This run writes orders-0 from offset 2 on,")
