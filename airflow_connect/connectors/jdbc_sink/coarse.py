@@ -19,12 +19,18 @@ _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "integer", "int", "bigin
 _EXACT = frozenset({"numeric", "decimal"})
 _TIMES = frozenset({"timestamp", "datetime", "time"})
 _BITS = {"real": 24, "float": 24, "double": 53, "double precision": 53}
-_DIGITS = {24: 7, 53: 15}
+_DIGITS = {24: 7, 52: 15, 53: 15}
 """Decimal digits that a binary fraction always keeps (IEEE 754)."""
+_CAST_BITS = 52
+"""PostgreSQL casts a floating-point number to a numeric of 15 digits; 17 are needed to tell two of them apart."""
 _BITS_OF = {Type.INT32: 31, Type.INT64: 63, Type.FLOAT32: 24, Type.FLOAT64: 53}
 _TEXT = "and the field is a text"
 _SHORT = {"name": "63 bytes of a text", '"char"': "1 byte of a text"}
-_FILLED = {"auto_increment": "the next number", "now": "the current time"}
+_FILLED = {
+    "auto_increment": "the next number where the field is null: the database replaces null there",
+    "now": "the current time where the field is null: MariaDB, and MySQL without explicit_defaults_for_timestamp,"
+    " replace null there",
+}
 _READ_AS = {
     "enum": "the position of a value in its list",
     "set": "bits, one for each value of its list",
@@ -53,7 +59,8 @@ def declared_types(connection: Connection, dialect: str, quoting: Quoting, table
     elif dialect == "mysql":
         mysql = (
             "SELECT column_name, CONCAT(column_type, IF(extra LIKE '%auto_increment%', ' auto_increment', ''),"
-            " IF(data_type = 'timestamp' AND is_nullable = 'NO' AND column_default LIKE 'current_timestamp%', ' now', ''))"
+            " IF(data_type = 'timestamp' AND is_nullable = 'NO' AND column_default LIKE 'current_timestamp%',"
+            " ' now', ''))"
             " FROM information_schema.columns"
             " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
         )
@@ -84,7 +91,7 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             " the type of the column, or that of the field, if its number is meant."
         )
     if last in _FILLED and schema.optional:
-        found.append(f"has {_FILLED[last]} where the field is null: the database replaces null there.")
+        found.append(f"has {_FILLED[last]}.")
     return found
 
 
@@ -115,6 +122,8 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         places = 0
     elif word in _EXACT and first is not None:
         places = int(second or 0)
+    elif word in _EXACT and schema.type is Type.FLOAT64:
+        return _kept_of_number(_CAST_BITS, schema)
     else:
         return ""
     kept = counted(places, "digit") + " after the point"

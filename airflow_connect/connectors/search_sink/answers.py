@@ -8,7 +8,12 @@ from http import HTTPStatus
 from typing import Any
 
 from airflow_connect.connectors.search_sink.client import reason_of
-from airflow_connect.connectors.search_sink.conflicts import DROPPED, IN_FAILURE_STORE, NOTHING_DELETED, conflicting_version
+from airflow_connect.connectors.search_sink.conflicts import (
+    DROPPED,
+    IN_FAILURE_STORE,
+    NOTHING_DELETED,
+    conflicting_version,
+)
 from airflow_connect.errors import DataError, SearchError
 
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,

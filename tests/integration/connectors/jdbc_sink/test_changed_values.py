@@ -73,14 +73,15 @@ def test_columns_of_mariadb_that_take_values_for_others_are_named(mariadb_databa
 
 
 def test_short_texts_of_postgresql_are_named(postgresql_database):
-    postgresql_database.execute('CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text)')
-    schema = s.struct(*((name, s.STRING) for name in "abcde"))
-    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x"}
+    postgresql_database.execute('CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric)')
+    schema = s.struct(*((name, s.STRING) for name in "abcde"), ("f", s.FLOAT64))
+    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x", "f": 0.12345678901234568}
     notes = ColumnRun(postgresql_database, schema).copy([row]).notes
     assert [note.partition(",")[0] for note in notes] == [
         "The column a of orders keeps 63 bytes of a text",
         "The column b of orders keeps 1 byte of a text",
         "The column c of orders keeps 1 digit after the point",
+        "The column f of orders keeps about 15 digits of a number",
     ]
 
 

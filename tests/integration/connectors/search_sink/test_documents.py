@@ -331,3 +331,11 @@ def test_index_that_is_created_in_the_middle_of_a_topic_is_named(opensearch, uni
     assert len(said) == (1 if start else 0)
     assert not start or f"This run writes {unique_name}-0 from offset 7 on." in said[0]
     runner.close()
+
+
+def test_key_with_half_of_a_surrogate_pair_is_a_dead_letter(opensearch, unique_name):
+    """It ended the run with a TypeError of the JSON writer."""
+    rows = [record(n, {"v": n}, key=key, topic=unique_name) for n, key in enumerate(["a\ud800", "b"])]
+    ((offset, reason),) = SearchTask(opensearch.url, unique_name, errors_tolerance="all").write(rows)
+    assert offset == 0 and "has half of a surrogate pair" in reason
+    assert documents(opensearch, unique_name) == {"b": {"v": 1}}
