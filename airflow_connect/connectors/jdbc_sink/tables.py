@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _INSTANT = "instant"
 _PG_NAME_BYTES = 63
+_UNLOGGED = (
+    "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
+    " written again. ALTER TABLE ... SET LOGGED prevents that."
+)
 _REAL, _NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
@@ -149,7 +153,8 @@ class Tables:
             if where not in self._told:
                 self._told.add(where)
                 table, column = where
-                yield from (f"The column {column} of {table} {sentence}" for sentence in found)
+                what = f"The column {column} of {table}" if column else f"The table {table}"
+                yield from (f"{what} {sentence}" for sentence in found)
 
     def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
         for field in fields:
@@ -214,18 +219,23 @@ class Tables:
             if self._database.dialect.name == "mysql":
                 columns = replace(columns, unique=_unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
-                columns = replace(columns, may_copy=self._may_copy(connection, table))
+                may_copy, is_unlogged = self._pg_properties(connection, table)
+                columns = replace(columns, may_copy=may_copy)
+                if is_unlogged and self._config.offsets_table:
+                    self._coarse[table, ""] = [_UNLOGGED]
             connection.rollback()
         return columns
 
-    def _may_copy(self, connection: Connection, table: TableId) -> bool:
-        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force."""
+    def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
+        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
         name = self._database.quoting.table(table).replace("%%", "%")
         asked = (
             "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
-            " WHERE ev_class = pg_class.oid AND ev_type = '3') FROM pg_class WHERE oid = to_regclass(%s)"
+            " WHERE ev_class = pg_class.oid AND ev_type = '3'), relpersistence = 'u' FROM pg_class"
+            " WHERE oid = to_regclass(%s)"
         )
-        return bool(connection.exec_driver_sql(asked, (name,)).scalar())
+        row = connection.exec_driver_sql(asked, (name,)).one_or_none()
+        return (False, False) if row is None else (bool(row[0]), bool(row[1]))
 
     # --- creating and altering ------------------------------------------------------------------------------------
 

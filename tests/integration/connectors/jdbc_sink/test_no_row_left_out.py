@@ -144,3 +144,10 @@ def test_table_that_was_dropped_between_two_runs_is_named_when_it_is_created_aga
     written, _, (note,) = told(SinkRun(database, auto_create="true").open(), rows)
     assert written == 1 and database.rows("SELECT n FROM orders") == [(2,)]
     assert note.startswith("The table orders was missing and was created. This run writes orders-0 from offset 2 on,")
+
+
+def test_unlogged_table_is_named(postgresql_database):
+    """After a crash it is empty, and the offsets are not."""
+    postgresql_database.execute(KEYED.replace("CREATE TABLE", "CREATE UNLOGGED TABLE"))
+    written, _, (note,) = told(SinkRun(postgresql_database).open(), records(*values(2), schema=ORDER))
+    assert written == 2 and note.startswith("The table orders is UNLOGGED: PostgreSQL empties it after a crash")
