@@ -121,9 +121,9 @@ class JdbcSinkConnector(SinkConnector):
 
 
 _RECREATED = (
-    "Topic {topic} was deleted and created again since the last commit. The keys of rows are topic, partition and offset"
-    " (pk.mode=kafka), so its records replace rows of the old topic that have the same key. Use another table if both"
-    " must be kept."
+    "Topic {topic} was deleted and created again since the last commit. The keys of rows are topic, partition and"
+    " offset (pk.mode=kafka), so its records replace rows of the old topic that have the same key. Use another table if"
+    " both must be kept."
 )
 _NO_ORDER = (
     "A key may now be in another partition, and there is no order between partitions: an older record of a key may be"
