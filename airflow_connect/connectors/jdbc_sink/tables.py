@@ -140,6 +140,12 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
+        if not there:
+            raise SchemaError(
+                f"All fields of the record are null, and the table {table} has no column for any of them.",
+                code="jdbc.no_fields",
+                suggestion="Correct the names of the columns, or use a converter with schemas.",
+            )
         self._look_for_coarse(table, known, typed)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)

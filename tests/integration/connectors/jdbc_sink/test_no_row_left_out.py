@@ -151,3 +151,13 @@ def test_unlogged_table_is_named(postgresql_database):
     postgresql_database.execute(KEYED.replace("CREATE TABLE", "CREATE UNLOGGED TABLE"))
     written, _, (note,) = told(SinkRun(postgresql_database).open(), records(*values(2), schema=ORDER))
     assert written == 2 and note.startswith("The table orders is UNLOGGED: PostgreSQL empties it after a crash")
+
+
+def test_record_without_any_column_is_a_dead_letter(database):
+    """PostgreSQL and SQLite called it a syntax error, which ended every run; MySQL got a row without values."""
+    database.execute(KEYED.replace("NOT NULL PRIMARY KEY", ""))
+    run = SinkRun(database, errors_tolerance="all")
+    give(run.open(), records({"missing": None}, {"n": 1}))
+    ((offset, reason),) = run.errors.letters
+    assert offset == 0 and reason.startswith("All fields of the record are null, and the table orders has no column")
+    assert database.rows("SELECT n FROM orders") == [(1,)]
