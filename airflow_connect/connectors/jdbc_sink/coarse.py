@@ -76,6 +76,8 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
     Args:
         declared, schema, dialect: see `kept_by`.
     """
+    if schema.type is Type.ARRAY and schema.value_schema is not None and declared.endswith("[]"):
+        return changes(declared.removesuffix("[]"), schema.value_schema, dialect)
     kept, found = kept_by(declared, schema, dialect), []
     if kept:
         found.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from airflow_connect.api import schema as s
@@ -103,3 +105,13 @@ def test_names_that_postgresql_would_cut_are_refused(postgresql_database):
     give(run.open(), records({"n": 3, long: "x"}, first=2, schema=schema))
     assert [offset for offset, text in run.errors.letters if "cuts names after 63 bytes" in text] == [0, 2]
     assert postgresql_database.rows("SELECT n FROM orders") == [(2,)]
+
+
+def test_arrays_whose_elements_are_rounded_are_named(postgresql_database):
+    postgresql_database.execute("CREATE TABLE orders (a int[], b numeric[], c text[])")
+    schema = s.struct(("a", s.array(s.decimal(2))), ("b", s.array(s.decimal(2))), ("c", s.array(s.STRING)))
+    runner = SinkRun(postgresql_database).open()
+    give(runner, records({"a": [Decimal("1.25")], "b": [Decimal("1.25")], "c": ["x"]}, schema=schema))
+    (note,) = runner.notes.sentences
+    assert note.startswith("The column a of orders keeps 0 digits after the point, and the field has 2")
+    assert postgresql_database.rows("SELECT a, b FROM orders") == [([1], [Decimal("1.25")])]
