@@ -146,6 +146,7 @@ class Tables:
                 code="jdbc.no_fields",
                 suggestion="Correct the names of the columns, or use a converter with schemas.",
             )
+        _refuse_shared(table, there)
         self._look_for_coarse(table, known, typed)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
@@ -260,6 +261,7 @@ class Tables:
                 suggestion="Create it, or use a converter with schemas.",
             )
         self._check_lengths(table, [table.schema, table.table, *(field.name for field in fields)])
+        self._refuse_doubled(table, fields)
         quote = self._database.quoting.name
         names = Names(
             self._database.quoting.table(table),
@@ -289,6 +291,7 @@ class Tables:
                     " field optional.",
                 )
         self._check_lengths(table, [field.name for field in missing])
+        self._refuse_doubled(table, missing)
         quoting = self._database.quoting
         columns = [quoting.name(field.name) for field in missing]
         altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
@@ -306,6 +309,11 @@ class Tables:
                 suggestion="Give the field another name with the transformation ReplaceField, or the topic with"
                 f" RegexRouter or {keys.TABLE_NAME_FORMAT}.",
             )
+
+    def _refuse_doubled(self, table: TableId, fields: Sequence[SinkField]) -> None:
+        """Refuse new columns that differ in letter case only, which MySQL and SQLite do not tell apart."""
+        if self._database.dialect.name in ("mysql", "sqlite"):
+            _refuse_shared(table, {field.name: field.name.lower() for field in fields})
 
     def _optional_column(self, table: TableId, field: SinkField) -> str:
         """The statement that adds a column which may be null."""
@@ -359,6 +367,21 @@ class Tables:
             code="jdbc.missing_column",
             suggestion="Another program changes the table at the same time; run again.",
         )
+
+
+def _refuse_shared(table: TableId, columns: Mapping[str, str]) -> None:
+    """Refuse a record of which two fields would be written to one column; `columns`: field -> column."""
+    fields: dict[str, str] = {}
+    for field, column in columns.items():
+        other = fields.setdefault(column, field)
+        if other != field:
+            raise SchemaError(
+                f"The fields {other} and {field} of the record belong to the same column {column} of {table}, because"
+                " they differ in letter case only.",
+                code="jdbc.record",
+                suggestion="Rename or drop one of them with the transformation ReplaceField, or add a column with its"
+                " exact name.",
+            )
 
 
 def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:

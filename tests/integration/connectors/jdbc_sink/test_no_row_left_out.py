@@ -161,3 +161,19 @@ def test_record_without_any_column_is_a_dead_letter(database):
     ((offset, reason),) = run.errors.letters
     assert offset == 0 and reason.startswith("All fields of the record are null, and the table orders has no column")
     assert database.rows("SELECT n FROM orders") == [(1,)]
+
+
+@pytest.mark.parametrize("creates", [False, True], ids=["found", "created"])
+def test_fields_that_share_a_column_are_named(database, creates):
+    """The database named the column, and every run ended there."""
+    schema = s.struct(("n", s.INT64), ("Note", s.OPTIONAL_STRING), ("note", s.OPTIONAL_STRING))
+    if not creates:
+        database.execute(KEYED)
+    run = SinkRun(database, errors_tolerance="all", auto_create="true")
+    give(run.open(), records({"n": 1, "Note": "a", "note": "b"}, schema=schema))
+    give(run.open(), records({"n": 2, "note": "c"}, first=1, schema=ORDER))
+    keeps_case = creates and database.dialect == "postgresql"
+    told = [text for _, text in run.errors.letters]
+    assert len(told) == (0 if keeps_case else 1)
+    assert all("The fields Note and note of the record belong to the same column note" in text for text in told)
+    assert database.rows("SELECT n FROM orders ORDER BY n") == ([(1,), (2,)] if keeps_case else [(2,)])
