@@ -33,9 +33,9 @@ export UV_SYSTEM_CERTS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test soak bench lint format lock clean
+.PHONY: help env demo test soak bench unit lowest docs dist lint format lock clean
 
-help: ## say what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## make .venv as requirements.lock says
@@ -59,11 +59,32 @@ test: $(STAMP) ## lint, and at the same time all tests on real servers, with fou
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS); status=$$?; \
 	wait $$lint || { echo "make lint has failed: its findings are above." >&2; exit 1; }; exit $$status
 
+unit: $(STAMP) ## the tests without servers, and those of the documentation: minutes
+	@$(BIN)/python -m pytest -n $(WORKERS) tests/unit tests/architecture tests/docs $(ARGS)
+
+# Direct dependencies are as old as pyproject.toml allows; what they need themselves is theirs to bound. The lock overrides the version of Spark.
+lowest: $(STAMP) ## the tests without servers and those of Spark, with the oldest versions that pyproject.toml allows
+	@mkdir -p .cache
+	@$(UV) pip compile pyproject.toml --all-extras --resolution lowest-direct --python-version 3.11 --quiet -o .cache/lowest.txt
+	@$(UV) venv --quiet --clear --python $(BIN)/python .cache/lowest
+	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip sync --quiet .cache/lowest.txt
+	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip install --quiet --no-deps pyspark==4.0.0 pyspark-client==4.0.0
+	@VIRTUAL_ENV="$(CURDIR)/.cache/lowest" $(UV) pip install --quiet --no-deps --no-build-isolation -e .
+	@.cache/lowest/bin/python -m pytest -n $(WORKERS) tests/unit tests/integration/runtime/engine/test_local.py $(ARGS)
+
 soak: $(STAMP) ## 1,000 kill rounds of each kind, large directories and fleets, long searches; takes hours
 	@AIRFLOW_CONNECT_SOAK=1 $(BIN)/python -m pytest -m 'crash or soak or hypothesis' --timeout=0 $(ARGS)
 
 bench: $(STAMP) ## measure records per second, CPU and memory; every record is counted back
 	@$(BIN)/python tests/bench/run.py $(ARGS)
+
+docs: $(STAMP) ## build the documentation site into build/site; a warning is an error
+	@$(BIN)/python docs/site/build.py build/site $(ARGS)
+
+dist: $(STAMP) ## build the wheel and the source distribution into dist/
+	@rm -rf dist
+	@$(UV) build --quiet --no-build-isolation --python $(BIN)/python -o dist
+	@ls -1 dist
 
 lint: $(STAMP) ## ruff, mypy --strict on the package, direction of imports, code that nothing uses
 	@$(BIN)/ruff check --quiet
@@ -76,7 +97,7 @@ format: $(STAMP) ## write the code as ruff formats it
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
 
-lock: $(STAMP) ## write requirements.lock anew; ARGS=--upgrade takes newer versions
+lock: $(STAMP) ## write requirements.lock; ARGS=--upgrade takes newer versions
 	@$(UV) pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
 		--custom-compile-command "make lock" --quiet -o requirements.lock $(ARGS)
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
     from xdist.workermanage import WorkerController
 
-    from airflow_connect.devstack.mariadb import MariaDbServer
-    from airflow_connect.devstack.postgresql import PostgresServer
+    from tests.devstack.mariadb import MariaDbServer
+    from tests.devstack.postgresql import PostgresServer
     from tests.support.copies.s3 import Sink
     from tests.support.servers.databases import Database
 

@@ -72,7 +72,7 @@ class RoleContext:
         schemas_before: schema of the last file of each topic-partition, as JsonConverter writes it (`null` for none),
             if the sink continues with it; frozen with the plan.
         topic_ids: Kafka's id of each topic of the run, if the brokers have ids. A topic that is deleted and created
-            again gets another one, and its offsets begin anew.
+            again gets another one, and its offsets begin at 0.
         task_config: what the connector's `task_configs` returned for this task.
         errors: applies `errors.*`; None if no record is written.
         check_each: whether `put` must check for each single record that it can be encoded. Tasks start without it,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 
 _MAX_SHOWN = 60
@@ -90,7 +91,7 @@ def _unknown(database: str, name: str, key: str) -> ConfigError:
     return ConfigError(
         f"The parameter {shown} of the database connection is not known for {database}.",
         code="database.parameter",
-        suggestion=f"{near} Remove it from {key}, or write one that docs/connectors/databases.md lists.".strip(),
+        suggestion=f"{near} Remove it from {key}, or write one of those at {page_url('connectors/databases')}".strip(),
         config_path=key,
     )
 

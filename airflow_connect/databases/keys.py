@@ -20,6 +20,7 @@ from airflow_connect.config.definition.config_def import (
 )
 from airflow_connect.config.definition.validators import EnumString, Lambda, Range
 from airflow_connect.config.definition.values import Password, invalid
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 
 URL, USER, PASSWORD = "connection.url", "connection.user", "connection.password"
@@ -51,7 +52,7 @@ def connection_keys() -> ConfigDef:
                 URL, Type.STRING, REQUIRED,
                 "Where the database is: a JDBC URL (jdbc:postgresql:, jdbc:mysql:, jdbc:mariadb:, jdbc:sqlite:,"
                 " jdbc:sqlserver:, jdbc:oracle:thin:), or a URL of SQLAlchemy such as"
-                " postgresql+psycopg://host/database. docs/connectors/databases.md lists the parameters of each.",
+                f" postgresql+psycopg://host/database. The parameters of each: {page_url('connectors/databases')}",
                 None, high, GROUP,
             ),
             ConfigKey(USER, Type.STRING, None, "User name of the database.", None, high, GROUP),

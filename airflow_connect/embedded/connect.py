@@ -162,7 +162,7 @@ class Connect:
         return report
 
     def start(self) -> None:
-        """Run every connector again and again, in a thread of this process.
+        """Run every connector repeatedly, in a thread of this process.
 
         Each one pauses for `run.interval.seconds`, its own or the worker's (1 s unless given).
 

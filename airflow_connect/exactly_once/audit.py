@@ -42,7 +42,7 @@ def audit(plan: Plan, reports: Sequence[TaskReport], value_records: Sequence[Sta
 
 
 def _coverage(plan: Plan, reports: Sequence[TaskReport]) -> Iterable[str]:
-    """Every planned range was copied once. What is behind a hole must not be there (see parts.py)."""
+    """Every planned range was copied once. Ranges after a gap must not be there (see parts.py)."""
     planned = by_partition(plan.ranges)
     reported = Counter((p.range.topic_partition, p.range.start) for r in reports for p in r.partitions)
     starts = {(tp, part.start) for tp, parts in planned.items() for part in parts}

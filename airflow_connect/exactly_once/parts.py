@@ -18,11 +18,11 @@ from airflow_connect.documents.run import PartitionReport, Plan, TaskReport
 
 @dataclass(frozen=True, slots=True)
 class Contiguous:
-    """The reports of a run without what is behind a hole.
+    """The reports of a run without the ranges after a gap.
 
     Attributes:
         reports: one per task, as before; possibly without some of its partitions.
-        given_up: ranges that were copied in vain, by topic, partition and offset.
+        given_up: ranges whose copies are not used, by topic, partition and offset.
     """
 
     reports: tuple[TaskReport, ...]

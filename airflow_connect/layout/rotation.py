@@ -275,7 +275,7 @@ class Rotation:
 def next_schedule(now_ms: int, interval_ms: int, zone: Zone) -> int:
     """Next instant of the schedule after `now_ms`: start of the local day plus a multiple of `interval_ms`.
 
-    Never later than one day after the start of the day, so that the grid starts anew at every midnight; days
+    Never later than one day after the start of the day, so that the grid starts again at every midnight; days
     of 23 and 25 hours have the right length. Source: Confluent storage-common
     (DateTimeUtils.getNextTimeAdjustedByDay).
 

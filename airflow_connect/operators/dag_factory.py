@@ -73,7 +73,7 @@ class DagSettings:
         """These settings, changed by a file; the same if it does not exist.
 
         Raises:
-            ConfigError: it is no JSON object, or has a member that is no setting or has the wrong type.
+            ConfigError: it is not a JSON object, or has a member that is not a setting or has the wrong type.
         """
         if not path.is_file():
             return self

@@ -156,7 +156,7 @@ def _two_values(where: str, key: str, lines: str = "") -> ConfigError:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _parse_json(content: str, where: str) -> dict[str, Any]:

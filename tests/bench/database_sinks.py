@@ -15,10 +15,10 @@ import psycopg
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from airflow_connect.devstack.mariadb import MariaDbServer
-from airflow_connect.devstack.postgresql import PostgresServer
 from tests.bench.database_sources import TableRows
 from tests.bench.processes import cpu_seconds
+from tests.devstack.mariadb import MariaDbServer
+from tests.devstack.postgresql import PostgresServer
 
 STORES = ("postgresql", "mariadb")
 INSERT = {"insert.mode": "insert", "pk.mode": "none", "auto.create": "true"}

@@ -15,10 +15,10 @@ import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.mirror_worker import MirrorWorker
 from tests.bench.database_sources import json_numbers
 from tests.bench.processes import TreeSampler, cpu_seconds
 from tests.bench.topics import Load, fill
+from tests.devstack.mirror_worker import MirrorWorker
 from tests.support.kafka_data import create_topic, delete_topic
 
 STORE = "mirror"

@@ -63,6 +63,15 @@ THREE_STEPS = {
     "transforms.mask.fields": "user",
 }
 """Kafka's offset as a field, two fields renamed, one masked."""
+READS_HEADERS = {
+    "transforms": "none",
+    "transforms.none.type": "org.apache.kafka.connect.transforms.Filter",
+    "transforms.none.predicate": "marked",
+    "predicates": "marked",
+    "predicates.marked.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+    "predicates.marked.name": "absent",
+}
+"""A predicate that looks at headers, which columns do not have: all records go one by one. None has the header."""
 _GZIP, _GZIP_6 = {"s3.compression.type": "gzip"}, {"s3.compression.type": "gzip", "s3.compression.level": "6"}
 _COMPACT, _INTERVAL = {"files.per.partition": "compact"}, {"rotate.interval.ms": "3600000"}
 _ONE_FILE = {"flush.size": "10000000"}  # per partition and directory
@@ -113,6 +122,12 @@ def all_rows(records: int) -> list[Row]:
         Row("raw-dense", "raw lines, gzip at the level of Java's default", hours, {**RAW, **_GZIP_6}),
         Row("json-dense", "JSON lines, hourly, gzip at the level of Java's default", hours, {**JSON, **_GZIP_6}),
         Row("json-cold", "JSON lines, hourly: a whole run from process start", hours, json, cold=True),
+    ]
+    few = Load(10, 24, records // 4)
+    main += [
+        Row(f"{row.name}-records", f"{row.about}, record by record", few, {**row.config, **READS_HEADERS})
+        for row in main
+        if row.name in ("json-hourly", "parquet")
     ]
     main += [
         Row(f"local-{row.name}", f"{row.about}: local files", row.load, row.config, store="local")

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,17 +27,17 @@ from urllib.request import Request, urlopen
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPOSITORY))
 
-from airflow_connect.devstack.hdfs import HdfsCluster  # noqa: E402
 from airflow_connect.devstack.kafka import KafkaBroker  # noqa: E402
 from airflow_connect.devstack.s3 import S3Server  # noqa: E402
-from airflow_connect.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from airflow_connect.documents.run import DONE, EMPTY, RunReport  # noqa: E402
 from airflow_connect.runtime.driver.process import DriverProcess  # noqa: E402
 from airflow_connect.runtime.spec import RunSpec  # noqa: E402
 from tests.bench import database_sinks as databases  # noqa: E402
-from tests.bench import database_sources, mirrors, search, sources  # noqa: E402
+from tests.bench import database_sources, last_release, mirrors, search, sources  # noqa: E402
 from tests.bench.arrivals import Arrived, check_arrivals, check_files, check_hdfs, remove, remove_hdfs  # noqa: E402
 from tests.bench.database_sources import TableRows  # noqa: E402
+from tests.bench.last_release import Figure  # noqa: E402
+from tests.bench.own_code import measure_own  # noqa: E402
 from tests.bench.parse_dags import measure_parse  # noqa: E402
 from tests.bench.processes import TreeSampler, cpu_seconds  # noqa: E402
 from tests.bench.rows import Row, all_rows  # noqa: E402
@@ -45,6 +45,8 @@ from tests.bench.sources import LogLines  # noqa: E402
 from tests.bench.stages import measure_stages  # noqa: E402
 from tests.bench.state_week import measure_state  # noqa: E402
 from tests.bench.topics import AVRO_SCHEMA, Load, fill  # noqa: E402
+from tests.devstack.hdfs import HdfsCluster  # noqa: E402
+from tests.devstack.schema_registry import SchemaRegistry  # noqa: E402
 from tests.support.kafka_data import create_topic, delete_topic  # noqa: E402
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -377,7 +379,10 @@ def main() -> int:
         return measure_state()
     if asked.parse:
         return measure_parse()
+    if asked.own:
+        return measure_own()
     rows = [row for row in all_rows(asked.records) if not asked.rows or row.name in asked.rows]
+    last = last_release.read()
     folder = SHARED_MEMORY if SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK) else None
     results: list[Measured] = []
     with ExitStack() as stack:
@@ -385,12 +390,17 @@ def main() -> int:
         bench = Bench(stack, data)
         if any(not row.cold for row in rows):
             bench.warm_up(rows)
-        print(_line([heading for heading, _ in _COLUMNS]), flush=True)
+        print(_line([*(heading for heading, _ in _COLUMNS), "of last"]), flush=True)
+        figures: list[Figure] = []
         try:
             for row in rows:
-                results += _measure(bench, row, asked.repeat)
+                runs = _measure(bench, row, asked.repeat, last)
+                results += runs
+                figures.append(_figure(row, _median(runs)))
         finally:
             _write(results)
+            if asked.keep:
+                last_release.keep(figures)
     return int(any(run.problem for run in results))
 
 
@@ -409,10 +419,14 @@ _COLUMNS: list[tuple[str, Any]] = [
 ]
 
 
-def _measure(bench: Bench, row: Row, repeat: int) -> list[Measured]:
-    """Run a row, print the median of its runs, say what went wrong."""
+def _measure(bench: Bench, row: Row, repeat: int, last: Mapping[str, Figure]) -> list[Measured]:
+    """Run a row, print the median of its runs and its ratio to the last release, say what went wrong."""
     runs = [bench.measure(row) for _ in range(repeat)]
-    print(_line([show(_median(runs)) for _, show in _COLUMNS]), flush=True)
+    found = _median(runs)
+    ratio = last_release.compared(row.name, found.records, found.copy_records_per_s, found.cpu_s_per_million, last)
+    print(_line([*(show(found) for _, show in _COLUMNS), ratio]), flush=True)
+    if last_release.is_slower(row.name, found.records, found.copy_records_per_s, last):
+        print(f"  SLOWER {row.name}: less than {last_release.SLOWER} of the rate of the last release", flush=True)
     problems = [f"{run.row}: {run.problem}" for run in runs if run.problem]
     problems += [problem] if (problem := bench.say_peer(row, _median(runs))) else []
     for problem in problems:
@@ -420,8 +434,26 @@ def _measure(bench: Bench, row: Row, repeat: int) -> list[Measured]:
     return runs
 
 
+def _figure(row: Row, found: Measured) -> Figure:
+    return Figure(
+        row=row.name,
+        about=row.about,
+        records=found.records,
+        copy_rate=found.copy_records_per_s,
+        run_rate=found.records_per_s,
+        cpu=found.cpu_s_per_million,
+        kafka_cpu=found.kafka_cpu_s_per_million,
+        store_cpu=found.store_cpu_s_per_million,
+        peak_mb=found.peak_memory_mb,
+        objects=found.objects,
+        mb_per_million=found.mb_per_million,
+        load=found.load_average,
+        **last_release.place(),
+    )
+
+
 def _line(cells: list[str]) -> str:
-    return cells[0].ljust(18) + "".join(cell.rjust(12) for cell in cells[1:])
+    return cells[0].ljust(20) + "".join(cell.rjust(12) for cell in cells[1:-1]) + cells[-1].rjust(18)
 
 
 def _median(runs: list[Measured]) -> Measured:
@@ -448,6 +480,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--stages", action="store_true", help="converters and transformations by themselves, 2 minutes")
     parser.add_argument("--state", action="store_true", help="start of a run after a week of 200 connectors, a minute")
     parser.add_argument("--parse", action="store_true", help="parsing a folder of 300 connectors, half a minute")
+    parser.add_argument("--own", action="store_true", help="code of our own against libraries, two minutes")
+    parser.add_argument("--keep", action="store_true", help="write the figures to docs/benchmarks.csv and its page")
     parser.add_argument("--records", type=int, default=4_000_000)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each row; the table shows the median by CPU")
     asked = parser.parse_args()

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from tests.bench.processes import TreeSampler, cpu_seconds
 from tests.bench.topics import Load
+from tests.devstack.opensearch import OpenSearchServer
 
 STORE = "opensearch"
 CLASS = "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector"

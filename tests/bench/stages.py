@@ -24,7 +24,7 @@ from airflow_connect.config.definition import plugins
 from airflow_connect.config.definition.plugins import PluginKind
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.schema import schema_to_json
-from airflow_connect.devstack.schema_registry import SchemaRegistry
+from tests.devstack.schema_registry import SchemaRegistry
 
 EVENT = s.struct(
     ("id", s.INT64),

@@ -3,8 +3,8 @@
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from airflow_connect.runtime import crash_points
+from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from tests.support.copies.s3 import Sink, numbered
 from tests.support.kafka_data import create_topic, produce
 from tests.support.steps import HookedEngine, Steps

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from airflow_connect.connectors.hdfs import config as hdfs_config
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.runtime.crash_points import AUDITED, DRIVER_POINTS, TASK_READING
 from airflow_connect.stores.hdfs.settings import JVM, NATIVE, HdfsSettings
+from tests.devstack.hdfs import HdfsCluster
 from tests.support.copies.hdfs import hdfs_sink
 from tests.support.copies.s3 import numbered
 from tests.support.processes.proc import freeze

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import cast
+
+from airflow_connect.documentation import page_url
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "airflow_connect"
@@ -231,6 +234,9 @@ def _text(node: ast.expr, texts: dict[str, ast.expr]) -> str:
     """The text of an expression; what is only known at run time becomes an ellipsis."""
     if isinstance(node, ast.Constant):
         return str(node.value)
+    if isinstance(node, ast.FormattedValue) and _is_call_of(node.value, "page_url"):
+        call = cast(ast.Call, node.value)
+        return page_url(*(str(ast.literal_eval(given)) for given in call.args))
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part, {}) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -241,6 +247,10 @@ def _text(node: ast.expr, texts: dict[str, ast.expr]) -> str:
     if isinstance(node, ast.Name) and node.id in texts:
         return _text(texts[node.id], {})
     return "…"
+
+
+def _is_call_of(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import tomllib
 
 import pytest
 
-from airflow_connect.config.definition.reference_pages import PAGES as REFERENCE_PAGES
 from tests.docs.pages import PAGES, ROOT, name_of, text_of
+from tests.docs.reference_pages import PAGES as REFERENCE_PAGES
 from tests.docs.test_examples import is_known, keys_in
 
 SOURCES = sorted((ROOT / "airflow_connect").rglob("*.py"))

@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from hdfs_native import Client
 
-    from airflow_connect.devstack.hdfs import HdfsCluster
+    from tests.devstack.hdfs import HdfsCluster
 
 
 @cache

@@ -140,7 +140,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
     try:
         return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10_000)
     except ValueError as error:
-        raise RefusedError("The body of the request is no form.", BAD_REQUEST) from error
+        raise RefusedError("The body of the request is not a form.", BAD_REQUEST) from error
 
 
 def _problem(request: Request, status: int, message: str) -> Response:

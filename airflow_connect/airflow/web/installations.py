@@ -123,7 +123,7 @@ def _open(conn_id: str, worker: dict[str, Any]) -> Installation:
     mask_in_airflow(settings.references.shapes())
     with settings.references.hiding_errors():
         topics = StateTopics(settings)
-        topics.find()  # A look creates no topic.
+        topics.find()  # Opening the pages creates no topic.
     return Installation(conn_id, worker, settings, topics, Herder(topics, settings, worker_id()))
 
 

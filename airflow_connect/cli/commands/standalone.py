@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="?",
         const=DEFAULT_FOLLOW_S,
         metavar="SECONDS",
-        help=f"run again and again with this pause ({DEFAULT_FOLLOW_S:.0f} s if not given), until Ctrl-C",
+        help=f"repeat the run with this pause ({DEFAULT_FOLLOW_S:.0f} s if not given), until Ctrl-C",
     )
 
 

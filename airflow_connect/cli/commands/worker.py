@@ -1,4 +1,4 @@
-"""`airflow-connect worker`: serve Kafka Connect's REST API, and run what is registered, again and again."""
+"""`airflow-connect worker`: serve Kafka Connect's REST API, and keep running what is registered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.runtime.reporting.redaction import secret_values
 
 NAME = "worker"
-HELP = "serve Kafka Connect's REST API and run registered connectors, again and again"
+HELP = "serve Kafka Connect's REST API and keep running the registered connectors"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -142,7 +142,7 @@ def rest_client(url: str, arguments: Namespace, terminal: Terminal, retry_s: flo
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"--url is {url!r}, which is no URL.", suggestion=f"Write it as {DEFAULT_URL}.")
+        raise ConfigError(f"--url is {url!r}, which is not a URL.", suggestion=f"Write it as {DEFAULT_URL}.")
     if "@" in parts.netloc:
         raise ConfigError(
             "The URL holds a login, but all users of this machine can read command lines.",

@@ -16,6 +16,7 @@ from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.documentation import page_url
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import missing_package
 from airflow_connect.runtime.reporting.presentation import report_line
@@ -168,7 +169,7 @@ def _print_next_steps(dags: Path, terminal: Terminal) -> None:
         ("airflow-connect demo --keep", "keep the servers and inspect them"),
         (f"cp {_short(dags)}/* $AIRFLOW_HOME/dags/", "take DAG and configuration to your Airflow"),
         ("airflow-connect standalone --help", "the same without Airflow"),
-        ("docs/how-to/use-in-your-airflow.md", "connections, limits, retries, assets"),
+        (page_url("how-to/use-in-your-airflow"), "connections, limits, retries, assets"),
     ]
     _what_next(terminal, rows)
 

@@ -49,7 +49,7 @@ def since(text: str) -> int:
     try:
         return parse_timestamp_ms(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"{text!r} is no time: write 30m, 12h, 1d, or 2026-11-20T08:00:00Z") from error
+        raise ArgumentTypeError(f"{text!r} is not a time: write 30m, 12h, 1d, or 2026-11-20T08:00:00Z") from error
 
 
 def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:

@@ -1,4 +1,4 @@
-"""`airflow-connect status`: states, lag and last runs of all connectors, once or again and again."""
+"""`airflow-connect status`: states, lag and last runs of all connectors, once or repeatedly."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         const=5,
         default=None,
         metavar="SECONDS",
-        help="again and again with this pause (5 s if not given), until Ctrl-C",
+        help="repeat with this pause (5 s if not given), until Ctrl-C",
     )
     add_target(parser)
 

@@ -16,6 +16,7 @@ from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.client_layers import consumer_group
 from airflow_connect.config.resolved.sink import ConverterConfig, SinkConnectorConfig, effective_converter
 from airflow_connect.config.resolved.worker import WorkerConfig
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 
 
@@ -69,7 +70,7 @@ def connector_definition(raw: Mapping[str, Any]) -> ConfigDef:
     if not isinstance(definition, ConfigDef):
         raise ConfigError(
             f"The class {name} is not a connector: it has no `config_def`.",
-            suggestion="Set connector.class to a class that has one, see the page about writing connectors.",
+            suggestion=f"Set connector.class to a class that has one: {page_url('how-to/write-a-connector')}",
             config_path=connector_keys.CONNECTOR_CLASS,
         )
     if isinstance(connector, type) and issubclass(connector, SourceConnector):

@@ -15,6 +15,7 @@ from airflow_connect.config.definition.values import invalid
 from airflow_connect.connectors.file_source.read.content import AUTO, GZIP, NONE, ZSTD
 from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.s3 import keys as s3_keys
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
@@ -72,7 +73,7 @@ def _connect_keys() -> list[ConfigKey]:
         ConfigKey(
             BATCH_SIZE, Type.INT, DEFAULT_BATCH_SIZE,
             "Largest number of lines that a task returns at once, which is one transaction with"
-            " transaction.boundary=poll. Where lines are processed in columns (see docs/connectors/file-source.md),"
+            f" transaction.boundary=poll. Where lines are processed in columns ({page_url('connectors/file-source')}),"
             " only values below the default limit a batch; otherwise a batch is what the task reads at once, up to 16"
             " MiB.",
             Range(1), low, _WHICH,

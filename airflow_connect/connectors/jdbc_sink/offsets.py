@@ -128,8 +128,9 @@ class OffsetsTable:
                 f"The offsets table {self._name} is missing in {self._database.settings.address.display}, and the user"
                 " may not create it.",
                 code="jdbc.offsets_table",
-                suggestion=f"Let someone who may execute: {text}; and grant SELECT, INSERT, UPDATE and DELETE. Or set"
-                f" {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is written twice.",
+                suggestion=f"Ask an administrator of the database to execute: {text}; and to grant SELECT, INSERT,"
+                f" UPDATE and DELETE. Or set {keys.OFFSETS_TABLE}= (empty), and insert.mode=upsert so that no row is"
+                " written twice.",
                 config_path=keys.OFFSETS_TABLE,
             ) from None
 
@@ -217,7 +218,7 @@ class OffsetsTable:
         Args:
             connection: of the task, in `single_statements`.
             partition: topic and partition.
-            topic_id: of the topic, or "": a topic that was created again begins anew.
+            topic_id: of the topic, or "": a topic that was created again begins at 0.
             start: where the run begins if nothing is known.
             run: id and epoch of the run.
 

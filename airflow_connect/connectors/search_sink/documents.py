@@ -97,7 +97,7 @@ class DocumentMaker:
         text = self._json(record)
         if not text.startswith(b"{"):
             raise SchemaError(
-                f"The value at {record.where} is no JSON object, but {_kind_of(text)}.",
+                f"The value at {record.where} is not a JSON object, but {_kind_of(text)}.",
                 code="search.not_an_object",
                 suggestion="Use a transformation such as HoistField, or a converter that gives structs or maps.",
             )

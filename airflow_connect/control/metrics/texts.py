@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.control.metrics.beans import CONNECTOR, REBALANCE, WORKER, Bean, Value
+from airflow_connect.documentation import page_url
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _PREFIXES = {WORKER: "kafka_connect_worker", REBALANCE: "kafka_connect_worker_rebalance"}
 _LABEL = "connector"
 _TOTAL = "_total"
-_HELP = "{} of Kafka Connect's bean {}. What it means here: docs/rest.md."
+_HELP = "{} of Kafka Connect's bean {}. What it means here: " + page_url("rest")
 
 
 def jmx_json(beans: Iterable[Bean]) -> bytes:

@@ -24,7 +24,7 @@ _LEVELS = {"error": ERROR}
 _OTHER_KAFKA = (
     "The cluster's workers use the Kafka cluster {}, and this worker configuration the Kafka cluster {}: offsets of one"
     " mean nothing in the other. Set bootstrap.servers to the same Kafka cluster; for another one, register the"
-    " connectors anew and set their offsets."
+    " connectors again and set their offsets."
 )
 
 

@@ -29,7 +29,7 @@ Take = Callable[["Message[Any, Any]"], None]
 
 
 class TopicTail:
-    """A compacted topic, read to its last stable offset again and again; it never waits for an open transaction."""
+    """A compacted topic, read to its last stable offset repeatedly; it never waits for an open transaction."""
 
     def __init__(self, name: str, settings: Mapping[str, Any], begin: Callable[[], Take]) -> None:
         """Reads nothing.

@@ -158,7 +158,7 @@ class InstallationReader:
         self, view: ClusterView, target: Target, groups: Mapping[str, dict[TopicPartition, int] | ConnectError]
     ) -> _Lag:
         try:
-            committed = groups.get(target.group, UnavailableError("Kafka has not told the committed offsets in time."))
+            committed = groups.get(target.group, UnavailableError("Kafka did not send the committed offsets in time."))
             if isinstance(committed, ConnectError):
                 raise committed
             places = view.partitions_of(target)

@@ -53,7 +53,7 @@ class Remembered(Generic[_Value]):
         self._is_asking = False
 
     def look(self, fresh_s: float, wait_s: float) -> Seen[_Value]:
-        """The answer, asked anew if it is older than `fresh_s`.
+        """The answer, asked again if it is older than `fresh_s`.
 
         An older one is returned at once, and the next look gets the new one. Only without any answer, or with
         `fresh_s=0`, this waits for the new one, for at most `wait_s`.
@@ -111,6 +111,6 @@ class Memory:
             return self._known[key]  # type: ignore[return-value]
 
     def forget(self, key: Hashable) -> None:
-        """Ask anew the next time."""
+        """Ask again the next time."""
         with self._lock:
             self._known.pop(key, None)

@@ -94,7 +94,7 @@ def config_of(body: Any, what: str = "The body") -> dict[str, str | None]:
     """A configuration: numbers and booleans become text.
 
     Raises:
-        RefusedError: it is no JSON object of plain values.
+        RefusedError: it is not a JSON object of plain values.
     """
     if not isinstance(body, Mapping):
         raise RefusedError(f'{what} must be a JSON object of configuration keys: {{"connector.class": "..."}}.')

@@ -190,7 +190,7 @@ def _object(value: bytes | None, key: str, offset: int) -> Mapping[str, Any]:
         found = None
     if isinstance(found, dict):
         return found
-    _LOG.warning("The record %s of the config topic at offset %d is no JSON object; it is ignored.", key, offset)
+    _LOG.warning("The record %s of the config topic at offset %d is not a JSON object; it is ignored.", key, offset)
     return {}
 
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
-from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.devstack.launching.jars import LOCKS, fetch_jars
 from airflow_connect.devstack.launching.port_server import PortServer
 from airflow_connect.devstack.launching.process import Command
 from airflow_connect.runtime.engine.class_data import ClassDataArchive
@@ -21,10 +21,12 @@ START_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 class JavaServer(PortServer):
     """A Java program that listens on ports of 127.0.0.1 and keeps its data in one folder.
 
-    A subclass defines `name`, `lock_name`, `port_count` and `_program()`. `restart()` keeps the ports and the data.
+    A subclass defines `name`, `lock_name` in the folder `locks`, `port_count` and `_program()`. `restart()`
+    keeps the ports and the data.
     """
 
     lock_name: str
+    locks: Path = LOCKS
     min_java: int = MIN_VERSION
 
     def __init__(self, data_dir: Path | None, heap_mb: int) -> None:
@@ -40,7 +42,7 @@ class JavaServer(PortServer):
 
     def _class_path(self) -> list[Path]:
         """Return the jars, always in the same order: an archive of class data is valid for one class path only."""
-        return fetch_jars(self.lock_name)
+        return fetch_jars(self.lock_name, self.locks)
 
     def _flags(self) -> list[str]:
         """Return flags of the JVM."""

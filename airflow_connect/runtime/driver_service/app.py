@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect import __version__
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import AccessError, ConfigError, ConnectError
 from airflow_connect.runtime.bounded_connections import BODY_WITHIN_S
 from airflow_connect.runtime.driver_service.contract import (
@@ -188,6 +189,6 @@ def _spec_of(body: Any, run_id: str) -> RunSpec:
 
 
 def _wrong(
-    message: str, suggestion: str = "Ask with ConnectorOperator, or see the page about the service."
+    message: str, suggestion: str = f"Ask with ConnectorOperator, or see {page_url('how-to/free-the-worker-slot')}"
 ) -> ConfigError:
     return ConfigError(message, code="driver_service.request", suggestion=suggestion)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
+from airflow_connect.documentation import error_url
 from airflow_connect.documents.run import Plan, RunReport
 from airflow_connect.runtime.reporting.source_presentation import source_plan_parts, source_report_line
 from airflow_connect.runtime.reporting.texts import (
@@ -112,10 +113,10 @@ def _complete(report: RunReport) -> str:
 
 
 def error_lines(error: Mapping[str, Any]) -> list[str]:
-    """A failure: `✗ code  key`, the message, `→ what to do`."""
+    """A failure: `✗ code  key`, the message, `→ what to do`, the address of the code's entry in the documentation."""
     head = f"✗ {error['code']}" + (f"  {error['configPath']}" if error.get("configPath") else "")
-    lines = [head, f"  {error['message']}"]
-    return [*lines, f"  → {error['suggestion']}"] if error.get("suggestion") else lines
+    advice = [f"  → {error['suggestion']}"] if error.get("suggestion") else []
+    return [head, f"  {error['message']}", *advice, f"  {error_url(error['code'])}"]
 
 
 class EventLines:

@@ -26,7 +26,7 @@ def host_of(name: str) -> str:
 
 
 def kind_of(mode: int) -> str:
-    """What an entry of a directory is, from its mode, if it is no file."""
+    """What an entry of a directory is, from its mode, if it is not a file."""
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     return kinds.get(stat.S_IFMT(mode), "a device")
 

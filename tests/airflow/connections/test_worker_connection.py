@@ -13,8 +13,8 @@ from airflow_connect.airflow.connections.worker import worker_with_connection
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, secrets_of
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.process import free_ports
-from airflow_connect.devstack.schema_registry import SchemaRegistry
 from airflow_connect.errors import ConfigError
+from tests.devstack.schema_registry import SchemaRegistry
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 AVRO = "io.confluent.connect.avro.AvroConverter"

@@ -15,11 +15,11 @@ from airflow.sdk import Asset
 
 from airflow_connect.cli.demo.bucket import count_objects
 from airflow_connect.cli.demo.meetups import PARTITIONS, rsvps
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.devstack.topic_data import write_records
 from tests.airflow.conftest import DAGS, LoadDag
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("spark_classes")]

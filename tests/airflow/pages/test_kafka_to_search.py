@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from tests.airflow.conftest import DAGS, LoadDag
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.search_sink import documents
 from tests.support.kafka_data import TopicProducer
 

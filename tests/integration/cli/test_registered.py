@@ -135,7 +135,7 @@ def test_reading_an_installation_that_was_never_used_creates_no_topic(kafka, uni
     ("words", "says"),
     [
         (["--url", "http://127.0.0.1:9"], "No worker answers at http://127.0.0.1:9"),
-        (["--url", "ftp://x"], "is no URL"),
+        (["--url", "ftp://x"], "is not a URL"),
         (["--url", "http://a:b@x"], "The URL holds a login"),
         (["--url", "http://x", "--worker", "w.properties"], "Both --url and --worker"),
         (["--login-file", "/nowhere/x"], "cannot be read"),

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import RunProcess, run_here
 from airflow_connect.testing.topics import Topics
+from tests.devstack.connect_worker import ConnectWorker
 from tests.integration.connect_handover.stand_in import WorkerWithS3
 from tests.support.kafka_data import create_topic
 from tests.support.waiting import wait_until

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyspark
 
-from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.runtime.engine.java import java_executable
+from tests.devstack.connect_worker import ConnectWorker
 
 SOURCES = Path(__file__).with_name("s3_stand_in")
 CLASS = "io.confluent.connect.s3.S3SinkConnector"

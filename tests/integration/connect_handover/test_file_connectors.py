@@ -26,7 +26,6 @@ from airflow_connect.control.migration.moving import move
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
 from airflow_connect.control.worker.worker import WorkerSettings, work
-from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.documents.run import RunReport
@@ -36,6 +35,7 @@ from airflow_connect.runtime.config_files import read_worker_file
 from airflow_connect.testing.runs import run_here
 from airflow_connect.testing.topics import Topics
 from tests.conftest import MakeTopic, TopicProducer
+from tests.devstack.connect_worker import ConnectWorker
 from tests.integration.connect_handover.conftest import HANDOVER_S, Shared, our_worker
 from tests.support.command_line import Done, run_command
 from tests.support.copies.s3 import InProcessEngine

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.kafka.state.offsets import java_offsets_file
+from tests.devstack.connect_worker import ConnectWorker
 from tests.integration.connect_handover.conftest import Shared, our_worker
 from tests.support.kafka_data import create_topic
 

@@ -36,7 +36,7 @@ STEPS: dict[int, list[tuple[str, str, Any]]] = {
 }
 
 DIFFERENCES: dict[str, set[int]] = {
-    "a body that is no JSON, or has another form, is answered with 400": {
+    "a body that is not JSON, or has another form, is answered with 400": {
         *range(155, 161),
         163,
         164,

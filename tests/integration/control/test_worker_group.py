@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.connect_worker import ConnectWorker
 from airflow_connect.devstack.launching.errors import DevStackError
 from tests.conftest import MakeTopic, TopicProducer
+from tests.devstack.connect_worker import ConnectWorker
 from tests.support.processes.forked_worker import ForkedWorker
 from tests.support.processes.proc import command_lines
 from tests.support.servers.rest import STRINGS, worker_of

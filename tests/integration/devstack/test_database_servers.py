@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_connect.devstack.launching import unprivileged
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.mariadb import MariaDbServer
-from airflow_connect.devstack.postgresql import PostgresServer
+from tests.devstack import unprivileged
+from tests.devstack.mariadb import MariaDbServer
+from tests.devstack.postgresql import PostgresServer
 from tests.support.servers.databases import Database, database_on
 from tests.support.waiting import wait_until
 
@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[3]
 SERVERS = [PostgresServer, MariaDbServer]
 PARENT = """
 import sys
-from airflow_connect.devstack.{module} import {name} as Server
+from tests.devstack.{module} import {name} as Server
 server = Server.start()
 print(server.pid, server.data_dir, flush=True)
 sys.stdin.read()
@@ -72,7 +72,7 @@ def test_postgresql_does_not_run_as_root(postgresql):
 
 def test_postgresql_of_a_closed_folder_is_copied(tmp_path, monkeypatch):
     """An installation in root's home cannot be reached by nobody."""
-    monkeypatch.setattr("airflow_connect.devstack.postgresql.is_open_to_nobody", lambda folder: False)
+    monkeypatch.setattr("tests.devstack.postgresql.is_open_to_nobody", lambda folder: False)
     with PostgresServer.start() as server:
         program = Path(psutil.Process(server.pid).exe())
         assert program.is_relative_to(server.data_dir)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.launching.errors import DevStackError
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 
 pytestmark = pytest.mark.integration

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as ClientConnectionError
 
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
+from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 
 pytestmark = pytest.mark.integration
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.hive_metastore import HiveMetastore
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.documents.run import RunReport
 from airflow_connect.hive.client import MetastoreClient
 from airflow_connect.hive.settings import MetastoreSettings
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.spec import RunSpec
+from tests.devstack.hive_metastore import HiveMetastore
 from tests.support.copies.s3 import InProcessEngine
 
 

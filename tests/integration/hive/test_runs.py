@@ -10,9 +10,9 @@ import sys
 import orjson
 import pytest
 
-from airflow_connect.devstack.hive_metastore import HiveMetastore
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.runtime.crash_points import VARIABLE
+from tests.devstack.hive_metastore import HiveMetastore
 from tests.integration.hive.conftest import enveloped, member
 from tests.support.processes.drivers import PROJECT
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.schema_registry import SchemaRegistry
+from tests.devstack.schema_registry import SchemaRegistry
 
 
 class Registry:

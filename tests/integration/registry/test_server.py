@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.devstack.launching.process import answers
-from airflow_connect.devstack.schema_registry import SchemaRegistry
+from tests.devstack.schema_registry import SchemaRegistry
 
 pytestmark = pytest.mark.integration
 

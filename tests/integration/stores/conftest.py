@@ -10,11 +10,11 @@ import pytest
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.devstack.s3 import S3Server
-from airflow_connect.devstack.s3_faults import S3FaultProxy
 from airflow_connect.stores.s3.publish import S3Publisher
 from airflow_connect.stores.s3.settings import S3Credentials, S3Settings
 from airflow_connect.stores.s3.staging import S3Stager
 from airflow_connect.stores.store import FileIdentity
+from tests.devstack.s3_faults import S3FaultProxy
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client

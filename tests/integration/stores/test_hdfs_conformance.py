@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.stores.hdfs.settings import HdfsSettings
 from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import Store
 from airflow_connect.testing import StoreConformance
+from tests.devstack.hdfs import HdfsCluster
 from tests.support.hdfs_files import put, visible_files
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import pytest
 
 from airflow_connect.connectors.hdfs.file_trees import Found, open_tree
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.runtime.engine.hadoop_jvm import HadoopJvm, start_hadoop_jvm
@@ -22,6 +21,7 @@ from airflow_connect.stores.hdfs.publish import HdfsPublisher
 from airflow_connect.stores.hdfs.settings import JVM, HdfsSettings
 from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import Store
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.stores import test_hdfs_conformance
 from tests.support import hdfs_files
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.connectors.hdfs.file_trees import open_tree
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.errors import UnavailableError
 from airflow_connect.runtime.engine.hadoop_jvm import start_hadoop_jvm
 from airflow_connect.stores.hdfs import settings as hdfs_settings
@@ -20,6 +19,7 @@ from airflow_connect.stores.hdfs.settings import FIRST_RETRY_S, JVM, NATIVE, Hdf
 from airflow_connect.stores.hdfs.staging import HdfsStager
 from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import FileIdentity
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 
 pytestmark = pytest.mark.integration

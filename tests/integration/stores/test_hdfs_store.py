@@ -14,7 +14,6 @@ import pytest
 
 from airflow_connect.api.staging import StagedFile
 from airflow_connect.connectors.hdfs import file_trees
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.launching.process import free_ports
 from airflow_connect.errors import AccessError, ConfigError, DataError, PublishConflictError, UnavailableError
 from airflow_connect.stores.hdfs import files as file_requests
@@ -23,6 +22,7 @@ from airflow_connect.stores.hdfs.settings import HdfsSettings
 from airflow_connect.stores.hdfs.staging import HdfsStager
 from airflow_connect.stores.hdfs.store import HdfsStore
 from airflow_connect.stores.store import FileIdentity, Outcome
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]

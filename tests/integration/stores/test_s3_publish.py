@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from airflow_connect.errors import AccessError, ConfigError, PublishConflictError, UnavailableError
 from airflow_connect.stores.s3.publish import S3Publisher
 from airflow_connect.stores.s3.settings import S3Credentials
 from airflow_connect.stores.store import LeftOver, Outcome
+from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from tests.integration.stores.conftest import PART_BYTES, Store
 from tests.support.servers.s3_interceptor import S3Interceptor, error, times
 

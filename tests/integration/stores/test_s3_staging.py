@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.devstack.s3 import S3Server
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy, SeenRequest
 from airflow_connect.errors import UnavailableError
+from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy, SeenRequest
 from tests.integration.stores.conftest import PART_BYTES, Store, identity, store_at
 from tests.support.servers.certificates import self_signed, server_context
 

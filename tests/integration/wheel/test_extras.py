@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.wheel.conftest import LOCAL_SINK, ROOT, Installation
 
 Install = Callable[[str], Installation]

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_connect.devstack.hdfs import HdfsCluster
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 from tests.support.copies.s3 import Sink
 

@@ -15,7 +15,7 @@ from tests.support.copies.jdbc_sink_tasks import LAST, Errors
 from tests.support.copies.s3 import Sink
 
 if TYPE_CHECKING:
-    from airflow_connect.devstack.opensearch import OpenSearchServer
+    from tests.devstack.opensearch import OpenSearchServer
 
 SEARCH_SINK = "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector"
 

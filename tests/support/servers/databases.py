@@ -14,8 +14,8 @@ from sqlalchemy.pool import NullPool
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from airflow_connect.devstack.mariadb import MariaDbServer
-    from airflow_connect.devstack.postgresql import PostgresServer
+    from tests.devstack.mariadb import MariaDbServer
+    from tests.devstack.postgresql import PostgresServer
 
 _WAITING = {
     "postgresql": "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"

@@ -45,37 +45,37 @@ def _s3() -> Any:
 
 
 def _hdfs() -> Any:
-    from airflow_connect.devstack.hdfs import HdfsCluster
+    from tests.devstack.hdfs import HdfsCluster
 
     return HdfsCluster.start()
 
 
 def _metastore() -> Any:
-    from airflow_connect.devstack.hive_metastore import HiveMetastore
+    from tests.devstack.hive_metastore import HiveMetastore
 
     return HiveMetastore.start()
 
 
 def _registry() -> Any:
-    from airflow_connect.devstack.schema_registry import SchemaRegistry
+    from tests.devstack.schema_registry import SchemaRegistry
 
     return SchemaRegistry.start()
 
 
 def _postgresql() -> Any:
-    from airflow_connect.devstack.postgresql import PostgresServer
+    from tests.devstack.postgresql import PostgresServer
 
     return PostgresServer.start()
 
 
 def _mariadb() -> Any:
-    from airflow_connect.devstack.mariadb import MariaDbServer
+    from tests.devstack.mariadb import MariaDbServer
 
     return MariaDbServer.start()
 
 
 def _opensearch() -> Any:
-    from airflow_connect.devstack.opensearch import OpenSearchServer
+    from tests.devstack.opensearch import OpenSearchServer
 
     return OpenSearchServer.start()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_connect.documentation import error_url
 from tests.unit.cli.conftest import Done
 
 Cli = Callable[..., Done]
@@ -60,9 +61,11 @@ def test_failed_connector_does_not_keep_the_others_from_running(cli: Cli, worker
         "✗ server.unavailable  some.key\n"
         "  a: It went wrong.\n"
         "  → Do something.\n"
+        f"  {error_url('server.unavailable')}\n"
         "✗ config.invalid  some.key\n"
         "  c: It went wrong.\n"
         "  → Do something.\n"
+        f"  {error_url('config.invalid')}\n"
     )
 
 

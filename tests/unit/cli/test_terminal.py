@@ -28,6 +28,7 @@ from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.live_progress import progress_of
 from airflow_connect.cli.steps import Step
 from airflow_connect.cli.terminal import Terminal
+from airflow_connect.documentation import error_url
 from airflow_connect.runtime.reporting.texts import Table
 from tests.support.processes.drivers import PROJECT, fake_driver_env
 
@@ -182,7 +183,7 @@ def test_terminal_without_these_letters_gets_others() -> None:
     shown = STYLES.sub("", raw.getvalue().decode("ascii"))
     assert "+ copy     --------" in shown
     assert "! ?" in shown
-    assert shown.endswith("x a.b\n  Bad.\n  > Do.\n")
+    assert shown.endswith(f"x a.b\n  Bad.\n  > Do.\n  {error_url('a.b')}\n")
 
 
 def test_cursor_is_never_hidden_as_a_killed_program_could_not_show_it_again() -> None:

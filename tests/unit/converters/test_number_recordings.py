@@ -15,7 +15,6 @@ from airflow_connect.api.schema import Schema, Type
 from airflow_connect.config.definition import values as config_values
 from airflow_connect.converters.header_text import parse_header_text
 from airflow_connect.converters.json.converter import JsonConverter
-from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import (
     MAX_DECIMAL_DIGITS,
@@ -25,6 +24,7 @@ from airflow_connect.java.numbers import (
     parse_integer,
     to_float32,
 )
+from tests.support.values.value_conversions import convert_value
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "numbers.jsonl"
 VALUES = {

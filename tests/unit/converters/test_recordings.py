@@ -25,10 +25,10 @@ from airflow_connect.converters.primitive_converters import (
 )
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
-from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import ConnectError
 from tests.support.session.many_cases import check_each
 from tests.support.values.recorded_values import schema_of, value_of
+from tests.support.values.value_conversions import convert_value
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "converters.jsonl"
 CONVERTERS: dict[str, type] = {

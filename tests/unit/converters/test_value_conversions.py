@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.schema import INT32, STRING, Type, map_of, struct
-from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import DataError
+from tests.support.values.value_conversions import convert_value
 
 
 @pytest.mark.parametrize(

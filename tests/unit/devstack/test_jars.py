@@ -9,6 +9,7 @@ import pytest
 
 from airflow_connect.devstack.launching import ivy, jars
 from airflow_connect.devstack.launching.errors import DevStackError
+from tests.devstack.jars import LOCKS
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_artifact_names_file_and_dependency():
     assert 'ext="tar.gz" m:classifier="all"' in classified.dependency()
 
 
-@pytest.mark.parametrize("lock", sorted(jars.LOCKS.glob("*.lock")), ids=lambda lock: lock.stem)
+@pytest.mark.parametrize("lock", [*jars.LOCKS.glob("*.lock"), *LOCKS.glob("*.lock")], ids=lambda lock: lock.stem)
 def test_shipped_locks_have_a_checksum_on_every_line_and_no_duplicates(lock):
     artifacts = jars.read_lock(lock)
     assert artifacts

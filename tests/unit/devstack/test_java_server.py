@@ -26,7 +26,7 @@ def temporary_folder(tmp_path, monkeypatch):
 
 
 def test_start_without_jars_leaves_no_folder(temporary_folder, monkeypatch):
-    def no_network(lock_name):
+    def no_network(lock_name, locks):
         raise DevStackError(f"{lock_name} could not be fetched.", code="devstack.fetch")
 
     monkeypatch.setattr(java_server, "fetch_jars", no_network)
@@ -39,7 +39,7 @@ def test_start_that_fails_later_keeps_the_log_that_the_error_names(temporary_fol
     """The `java` here is a Python that does not know Java's options, and says so."""
     (tmp_path / "jdk" / "bin").mkdir(parents=True)
     (tmp_path / "jdk" / "bin" / "java").symlink_to(sys.executable)
-    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name: [])
+    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name, locks: [])
     with pytest.raises(DevStackError, match=r"Kafka 4\.3\.1 ended with exit code") as failed:
         KafkaBroker.start()
     (folder,) = temporary_folder.iterdir()
@@ -49,7 +49,7 @@ def test_start_that_fails_later_keeps_the_log_that_the_error_names(temporary_fol
 
 def test_port_of_another_program_is_never_taken_for_the_server(temporary_folder, monkeypatch):
     """That program accepts connections, as the server would."""
-    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name: [])
+    monkeypatch.setattr(java_server, "fetch_jars", lambda lock_name, locks: [])
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         monkeypatch.setattr(port_server, "free_ports", lambda count: [port] * count)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from airflow_connect.devstack.kafka_cluster import START_ATTEMPTS, KafkaCluster
 from airflow_connect.devstack.launching.errors import DevStackError
+from tests.devstack.kafka_cluster import START_ATTEMPTS, KafkaCluster
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_last_failure_is_reported(attempts):
 
 
 def test_error_of_a_cluster_that_is_not_in_sync_says_which_brokers_have_ended(monkeypatch):
-    monkeypatch.setattr("airflow_connect.devstack.kafka_cluster.START_S", 0.0)
+    monkeypatch.setattr("tests.devstack.kafka_cluster.START_S", 0.0)
     monkeypatch.setattr(KafkaCluster, "_is_in_sync", lambda cluster: False)
     with KafkaCluster(2, {}, 64) as cluster:
         cluster.nodes[0].log_path.write_text("no leader was elected")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.devstack.s3_operations import operation_name
+from tests.devstack.s3_operations import operation_name
 
 
 @pytest.mark.parametrize(

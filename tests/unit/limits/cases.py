@@ -23,7 +23,6 @@ from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.primitive_converters import DoubleConverter, FloatConverter, LongConverter
 from airflow_connect.converters.simple_header_converter import SimpleHeaderConverter
 from airflow_connect.converters.string_converter import StringConverter
-from airflow_connect.converters.value_conversions import convert_value
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.state.offsets.offsets_topic import SourceOffsets
 from airflow_connect.layout.partitioners import FieldPartitioner
@@ -32,6 +31,7 @@ from airflow_connect.registry.client import SchemaRegistryClient, SchemaText
 from airflow_connect.registry.converters.avro_converter import AvroConverter
 from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
 from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter
+from tests.support.values.value_conversions import convert_value
 from tests.unit.limits import hostile
 
 Case = tuple[str, Callable[[], Any]]

@@ -65,7 +65,7 @@ def registered(call: Call, *, now: bool = False) -> Registered:
     name = call.query.get("name", "")
     seen: Seen[Registered] = call.console.registered(call.conn_id, name, now=now)
     if seen.value is None or (now and (seen.problem or seen.is_waiting)):
-        why = seen.problem or f"Kafka has not told the configuration of {name} yet."
+        why = seen.problem or f"The configuration of {name} has not been read from Kafka yet."
         raise UnavailableError(why, suggestion="Load this page again in a moment.")
     config = seen.value.config
     return seen.value._replace(config={**config, NAME: config.get(NAME) or name})

@@ -43,7 +43,7 @@ def _replayed(call: Call, connector: Connector, *, dry_run: bool) -> Replayed:
 def _known(call: Call) -> Connector:
     connector = connector_of(call, call.seen())
     if connector is None:
-        raise RefusedError("Kafka has not told its connectors yet. Try again.", 503)
+        raise RefusedError("The connectors have not been read from Kafka yet. Try again.", 503)
     if not connector.is_registered:
         raise RefusedError(f"{connector.name} is part of a DAG: ReplayDeadLettersOperator replays its dead letters.")
     return connector

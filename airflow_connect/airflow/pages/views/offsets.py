@@ -103,7 +103,7 @@ def _page(call: Call, moves: list[Move] | None = None, problem: str = "") -> str
 def _known(call: Call, *, now: bool = False) -> Connector:
     connector = connector_of(call, call.seen(now=now))
     if connector is None:
-        raise RefusedError("Kafka has not told the offsets yet. Try again.", 503)
+        raise RefusedError("The offsets have not been read from Kafka yet. Try again.", 503)
     if not connector.is_registered or not connector.positions:
         raise RefusedError(
             f"The offsets of {connector.name} cannot be changed on this page: it is no registered sink, or its topics"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, missing_package
 
 KEYSTORE, TRUSTSTORE = "ssl.keystore.location", "ssl.truststore.location"
@@ -148,7 +149,7 @@ class TlsSettings:
             f"The setting {self.prefix}{key} {what}.",
             code="worker.certificate",
             config_path=f"{self.prefix}{key}",
-            suggestion=f"{suggestion} The page docs/rest.md has all keys of https.",
+            suggestion=f"{suggestion} All keys of https: {page_url('rest')}",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.config.keys import connector as keys
+from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def refuse_incomplete(name: str, connector: type[Connector], methods: Sequence[s
     if missing:
         raise ConfigError(
             f"The connector class {name} is not complete: it lacks {', '.join(missing)}.",
-            suggestion="docs/how-to/write-a-connector.md says what a connector must define.",
+            suggestion=f"What a connector must define: {page_url('how-to/write-a-connector')}",
             config_path=keys.CONNECTOR_CLASS,
         )
 

@@ -163,7 +163,7 @@ def queue_reader_settings(configuration: RunConfiguration) -> dict[str, Any]:
 def _refuse_same_topic(configuration: RunConfiguration, request: ReplayRequest) -> None:
     if request.to and request.to == queue_of(configuration):
         raise ConfigError(
-            f"{request.to} is the dead letter queue itself: its letters would be replayed again and again.",
+            f"{request.to} is the dead letter queue itself: its letters would be replayed without end.",
             suggestion="Name another topic in --to, or omit --to.",
         )
     isolation = configuration.consumer.isolation_level

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.kafka.clients import librdkafka
@@ -21,6 +20,7 @@ from airflow_connect.runtime.driver.entry import plan_connector, run_connector
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.runtime.spec import ignore_events
 from airflow_connect.testing.runs import run_here
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.connectors.file_source.conftest import MakeLines
 from tests.support.session.searching import KILL_ROUNDS
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.testing import SinkConformance
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 
 pytestmark = pytest.mark.integration

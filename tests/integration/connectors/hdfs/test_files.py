@@ -12,8 +12,8 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.connectors.s3.objects import STRING_CONVERTER, WITH_SCHEMAS, envelope, struct
 from tests.support.copies.hdfs import HdfsSink, hdfs_sink
 from tests.support.copies.s3 import numbered

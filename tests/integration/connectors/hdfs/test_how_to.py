@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.driver.entry import plan_connector
+from tests.devstack.hdfs import HdfsCluster
 from tests.docs.pages import ROOT, text_of
 from tests.support import hdfs_files
 from tests.support.copies.hdfs import hdfs_sink

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
 from tests.crash.rounds import Victim
+from tests.devstack.hdfs import HdfsCluster
 from tests.support.copies.hdfs import hdfs_sink
 from tests.support.copies.s3 import numbered
 from tests.support.waiting import wait_until

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hdfs_native import WriteOptions
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime.driver.entry import plan_connector
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 from tests.support.copies.hdfs import HdfsSink, hdfs_sink
 from tests.support.copies.s3 import numbered

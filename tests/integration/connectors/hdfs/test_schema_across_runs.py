@@ -11,9 +11,9 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.runtime import crash_points
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.connectors.s3.objects import WITH_SCHEMAS, avro_header, avro_rows, envelope, struct
 from tests.support import hdfs_files
 from tests.support.copies.hdfs import HdfsSink, hdfs_sink

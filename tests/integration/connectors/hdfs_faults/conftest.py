@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from airflow_connect.connectors.hdfs import config as hdfs_config
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.stores.hdfs.settings import HdfsSettings
+from tests.devstack.hdfs import HdfsCluster
 from tests.support.copies.hdfs import HdfsSink, hdfs_sink
 
 MakeHdfsSink = Callable[..., HdfsSink]

@@ -7,12 +7,12 @@ import os
 import pytest
 
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.errors import UnavailableError
 from airflow_connect.stores.hdfs.publish import HdfsPublisher
 from airflow_connect.stores.hdfs.settings import HdfsSettings
 from airflow_connect.stores.hdfs.staging import HdfsStager, HdfsStagingFile
 from airflow_connect.stores.store import FileIdentity, Outcome
+from tests.devstack.hdfs import HdfsCluster
 from tests.support import hdfs_files
 from tests.support.waiting import wait_until
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from airflow_connect.connectors.hdfs import config as hdfs_config
-from airflow_connect.devstack.hdfs import HdfsCluster
 from airflow_connect.documents.run import TaskPlan, TaskReport
 from airflow_connect.runtime.settings import TaskSettings
 from airflow_connect.stores.hdfs.publish import HdfsPublisher
 from airflow_connect.stores.hdfs.settings import HdfsSettings
+from tests.devstack.hdfs import HdfsCluster
 from tests.integration.connectors.hdfs_faults.conftest import MakeHdfsSink
 from tests.support import hdfs_files
 from tests.support.copies.hdfs import HdfsSink

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from airflow_connect.api import schema as s
-from airflow_connect.devstack.launching.unprivileged import give_to_nobody
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import ConnectError
+from tests.devstack.postgresql import PostgresServer
+from tests.devstack.unprivileged import give_to_nobody
 from tests.support.copies.jdbc_sink_tasks import SinkRun, records, stored, written
 from tests.support.servers.databases import Database, database_on
 from tests.support.values.columns import to_columns

@@ -11,10 +11,10 @@ from airflow_connect.api import schema as s
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.api.sink import Delivery
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
-from airflow_connect.devstack.mariadb import MariaDbServer
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import AccessError, DataError, FencedError, UnavailableError
 from airflow_connect.runtime.executor.sink.task_runner import TaskRunner
+from tests.devstack.mariadb import MariaDbServer
+from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_sink_tasks import (
     TOPIC,
     SinkRun,

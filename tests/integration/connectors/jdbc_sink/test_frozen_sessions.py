@@ -15,8 +15,8 @@ from sqlalchemy import Engine, event
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.jdbc_sink import sessions
 from airflow_connect.connectors.jdbc_sink.sink import JdbcSinkConnector
-from airflow_connect.devstack.mariadb import MariaDbServer
 from airflow_connect.errors import ConnectError, FencedError, UnavailableError
+from tests.devstack.mariadb import MariaDbServer
 from tests.support.copies.jdbc_sink_tasks import TOPIC, SinkRun, give, records
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import IS_SOAK, seed_day

@@ -17,9 +17,9 @@ from sqlalchemy import event
 
 from airflow_connect.connectors.jdbc_sink import sessions
 from airflow_connect.databases.connecting import Database as Connected
-from airflow_connect.devstack.mariadb import MariaDbServer
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import FencedError, UnavailableError
+from tests.devstack.mariadb import MariaDbServer
+from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_sink_tasks import SinkRun, give, put, records, stored, written
 from tests.support.servers.databases import Database, database_on
 from tests.support.waiting import wait_until

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from airflow_connect.connectors.jdbc_source import task as task_module
 from airflow_connect.connectors.jdbc_source.arrow.reader import ArrowReader
 from airflow_connect.databases.arrow_stream import ArrowStream
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import ConfigError, DatabaseError, DataError
+from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies, Run
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import examples

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.runtime.crash_points import SOURCE_TASK_POINTS as TASK_POINTS
 from airflow_connect.testing import SourceConformance
 from airflow_connect.testing.cases.source_case import SourceCase
 from airflow_connect.testing.suites.source_suite import KILL_POINTS
+from tests.devstack.postgresql import PostgresServer
 from tests.support.servers.databases import Database, database_on
 from tests.support.session.searching import KILL_ROUNDS, seed_day
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.devstack.mariadb import MariaDbServer
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import UnavailableError
+from tests.devstack.mariadb import MariaDbServer
+from tests.devstack.postgresql import PostgresServer
 from tests.support.copies import jdbc_source
 from tests.support.copies.jdbc_source import Copies
 from tests.support.processes.proc import freeze

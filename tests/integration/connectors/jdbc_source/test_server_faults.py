@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from airflow_connect.devstack.postgresql import PostgresServer
 from airflow_connect.errors import UnavailableError
+from tests.devstack.postgresql import PostgresServer
 from tests.support.copies.jdbc_source import Copies
 from tests.support.servers.databases import Database
 

@@ -10,10 +10,10 @@ import pytest
 
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.devstack.mirror_worker import MirrorWorker
 from airflow_connect.documents.run import RunReport
 from airflow_connect.runtime.spec import RunSpec
 from airflow_connect.testing.runs import run_here
+from tests.devstack.mirror_worker import MirrorWorker
 from tests.integration.connectors.mirror.conftest import Mirror, checkpoints_of, commit, committed, records_of
 from tests.integration.connectors.mirror.conftest import offsets_of as offsets_of_records
 from tests.support.kafka_data import partition_count

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.testing import SinkConformance
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.search_sink import SEARCH_SINK, documents
 
 pytestmark = pytest.mark.integration

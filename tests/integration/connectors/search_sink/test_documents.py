@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from airflow_connect.api import schema as s
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.errors import DataError, SearchError
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 
@@ -305,7 +305,7 @@ def test_error_of_a_value_that_is_no_object_does_not_have_the_value(opensearch, 
     found = task.write([record(n, v, key="k", topic=unique_name) for n, v in enumerate(["secret", 4711, [8], True])])
     messages = [message for _, message in found]
     kinds = ["a text", "a number", "an array", "a boolean"]
-    assert [message.split(" is no JSON object, but ")[1].split(".")[0] for message in messages] == kinds
+    assert [message.split(" is not a JSON object, but ")[1].split(".")[0] for message in messages] == kinds
 
 
 @pytest.mark.parametrize("write_method", ["insert", "upsert"])

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.errors import AccessError, DataError, SearchError, UnavailableError
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents
 from tests.support.servers.search_proxy import CUT_BEFORE, LOSE, search_proxy

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_connect.devstack.opensearch import OpenSearchServer
 from airflow_connect.errors import SearchError, UnavailableError
+from tests.devstack.opensearch import OpenSearchServer
 from tests.support.copies.jdbc_sink_tasks import record
 from tests.support.copies.search_sink import SearchTask, documents, search_sink
 from tests.support.servers.search_proxy import search_proxy

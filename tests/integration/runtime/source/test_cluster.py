@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError
 
-from airflow_connect.devstack.kafka_cluster import GROUPS, TRANSACTIONS, KafkaCluster, coordinator_partition
 from airflow_connect.devstack.s3 import S3Server
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import FencedError, UnavailableError
@@ -17,6 +16,7 @@ from airflow_connect.kafka.clients.short_lived import admin_client
 from airflow_connect.kafka.writing import task_producer
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.driver.source.configuration import SourceConfiguration
+from tests.devstack.kafka_cluster import GROUPS, TRANSACTIONS, KafkaCluster, coordinator_partition
 from tests.integration.runtime.source.conftest import Numbers
 from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.copies.s3 import Sink, numbered

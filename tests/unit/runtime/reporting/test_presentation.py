@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api.offsets import OffsetRange
+from airflow_connect.documentation import error_url
 from airflow_connect.documents.run import Plan, RunReport, TaskPlan
 from airflow_connect.runtime.reporting.presentation import (
     EventLines,
@@ -117,7 +118,7 @@ def test_progress_line_without_size_and_time() -> None:
 
 def test_error_lines_leave_out_what_is_not_known() -> None:
     error = {"code": "a.b", "message": "Bad.", "suggestion": "", "configPath": ""}
-    assert error_lines(error) == ["✗ a.b", "  Bad."]
+    assert error_lines(error) == ["✗ a.b", "  Bad.", f"  {error_url('a.b')}"]
 
 
 def test_progress_is_written_every_ten_seconds_only() -> None:

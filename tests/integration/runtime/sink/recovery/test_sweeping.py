@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from airflow_connect.api.publishing import SWEEPS
-from airflow_connect.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from airflow_connect.runtime import crash_points
 from airflow_connect.runtime.executor.task import run_task
 from airflow_connect.stores.s3.publish import S3Publisher
+from tests.devstack.s3_faults import Fault, Rule, S3FaultProxy
 from tests.support.copies.s3 import InProcessEngine, numbered
 from tests.support.steps import Crashed, Frozen
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.config.definition.reference_pages import PAGES, PYTHON_MODULE, Page, main, render
+from tests.docs.reference_pages import PAGES, PYTHON_MODULE, Page, main, render
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.file)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_connect.devstack.connect_worker import ConnectWorker
-from airflow_connect.devstack.launching.jars import fetch_jars
+from tests.devstack.connect_worker import ConnectWorker
+from tests.devstack.jars import fetch_jars
 
 MIRROR_LOCK = "kafka-mirror-4.3.1"
 

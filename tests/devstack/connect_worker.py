@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.connect_rest import ConnectRest
-from airflow_connect.devstack.launching.jars import fetch_jars
+from airflow_connect.devstack.launching import jars
 from airflow_connect.devstack.launching.java_server import JavaServer
+from tests.devstack.connect_rest import ConnectRest
+from tests.devstack.jars import LOCKS, fetch_jars
 
 DEFAULT_HEAP_MB = 256
 BROKER_LOCK = "kafka-4.3.1"
@@ -49,6 +50,7 @@ class ConnectWorker(JavaServer):
 
     name = "Kafka Connect 4.3.1"
     lock_name = "kafka-connect-4.3.1"
+    locks = LOCKS
     port_count = 1
 
     def __init__(
@@ -119,7 +121,7 @@ class ConnectWorker(JavaServer):
 
     def _class_path(self) -> list[Path]:
         """Return the broker's jars, which hold the clients that a worker needs, and the worker's own."""
-        return [*fetch_jars(BROKER_LOCK), *fetch_jars(self.lock_name)]
+        return [*jars.fetch_jars(BROKER_LOCK), *fetch_jars(self.lock_name)]
 
     def _program(self) -> Sequence[str]:
         where = {"group.id": self.group_id} if self.group_id else {"offset.storage.file.filename": self.offsets_file}

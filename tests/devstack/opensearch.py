@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.java_server import JavaServer
+from tests.devstack.jars import LOCKS
 
 DEFAULT_HEAP_MB = 512
 # The main class accepts no port above the second one; Elasticsearch's and OpenSearch's usual port is left alone.
@@ -39,6 +40,7 @@ class OpenSearchServer(JavaServer):
 
     name = "OpenSearch 3.8.0"
     lock_name = "opensearch-3.8.0"
+    locks = LOCKS
     min_java = 21
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Reference pages from the definitions of keys: `python -m airflow_connect.config.definition.reference_pages`.
+"""Reference pages from the definitions of keys: `python -m tests.docs.reference_pages`.
 
 Every fact of a page comes from the ConfigDef that also validates, so the two always agree; a test compares the files
 in docs/ with the generator.
@@ -17,15 +17,15 @@ from airflow_connect.config.definition import values as config_values
 from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, KeyFamily
 from airflow_connect.config.definition.values import Type
 
-PYTHON_MODULE = "airflow_connect.config.definition.reference_pages"
+PYTHON_MODULE = "tests.docs.reference_pages"
 
 
 class Page(NamedTuple):
     """One page: its file, title, introduction, and the dotted paths of the definitions of its keys.
 
     `definition` is a function that returns a ConfigDef, or for plugins a dict from name to (what it does, ConfigDef);
-    in the second case there may be several, separated by blanks. The paths are text because this package must not
-    import connectors, which are in a higher layer.
+    in the second case there may be several, separated by blanks. The paths are text, so that a page imports only what
+    it shows.
     """
 
     file: str

@@ -20,7 +20,7 @@ from typing import Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from airflow_connect.devstack.launching.running import Running
-from airflow_connect.devstack.s3_operations import operation_name
+from tests.devstack.s3_operations import operation_name
 
 CHUNK_BYTES = 256 * 1024
 UPSTREAM_TIMEOUT_S = 120.0

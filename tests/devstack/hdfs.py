@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from airflow_connect.devstack.launching.errors import DevStackError
-from airflow_connect.devstack.launching.jars import fetch_jars
 from airflow_connect.devstack.launching.java_server import JavaServer
 from airflow_connect.devstack.launching.process import POLL_S, log_tail
 from airflow_connect.devstack.launching.running import Running
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
+from tests.devstack.jars import LOCKS, fetch_jars
 
 LOCK = "hdfs-3.5.0"
 DEFAULT_HEAP_MB = 256
@@ -87,6 +87,7 @@ class _HdfsServer(JavaServer):
     """What the two kinds of node share: class path, configuration, logging."""
 
     lock_name = LOCK
+    locks = LOCKS
     main_class: str
 
     def __init__(self, data_dir: Path | None, properties: Mapping[str, str], heap_mb: int) -> None:

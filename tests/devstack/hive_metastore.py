@@ -10,10 +10,11 @@ from typing import Self
 
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.java_server import JavaServer
+from airflow_connect.runtime import engine
 
 DEFAULT_HEAP_MB = 384
 MAIN_CLASS = "org.apache.hadoop.hive.metastore.HiveMetaStore"
-LOGGING = Path(__file__).parents[1] / "runtime" / "engine" / "log4j2.properties"
+LOGGING = Path(engine.__file__).with_name("log4j2.properties")
 
 JARS = (
     "HikariCP",

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from airflow_connect.devstack.launching.jars import fetch_jars
 from airflow_connect.devstack.launching.java_server import START_FLAGS, JavaServer
 from airflow_connect.devstack.launching.process import Command
 from airflow_connect.runtime.engine.cache import locked
 from airflow_connect.runtime.engine.java import find_java
+from tests.devstack.jars import LOCKS, fetch_jars
 
 DEFAULT_HEAP_MB = 384
 MIN_JAVA = 21
@@ -36,6 +36,7 @@ class SchemaRegistry(JavaServer):
 
     name = "Apicurio Registry 3.3.3"
     lock_name = "apicurio-registry-3.3.3"
+    locks = LOCKS
     # The second port is Quarkus' management interface, which would otherwise take port 9000.
     port_count = 2
 

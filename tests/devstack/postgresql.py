@@ -16,7 +16,7 @@ from typing import Self
 from airflow_connect.devstack.launching.errors import DevStackError
 from airflow_connect.devstack.launching.port_server import PortServer
 from airflow_connect.devstack.launching.process import Command
-from airflow_connect.devstack.launching.unprivileged import as_nobody, give_to_nobody, is_open_to_nobody
+from tests.devstack.unprivileged import as_nobody, give_to_nobody, is_open_to_nobody
 
 PROGRAM_FOLDER = "pginstall18"
 USER = "postgres"
