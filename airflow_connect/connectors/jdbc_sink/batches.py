@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,16 @@ class Chunk:
     rows: list[Row] = field(default_factory=list)
     records: list[SinkRecord] = field(default_factory=list)
 
+    def key(self, record: SinkRecord) -> tuple[object, ...]:
+        """Which row of which table a record is about; one of its own, if rows have no keys."""
+        row = self.rows[next(n for n, found in enumerate(self.records) if found is record)]
+        return (self.plan.table, *row[: self.plan.key_count]) if self.plan.key_count else (id(record),)
+
+    def only(self, record: SinkRecord) -> Chunk:
+        """A chunk with one of its records."""
+        place = next(n for n, found in enumerate(self.records) if found is record)
+        return replace(self, rows=[self.rows[place]], records=[record])
+
     def keep(self, wanted: Callable[[SinkRecord], bool]) -> None:
         """Drop the rows of other records."""
         chosen = [n for n, record in enumerate(self.records) if wanted(record)]
@@ -182,6 +192,15 @@ class Batch:
                 raise RowsNeededError  # They are tried again, and reported.
             columns.keep_from(before)
         self.ends[partition] = max(self.ends[partition], before)
+
+    def last_of_keys(self) -> dict[tuple[object, ...], SinkRecord]:
+        """The last record about each row; see `Chunk.key`."""
+        return {
+            (chunk.plan.table, *row[: chunk.plan.key_count]): record
+            for chunk in self.chunks()
+            if chunk.plan.key_count
+            for row, record in zip(chunk.rows, chunk.records, strict=True)
+        }
 
     def offsets_of(self, partition: TopicPartition) -> set[int]:
         """Offsets of the rows of a partition."""

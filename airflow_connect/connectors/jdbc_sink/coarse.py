@@ -1,4 +1,4 @@
-"""Columns that keep less of a value than its field may have. The database rounds it there, and reports no error."""
+"""Columns that do not hold the values of their fields as they are. The database reports no error."""
 
 from __future__ import annotations
 
@@ -19,15 +19,35 @@ _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "integer", "int", "bigin
 _EXACT = frozenset({"numeric", "decimal"})
 _TIMES = frozenset({"timestamp", "datetime", "time"})
 _BITS = {"real": 24, "float": 24, "double": 53, "double precision": 53}
-_DIGITS = {24: 7, 53: 15}
+_DIGITS = {24: 7, 52: 15, 53: 15}
 """Decimal digits that a binary fraction always keeps (IEEE 754)."""
+_CAST_BITS = 52
+"""PostgreSQL casts a floating-point number to a numeric of 15 digits; 17 are needed to tell two of them apart."""
 _BITS_OF = {Type.INT32: 31, Type.INT64: 63, Type.FLOAT32: 24, Type.FLOAT64: 53}
+_TEXT = "and the field is a text"
+_SHORT = {"name": "63 bytes of a text", '"char"': "1 byte of a text"}
+_FILLED = {
+    "auto_increment": "the next number where the field is null: the database replaces null there",
+    "now": "the current time where the field is null: MariaDB, and MySQL without explicit_defaults_for_timestamp,"
+    " replace null there",
+}
+_READ_AS = {
+    "enum": "the position of a value in its list",
+    "set": "bits, one for each value of its list",
+    "year": "a year of two digits, if it is below 100",
+    **dict.fromkeys(("date", "time", "datetime", "timestamp"), "the digits of a date or time, such as 20260131"),
+}
+"""What MySQL and MariaDB take a whole number for."""
+_NUMBERS = frozenset({Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64})
 _OF_A_SECOND = 3
 """Digits of Connect's times and timestamps, which are milliseconds."""
 
 
 def declared_types(connection: Connection, dialect: str, quoting: Quoting, table: TableId) -> dict[str, str]:
-    """The declared type of each column, as PostgreSQL, MySQL and MariaDB write it; {} for other databases."""
+    """The declared type of each column, as PostgreSQL, MySQL and MariaDB write it; {} for other databases.
+
+    `auto_increment` and `now` at its end say by what MySQL or MariaDB replaces null there.
+    """
     from sqlalchemy import text
 
     if dialect == "postgresql":
@@ -38,13 +58,43 @@ def declared_types(connection: Connection, dialect: str, quoting: Quoting, table
         found = connection.exec_driver_sql(asked, (quoting.table(table).replace("%%", "%"),))
     elif dialect == "mysql":
         mysql = (
-            "SELECT column_name, column_type FROM information_schema.columns"
+            "SELECT column_name, CONCAT(column_type, IF(extra LIKE '%auto_increment%', ' auto_increment', ''),"
+            " IF(data_type = 'timestamp' AND is_nullable = 'NO' AND column_default LIKE 'current_timestamp%',"
+            " ' now', ''))"
+            " FROM information_schema.columns"
             " WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :name"
         )
         found = connection.execute(text(mysql), {"schema": table.catalog or None, "name": table.table})
     else:
         return {}
     return {str(name): str(declared).lower() for name, declared in found}
+
+
+def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
+    """What a column does to values of a field without an error, as sentences without their subject.
+
+    Args:
+        declared, schema, dialect: see `kept_by`.
+    """
+    if schema.type is Type.ARRAY and schema.value_schema is not None and declared.endswith("[]"):
+        return changes(declared.removesuffix("[]"), schema.value_schema, dialect)
+    kept, found = kept_by(declared, schema, dialect), []
+    if kept:
+        found.append(
+            f"keeps {kept}: the database rounds what has more, without an error. Change the type of the column if"
+            " nothing may be lost."
+        )
+    if dialect != "mysql":
+        return found
+    first, *_, last = re.split(r"[ (]", declared) * 2
+    if first in _READ_AS and schema.name is None and schema.type in _NUMBERS:
+        found.append(
+            f"has the type {first}, and the field is a number, which the database takes for {_READ_AS[first]}. Change"
+            " the type of the column, or that of the field, if its number is meant."
+        )
+    if last in _FILLED and schema.optional:
+        found.append(f"has {_FILLED[last]}.")
+    return found
 
 
 def kept_by(declared: str, schema: Schema, dialect: str) -> str:
@@ -55,40 +105,51 @@ def kept_by(declared: str, schema: Schema, dialect: str) -> str:
         schema: of the field.
         dialect: the same words mean other things in PostgreSQL and in MySQL.
     """
+    is_text = schema.type is Type.STRING
+    if is_text and declared in _SHORT and dialect == "postgresql":
+        return f"{_SHORT[declared]}, {_TEXT}"
     found = _DECLARED.match(declared)
     if found is None:
         return ""
     word, first, second = found[1], found[2], found[3]
-    if schema.name in (TIME, TIMESTAMP):
+    if schema.name in (TIME, TIMESTAMP) or (is_text and word in (*_TIMES, "date")):
         return _kept_of_time(word, first, schema, dialect)
     if schema.name == DATE:
         return ""
     if word in _BITS:
         return _kept_of_number(_BITS[word], schema)
+    if word in _WHOLE and is_text and dialect != "mysql":
+        return ""  # It refuses a fraction in a text.
     if word in _WHOLE:
         places = 0
     elif word in _EXACT and first is not None:
         places = int(second or 0)
+    elif word in _EXACT and schema.type is Type.FLOAT64:
+        return _kept_of_number(_CAST_BITS, schema)
     else:
         return ""
     kept = counted(places, "digit") + " after the point"
     if schema.name == DECIMAL:
         scale = int(schema.parameters.get(DECIMAL_SCALE, "0"))
         return f"{kept}, and the field has {scale}" if scale > places else ""
+    if is_text:
+        return f"{kept}, {_TEXT}"
     return f"{kept}, and the field is a floating-point number" if schema.type in (Type.FLOAT32, Type.FLOAT64) else ""
 
 
 def _kept_of_time(word: str, precision: str | None, schema: Schema, dialect: str) -> str:
-    if word == "date" and schema.name == TIMESTAMP:
-        return "no time of day, and the field has one"
+    is_text = schema.type is Type.STRING
+    if word == "date" and (is_text or schema.name == TIMESTAMP):
+        return f"no time of day, {_TEXT if is_text else 'and the field has one'}"
     if word not in _TIMES:
         return ""
     digits = int(precision) if precision is not None else (0 if dialect == "mysql" else 6)
     if digits >= _OF_A_SECOND:
         return ""
-    return f"{counted(digits, 'digit')} of a second after the point, and the field has {_OF_A_SECOND}"
+    has = _TEXT if is_text else f"and the field has {_OF_A_SECOND}"
+    return f"{counted(digits, 'digit')} of a second after the point, {has}"
 
 
 def _kept_of_number(bits: int, schema: Schema) -> str:
-    has_more = schema.name == DECIMAL or _BITS_OF.get(schema.type, 0) > bits
+    has_more = schema.name == DECIMAL or schema.type is Type.STRING or _BITS_OF.get(schema.type, 0) > bits
     return f"about {_DIGITS[bits]} digits of a number, and the field may have more" if has_more else ""

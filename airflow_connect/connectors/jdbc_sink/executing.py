@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL
+from airflow_connect.api.schema import DECIMAL, Type
 from airflow_connect.connectors.jdbc_sink import keys
 from airflow_connect.connectors.jdbc_sink.columns.chunk import ColumnChunk, RowsNeededError
 from airflow_connect.connectors.jdbc_sink.columns.loading import loader_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from airflow_connect.api.record import SinkRecord
+    from airflow_connect.api.schema import Schema
     from airflow_connect.connectors.jdbc_sink.batches import Chunk, Row
     from airflow_connect.connectors.jdbc_sink.tables import FieldColumns
     from airflow_connect.connectors.jdbc_sink.values import Binding
@@ -143,8 +144,9 @@ class ChunkExecutor:
         """Write rows; returns what was not written without an error."""
         statements, rows = self._statements, [row for row, _ in records]
         if work.deletes:
-            connection.exec_driver_sql(statements.delete(work.names), rows)
-            return Outcome()
+            count = connection.exec_driver_sql(statements.delete(work.names), rows).rowcount
+            missing = max(0, len(rows) - count) if count >= 0 else 0
+            return Outcome(undeleted=Counter({work.table: missing} if missing else {}))
         if self._mode == keys.UPDATE:
             return self._update(connection, work, records)
         if isinstance(statements, PostgreSqlStatements) and work.may_copy and len(rows) >= FEWEST_FOR_COPY:
@@ -238,10 +240,15 @@ def _is_guard(error: Exception, names: Names) -> bool:
     return names.guarded and arguments[:1] == (_MORE_THAN_ONE_ROW,)
 
 
+def _may_be_changed(schema: Schema, is_real: bool | None) -> bool:
+    """Whether a column of SQLite may change a number; `is_real`: whether it is REAL, None: it has no numbers."""
+    return is_real is not None and (schema.name == DECIMAL or (is_real and schema.type is Type.INT64))
+
+
 def _inexact(name: str, record: SinkRecord) -> DataError:
     return DataError(
-        f"The field {name} of {record.where} is a Decimal with more digits than SQLite keeps in a column with numbers:"
-        " 15, or those of an integer of 64 bits.",
+        f"The field {name} of {record.where} is a number with more digits than SQLite keeps in its column: 15, or, if"
+        " the column is not REAL, those of an integer of 64 bits.",
         code="database.value",
         suggestion="Create the column with the type TEXT, which keeps every digit.",
     )
@@ -260,7 +267,7 @@ class _Work:
     moments: Mapping[int, bool]
     """Places of points in time among the chosen values, and whether their columns hold such."""
     decimals: Mapping[int, tuple[str, bool]]
-    """Places of Decimals for columns that turn texts into numbers: name of the field, and whether these are REAL."""
+    """Places of numbers that columns of SQLite may change: name of the field, and whether the column is REAL."""
 
     @classmethod
     def of(cls, database: Database, statements: Statements, chunk: Chunk | ColumnChunk, columns: FieldColumns) -> _Work:
@@ -282,7 +289,7 @@ class _Work:
         decimals = {
             place: (fields[n].name, columns.numbers[columns.names[fields[n].name]])
             for place, n in enumerate(there)
-            if fields[n].schema.name == DECIMAL and columns.names[fields[n].name] in columns.numbers
+            if _may_be_changed(fields[n].schema, columns.numbers.get(columns.names[fields[n].name]))
         }
         chosen = None if len(there) == len(fields) else tuple(there)
         table = str(chunk.plan.table)
@@ -300,18 +307,23 @@ class _Work:
         ]
 
     def exact(self, rows: list[tuple[Row, SinkRecord]], failed: list[Failed]) -> list[tuple[Row, SinkRecord]]:
-        """Rows with Decimals that their columns hold exactly; the others are added to `failed`."""
+        """Rows with numbers that their columns hold exactly; the others are added to `failed`."""
         if not self.decimals:
             return rows
         kept: list[tuple[Row, SinkRecord]] = []
         for row, record in rows:
             values = list(row)
             for place, (name, is_real) in self.decimals.items():
-                if values[place] is not None:
-                    values[place] = exact_number(values[place], is_real=is_real)
-                    if values[place] is None:
-                        failed.append(Failed(record, _inexact(name, record)))
-                        break
+                value = values[place]
+                if value is None:
+                    continue
+                if isinstance(value, int):
+                    values[place] = value if int(float(value)) == value else None
+                else:
+                    values[place] = exact_number(value, is_real=is_real)
+                if values[place] is None:
+                    failed.append(Failed(record, _inexact(name, record)))
+                    break
             else:
                 kept.append((tuple(values), record))
         return kept

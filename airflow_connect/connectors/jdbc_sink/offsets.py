@@ -66,6 +66,8 @@ class OffsetsTable:
         self._name = name
         self._connector = connector
         self._marks = Marks(connector, name)
+        self.new: set[TopicPartition] = set()
+        """Partitions that had no offset before."""
 
     @cached_property
     def _table(self) -> Table:
@@ -248,6 +250,7 @@ class OffsetsTable:
             identity = {"topic": partition.topic, "kafka_partition": partition.partition, "topic_id": topic_id}
             if not self._insert_of(connection, run, place, next_offset=start, **identity):
                 raise self.fenced(partition, None)
+            self.new.add(partition)
         raise self._busy()
 
     def read(self, connection: Connection, partition: TopicPartition, topic_id: str) -> Position | None:

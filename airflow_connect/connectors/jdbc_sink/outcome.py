@@ -40,15 +40,18 @@ class Outcome:
     Attributes:
         unmatched: records whose UPDATE has found no row.
         skipped: table -> how many rows an upsert has neither inserted nor changed.
+        undeleted: table -> how many deletes have found no row; fewer if others have deleted several.
     """
 
     unmatched: list[tuple[str, SinkRecord]] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+    undeleted: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
         """Add what other statements did not write."""
         self.unmatched += other.unmatched
         self.skipped += other.skipped
+        self.undeleted += other.undeleted
 
     def sentences(self) -> Iterator[str]:
         """A note for each table."""
@@ -66,6 +69,11 @@ class Outcome:
             yield (
                 f"{_records(count)} neither inserted into {table} nor used to change a row there, without an error of"
                 " the database: a trigger leaves such rows out, or writes them elsewhere. They count as written."
+            )
+        for table, count in self.undeleted.items():
+            yield (
+                f"{_records(count)} without value, and deleted no row of {table}: there is none with the key, or a"
+                " trigger or a policy keeps it. They count as written."
             )
 
 

@@ -58,8 +58,9 @@ def _session_settings(connection: Connection) -> list[str]:
         return [f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_S * 1000}"]
     if dialect.name not in _MYSQL:
         return []
-    # As Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
-    settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"]
+    # The first as Connector/J does: otherwise a server may cut values off, or store zeros, and call it a warning.
+    # The second: 0 in an AUTO_INCREMENT column would become the next number.
+    settings = ["SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO')"]
     if getattr(dialect, "is_mariadb", False) and (dialect.server_version_info or ()) >= (10, 3):
         # The first one overrides the second one for transactions that have changed a row.
         settings += [

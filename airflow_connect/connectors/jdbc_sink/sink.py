@@ -84,8 +84,10 @@ class JdbcSinkConnector(SinkConnector):
                     return offsets.kept(connection, topic_ids, last_run_id)
 
     def notes_on_changes(self, changes: Sequence[TopicChange]) -> Sequence[str]:
-        """That an older record of a key may replace a newer one, if keys have moved to other partitions."""
+        """What becomes of rows whose key has moved to another partition, or is an offset of a topic that is gone."""
         config = JdbcSinkConfig.from_config(self.config)
+        if config.mapping.pk_mode == keys.KAFKA and config.insert_mode != keys.INSERT:
+            return tuple(_RECREATED.format(topic=change.topic) for change in changes if change.is_recreated)
         has_keys = config.mapping.pk_mode in (keys.RECORD_KEY, keys.RECORD_VALUE)
         if not has_keys or (config.insert_mode == keys.INSERT and not config.deletes):
             return ()
@@ -118,6 +120,11 @@ class JdbcSinkConnector(SinkConnector):
         return True
 
 
+_RECREATED = (
+    "Topic {topic} was deleted and created again since the last commit. The keys of rows are topic, partition and"
+    " offset (pk.mode=kafka), so its records replace rows of the old topic that have the same key. Use another table if"
+    " both must be kept."
+)
 _NO_ORDER = (
     "A key may now be in another partition, and there is no order between partitions: an older record of a key may be"
     " written over a newer one while both are copied. If rows must be right, empty the table, and copy the topic again:"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.api.schema import DECIMAL
+from airflow_connect.api.schema import DECIMAL, TIMESTAMP, Type
 from airflow_connect.connectors.jdbc_sink import keys
-from airflow_connect.connectors.jdbc_sink.coarse import declared_types, kept_by
+from airflow_connect.connectors.jdbc_sink.coarse import changes, declared_types
 from airflow_connect.connectors.jdbc_sink.fields import UNKNOWN, SinkField
 from airflow_connect.connectors.jdbc_sink.statements.standard_sql import Names, Statements
 from airflow_connect.connectors.jdbc_sink.values import exact_number
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from airflow_connect.databases.identifiers import Quoting, TableId
 
 _INSTANT = "instant"
+_PG_NAME_BYTES = 63
+_UNLOGGED = (
+    "is UNLOGGED: PostgreSQL empties it after a crash of the server, but keeps the offsets, so its records are not"
+    " written again. ALTER TABLE ... SET LOGGED prevents that."
+)
 _REAL, _NUMERIC = "real", "numeric"
 _TRANSACTIONAL_ENGINES = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster", "ndb"})
 
@@ -107,8 +112,10 @@ class Tables:
         self._statements = statements
         self._binding = binding
         self._known: dict[TableId, TableColumns] = {}
-        self._coarse: dict[tuple[TableId, str], str] = {}
+        self._coarse: dict[tuple[TableId, str], list[str]] = {}
         self._told: set[tuple[TableId, str]] = set()
+        self.created: list[TableId] = []
+        """Tables that were missing."""
 
     def forget(self) -> None:
         """Look again at the next use: a table was changed by someone else."""
@@ -133,6 +140,13 @@ class Tables:
         self._known[table] = known
         found = {field.name: known.find(field.name) for field in fields}
         there = {name: column for name, column in found.items() if column is not None}
+        if not there:
+            raise SchemaError(
+                f"All fields of the record are null, and the table {table} has no column for any of them.",
+                code="jdbc.no_fields",
+                suggestion="Correct the names of the columns, or use a converter with schemas.",
+            )
+        _refuse_shared(table, there)
         self._look_for_coarse(table, known, typed)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
@@ -141,22 +155,22 @@ class Tables:
         )
 
     def take_notes(self) -> Iterator[str]:
-        """Sentences about columns that keep less than their fields have, once for each column."""
-        for where, kept in self._coarse.items():
+        """Sentences about columns that change values of their fields, once for each column."""
+        for where, found in self._coarse.items():
             if where not in self._told:
                 self._told.add(where)
                 table, column = where
-                yield (
-                    f"The column {column} of {table} keeps {kept}: the database rounds what has more, without an"
-                    " error. Change the type of the column if nothing may be lost."
-                )
+                what = f"The column {column} of {table}" if column else f"The table {table}"
+                yield from (f"{what} {sentence}" for sentence in found)
 
     def _look_for_coarse(self, table: TableId, known: TableColumns, fields: Sequence[SinkField]) -> None:
         for field in fields:
             column = known.find(field.name) or ""
-            kept = kept_by(known.declared.get(column, ""), field.schema, self._database.dialect.name)
-            if kept:
-                self._coarse[table, column] = kept
+            is_moment = self._binding.is_moment(field) and field.schema.name is None  # in timestamp.fields.list
+            schema = replace(field.schema, type=Type.INT64, name=TIMESTAMP) if is_moment else field.schema
+            found = changes(known.declared.get(column, ""), schema, self._database.dialect.name)
+            if found:
+                self._coarse[table, column] = found
 
     def _needs_guard(self, table: TableId, known: TableColumns, key: frozenset[str]) -> bool:
         """Whether a statement of MySQL, which takes any unique index for the key, could change a row of another key.
@@ -212,18 +226,23 @@ class Tables:
             if self._database.dialect.name == "mysql":
                 columns = replace(columns, unique=_unique_in_mysql(connection, table))
             elif self._database.dialect.name == "postgresql":
-                columns = replace(columns, may_copy=self._may_copy(connection, table))
+                may_copy, is_unlogged = self._pg_properties(connection, table)
+                columns = replace(columns, may_copy=may_copy)
+                if is_unlogged and self._config.offsets_table:
+                    self._coarse[table, ""] = [_UNLOGGED]
             connection.rollback()
         return columns
 
-    def _may_copy(self, connection: Connection, table: TableId) -> bool:
-        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force."""
+    def _pg_properties(self, connection: Connection, table: TableId) -> tuple[bool, bool]:
+        """Whether COPY does what INSERT does: it ignores rules, and fails where policies are in force; and UNLOGGED."""
         name = self._database.quoting.table(table).replace("%%", "%")
         asked = (
             "SELECT relkind IN ('r', 'p') AND NOT row_security_active(oid) AND NOT EXISTS (SELECT 1 FROM pg_rewrite"
-            " WHERE ev_class = pg_class.oid AND ev_type = '3') FROM pg_class WHERE oid = to_regclass(%s)"
+            " WHERE ev_class = pg_class.oid AND ev_type = '3'), relpersistence = 'u' FROM pg_class"
+            " WHERE oid = to_regclass(%s)"
         )
-        return bool(connection.exec_driver_sql(asked, (name,)).scalar())
+        row = connection.exec_driver_sql(asked, (name,)).one_or_none()
+        return (False, False) if row is None else (bool(row[0]), bool(row[1]))
 
     # --- creating and altering ------------------------------------------------------------------------------------
 
@@ -241,6 +260,8 @@ class Tables:
                 code="jdbc.missing_table",
                 suggestion="Create it, or use a converter with schemas.",
             )
+        self._check_lengths(table, [table.schema, table.table, *(field.name for field in fields)])
+        self._refuse_doubled(table, fields)
         quote = self._database.quoting.name
         names = Names(
             self._database.quoting.table(table),
@@ -248,6 +269,7 @@ class Tables:
             tuple(quote(field.name) for field in fields if not field.is_key),
         )
         self._execute(connection, table, [self._statements.create(names, fields, self._defaults(fields))])
+        self.created.append(table)
         return self._after_ddl(connection, table, fields)
 
     def _evolve(self, connection: Connection, table: TableId, missing: Sequence[SinkField]) -> TableColumns:
@@ -268,11 +290,30 @@ class Tables:
                     suggestion=f"Add the column yourself, such as by {self._optional_column(table, field)}; or make the"
                     " field optional.",
                 )
+        self._check_lengths(table, [field.name for field in missing])
+        self._refuse_doubled(table, missing)
         quoting = self._database.quoting
         columns = [quoting.name(field.name) for field in missing]
         altering = self._statements.alter(quoting.table(table), columns, missing, self._defaults(missing))
         self._execute(connection, table, altering)
         return self._after_ddl(connection, table, missing)
+
+    def _check_lengths(self, table: TableId, names: Sequence[str]) -> None:
+        """PostgreSQL cuts longer names without an error, and two of them may then be the same."""
+        long = [name for name in names if len(name.encode()) > _PG_NAME_BYTES]
+        if long and self._database.dialect.name == "postgresql":
+            raise SchemaError(
+                f"The table {table} cannot be created or altered, because PostgreSQL cuts names after"
+                f" {_PG_NAME_BYTES} bytes: {', '.join(long)[:500]}.",
+                code="database.name",
+                suggestion="Give the field another name with the transformation ReplaceField, or the topic with"
+                f" RegexRouter or {keys.TABLE_NAME_FORMAT}.",
+            )
+
+    def _refuse_doubled(self, table: TableId, fields: Sequence[SinkField]) -> None:
+        """Refuse new columns that differ in letter case only, which MySQL and SQLite do not tell apart."""
+        if self._database.dialect.name in ("mysql", "sqlite"):
+            _refuse_shared(table, {field.name: field.name.lower() for field in fields})
 
     def _optional_column(self, table: TableId, field: SinkField) -> str:
         """The statement that adds a column which may be null."""
@@ -326,6 +367,21 @@ class Tables:
             code="jdbc.missing_column",
             suggestion="Another program changes the table at the same time; run again.",
         )
+
+
+def _refuse_shared(table: TableId, columns: Mapping[str, str]) -> None:
+    """Refuse a record of which two fields would be written to one column; `columns`: field -> column."""
+    fields: dict[str, str] = {}
+    for field, column in columns.items():
+        other = fields.setdefault(column, field)
+        if other != field:
+            raise SchemaError(
+                f"The fields {other} and {field} of the record belong to the same column {column} of {table}, because"
+                " they differ in letter case only.",
+                code="jdbc.record",
+                suggestion="Rename or drop one of them with the transformation ReplaceField, or add a column with its"
+                " exact name.",
+            )
 
 
 def _found(connection: Connection, table: TableId) -> tuple[dict[str, str], str, str]:

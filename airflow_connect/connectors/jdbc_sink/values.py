@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
+from functools import partial
+from math import isfinite, isnan
 from typing import Any
 
 from airflow_connect.api.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Type
@@ -21,6 +23,8 @@ _REAL_DIGITS, _INT64_END = 15, 2**63
 _REAL_SMALLEST, _REAL_LARGEST = -307, 307
 """Powers of ten within which REAL keeps that many digits (IEEE 754, binary64)."""
 Bind = Callable[[Any], Any]
+_REFUSED: dict[str, Callable[[float], bool]] = {"mysql": lambda value: not isfinite(value), "sqlite": isnan}
+"""Floating-point numbers that a database does not have: SQLite would store NULL for NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class Binding:
             return self._array(field.name, schema)
         if schema.type in (Type.MAP, Type.STRUCT):
             raise no_column_type(field.name, schema)
+        if schema.type in (Type.FLOAT32, Type.FLOAT64) and self.database in _REFUSED:
+            return partial(_known_number, refused=_REFUSED[self.database])
         if schema.type is Type.BOOLEAN and self.database in ("mysql", "oracle", "mssql"):
             return int
         return None
@@ -191,6 +197,16 @@ def _plain_text(value: Decimal) -> str:
 
 
 def _same(value: Any) -> Any:
+    return value
+
+
+def _known_number(value: float, *, refused: Callable[[float], bool]) -> float:
+    if refused(value):
+        raise DataError(
+            f"the number is {value}, which no column of this database can hold.",
+            code="database.value",
+            suggestion="Correct the record.",
+        )
     return value
 
 

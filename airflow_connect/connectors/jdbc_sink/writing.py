@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
 Report = Callable[["SinkRecord", Exception], None]
 _Work = tuple["Chunk | ColumnChunk", "FieldColumns"]
+_MOST_ROUNDS = 20
+"""Of rows that are tried again. More are only needed if rows refer to others in a chain without any order."""
+_Refused = tuple["Chunk", "FieldColumns", "Failed"]
 _MAY_PASS = frozenset(
     {
         Failure.CONFLICT,
@@ -97,10 +100,13 @@ class Writer:
         self._connection: Connection | None = None
         self._checks_at_once = False
         self._left_out = Outcome()
+        self._created: list[str] = []
 
     def take_notes(self) -> Iterator[str]:
         """Sentences about what was not written, or not as it is, without an error; since the last call."""
         yield from self._tables.take_notes()
+        created, self._created = self._created, []
+        yield from created
         found, self._left_out = self._left_out, Outcome()
         yield from found.sentences()
 
@@ -231,7 +237,23 @@ class Writer:
             ]
         except SchemaError as error:
             raise RowsNeededError from error
+        self._name_created(batch)
         return work
+
+    def _name_created(self, batch: Batch) -> None:
+        """Say that a table was created although earlier runs have written: it may have been dropped."""
+        created, self._tables.created = self._tables.created, []
+        if self._offsets is None:
+            return
+        known = {p: self._positions[p].next_offset for p in batch.ends if p not in self._offsets.new}
+        first = next((f"{partition} from offset {offset}" for partition, offset in sorted(known.items()) if offset), "")
+        self._created += [
+            f"The table {table} was missing and was created. This run writes {first} on, because earlier runs have"
+            " written the records before. If the table was dropped, they are not in it: set the offsets of the"
+            " connector back, to write them again."
+            for table in created
+            if first
+        ]
 
     def _transaction(self, connection: Connection, batch: Batch, work: Sequence[_Work]) -> None:
         # Step 1. Invariant 2: move the offsets first. This also takes the lock that other attempts wait for.
@@ -241,12 +263,16 @@ class Writer:
                 connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
             # Step 2. Rows; those that the database refuses are reported before anything is final.
             self._executor.outcome = Outcome()
+            refused: list[_Refused] = []
             for chunk, columns in work:
                 if isinstance(chunk, ColumnChunk):
                     self._executor.apply_columns(connection, chunk, columns)
                     continue
-                for failed in self._executor.apply(connection, chunk, columns):
-                    self._refused(batch, failed)
+                refused += [(chunk, columns, failed) for failed in self._executor.apply(connection, chunk, columns)]
+            if refused and (self._checks_at_once or len({chunk.plan.table for chunk, _ in work}) > 1):
+                refused = self._tried_again(connection, batch, refused)
+            for _, _, failed in refused:
+                self._refused(batch, failed)
             # Step 3. Which records are not in the database although the offset is after them.
             errant = self._store_errant(connection, batch)
         # Step 4. The COMMIT took effect. If it fails instead, the next attempt finds out in step 1 what became of it.
@@ -313,6 +339,30 @@ class Writer:
         self._count_left_out()  # The last try took effect, or another attempt has found the same.
         self._positions[partition] = found
         batch.without_written(partition, found.next_offset, found.errant)
+
+    def _tried_again(self, connection: Connection, batch: Batch, refused: list[_Refused]) -> list[_Refused]:
+        """Rows that are still refused after all others.
+
+        Rows are written table by table, and constraints may be checked at once that are deferred otherwise: a row may
+        refer to one that comes later in the transaction.
+        """
+        last = batch.last_of_keys()
+        for _ in range(_MOST_ROUNDS):
+            refused = refused[::-1]  # Then a row that refers to the next one is written after it.
+            left: list[_Refused] = []
+            for chunk, columns, failed in refused:
+                # Not if a later record is about the same row: it must not be undone.
+                is_last = last.get(chunk.key(failed.record), failed.record) is failed.record
+                if not is_last or not is_of_a_driver(failed.error) or kind_of(failed.error) is not Failure.CONSTRAINT:
+                    left.append((chunk, columns, failed))
+                    continue
+                again = self._executor.apply(connection, chunk.only(failed.record), columns)
+                left += [(chunk, columns, one) for one in again]
+            is_final = not left or len(left) == len(refused)
+            refused = left
+            if is_final:
+                break
+        return sorted(refused, key=lambda one: one[2].record.offset)
 
     def _refused(self, batch: Batch, failed: Failed) -> None:
         self._run.report(failed.record, self._error_of(failed))

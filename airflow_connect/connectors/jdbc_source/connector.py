@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,18 +23,20 @@ from airflow_connect.connectors.jdbc_source.offsets.positions import (
     TIMESTAMP,
     Position,
     committed_position,
+    known_partitions,
     tables_with_offsets,
 )
-from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Reconciled, check_range_offset
+from airflow_connect.connectors.jdbc_source.offsets.ranges import AFTER, BY, Load, Reconciled, check_range_offset
 from airflow_connect.connectors.jdbc_source.offsets.start import check_mode, start_position
 from airflow_connect.connectors.jdbc_source.read.changed import RANGES, ranges_of, ranges_partition
 from airflow_connect.connectors.jdbc_source.read.reading import Reading
+from airflow_connect.connectors.jdbc_source.read.set_back import check_clock, check_unfinished
 from airflow_connect.connectors.jdbc_source.read.snapshot import ExportedSnapshot
 from airflow_connect.connectors.jdbc_source.read.time_limit import time_limit
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
-from airflow_connect.connectors.jdbc_source.split.plan import Division, is_current
+from airflow_connect.connectors.jdbc_source.split.plan import Division, division_now, is_current, note_key_changed
 from airflow_connect.connectors.jdbc_source.task import JdbcSourceTask
 from airflow_connect.connectors.jdbc_source.values.local_times import LocalTimes
 from airflow_connect.connectors.jdbc_source.work import Item, grouped, is_of_a_table, items_of, task_config
@@ -45,6 +47,8 @@ from airflow_connect.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from airflow_connect.databases.identifiers import TableId
 
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 _PARTITIONS = ({PROTOCOL, TABLE}, {TABLE}, {QUERY}, {PROTOCOL, TABLE, RANGES}, {PROTOCOL, TABLE, BY, AFTER})
@@ -112,7 +116,7 @@ class JdbcSourceConnector(SourceConnector):
                 f"The interrupted load of the table {table} begins again, because the mode or its columns were changed,"
                 " or because complete ranges of mode bulk are older than a day."
             )
-        return found.changes
+        return [*found.changes, *self._ranges_of_other_keys(found.loads.values())]
 
     def stop(self) -> None:
         """End the snapshot, if tasks shared one."""
@@ -173,6 +177,36 @@ class JdbcSourceConnector(SourceConnector):
         # If this call only shows a plan, the offsets that the last run left may not be reconciled yet.
         return Reconciled(committed, partial(is_current, self._typed), now_ms())
 
+    def _ranges_of_other_keys(self, loads: Collection[Load]) -> OffsetChanges:
+        """Deletes the ranges of interrupted loads of mode bulk whose tables have another primary key by now."""
+        config, changes = self._typed, []
+        if not any(load.is_bulk for load in loads):
+            return []
+        timeout = ReadTimeout(config.read_timeout_ms / 1000)
+        limit = time_limit(timeout, config.connection.address, "look for changed primary keys")
+        with Database(config.connection) as database, database.connect() as connection, closing(timeout), limit:
+            timeout.add(socket_of(connection.connection.driver_connection))
+            reading = Reading(config, database, connection, 0, self.context.note)
+            with database.failures("look for changed primary keys"):
+                tables = all_tables(reading.name, connection, config)
+            named = {str(p[TABLE]): table for table in tables for p in known_partitions(table) if PROTOCOL in p}
+            for load in loads:
+                table = named.get(load.table)
+                if table is not None and self._has_other_key(reading, table, load):
+                    note_key_changed(self.context.note, f"the table {table.full_name}")
+                    changes += [(partition, None) for partition in load.partitions]
+        return changes
+
+    def _has_other_key(self, reading: Reading, table: TableId, load: Load) -> bool:
+        try:
+            with reading.database.failures(f"look at the primary key of the table {table.full_name}"):
+                return division_now(reading, table) != load.by
+        except ConnectError as error:
+            if not is_of_a_table(error):
+                raise
+            reading.connection.rollback()
+            return False  # the plan cannot read the table either, and names it
+
     def _is_new(self, item: Item, found: Reconciled) -> bool:
         """Whether a table is read from its beginning."""
         return self._typed.mode == names.BULK or (item.table is not None and self._offset(item, found) is None)
@@ -189,7 +223,15 @@ class JdbcSourceConnector(SourceConnector):
             if item.table is not None:
                 table = item.table
                 reading.database.quoting.check_is_found("table", table.full_name, (table.schema, table.table))
-            return division.load_of(item) is not None or self._has_rows(reading, item, found)
+            load = division.load_of(item)
+            if load is None:
+                return self._has_rows(reading, item, found)
+            if self._typed.uses_timestamps:
+                check_clock(reading, item.name, load.latest_us)
+            if load.largest is not None and self._typed.mode == names.INCREMENTING:
+                with reading.database.failures(f"look at the numbers of {item.name}"):
+                    check_unfinished(reading, item.table, load.largest)
+            return True
         except ConnectError as error:
             if not several or not is_of_a_table(error):
                 raise
@@ -234,6 +276,8 @@ class JdbcSourceConnector(SourceConnector):
         """Whether a task must look at a table. A table that has vanished since it was listed is left out."""
         offset = self._offset(item, found)
         check_mode(self._typed, offset, item.name, self.context.note)
+        if self._typed.uses_timestamps:
+            check_clock(reading, item.name, Position.of(offset, item.name).reached_us)
         position = start_position(self._typed, offset, item.name)
         if position is None:
             return True

@@ -87,6 +87,7 @@ def selected(
             if any(pattern.fullmatch(table.full_name) for pattern in config.include)
             and not any(pattern.fullmatch(table.full_name) for pattern in config.exclude)
         ]
+        _note_unmatched(everything, tables, config, note)
     _refuse_doubled(chosen)
     return chosen
 
@@ -112,6 +113,33 @@ def _note_missing(
         note(
             f"Tables of table.whitelist are of no type in table.types ({','.join(sorted(config.table_types))}) and are"
             f" skipped: {_listed(others)}. To copy them, add their type to table.types."
+        )
+
+
+def _note_unmatched(
+    everything: Mapping[TableId, str], tables: Sequence[TableId], config: JdbcSourceConfig, note: Callable[[str], None]
+) -> None:
+    """Name the patterns of table.include.list that match no table, or only those of other types."""
+    unmatched, others = [], []
+    for pattern in config.include:
+        if any(pattern.fullmatch(table.full_name) for table in tables):
+            continue
+        kinds = {kind for table, kind in everything.items() if pattern.fullmatch(table.full_name)}
+        kinds = {kind for kind in kinds if not kind.startswith("SYSTEM ")}
+        if kinds:
+            others.append(f"{pattern.text} ({', '.join(sorted(kinds))})")
+        else:
+            unmatched.append(pattern.text)
+    if unmatched:
+        note(
+            f"Patterns of table.include.list match no table: {_listed(unmatched)}. They must match the full name, such"
+            " as that of database, schema and table in PostgreSQL."
+        )
+    if others:
+        note(
+            f"Patterns of table.include.list match only tables of no type in table.types"
+            f" ({','.join(sorted(config.table_types))}), which are skipped: {_listed(others)}. To copy them, add their"
+            " type to table.types."
         )
 
 

@@ -8,7 +8,12 @@ from http import HTTPStatus
 from typing import Any
 
 from airflow_connect.connectors.search_sink.client import reason_of
-from airflow_connect.connectors.search_sink.conflicts import DROPPED, IN_FAILURE_STORE, conflicting_version
+from airflow_connect.connectors.search_sink.conflicts import (
+    DROPPED,
+    IN_FAILURE_STORE,
+    NOTHING_DELETED,
+    conflicting_version,
+)
 from airflow_connect.errors import DataError, SearchError
 
 _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.BAD_GATEWAY,
@@ -37,7 +42,7 @@ class Verdict:
         again: positions of documents that are sent again.
         rejected: position and error of documents that the server will never take.
         conflicts: position of documents that the server holds already, and the version that it holds (None: unknown);
-            or `DROPPED`, `IN_FAILURE_STORE` for documents that the server has dropped, or put there.
+            or `DROPPED`, `IN_FAILURE_STORE`, `NOTHING_DELETED`: what the server has done instead.
         reason: why documents are sent again, in the server's words.
         suggestion: what to do if it stays that way.
         is_overload: whether smaller requests may help.
@@ -118,6 +123,8 @@ def _judge_item(
             verdict.conflicts.append((position, DROPPED))
         elif result.get("failure_store") == "used":
             verdict.conflicts.append((position, IN_FAILURE_STORE))
+        elif operation == "delete" and result.get("result") == "not_found":
+            verdict.conflicts.append((position, NOTHING_DELETED))
         return
     kind, reason = str(error.get("type")), reason_of(error)
     if status == HTTPStatus.CONFLICT and operation != "update" and _has_any(reason, _HELD):

@@ -21,6 +21,8 @@ DROPPED = -3
 """In the place of a version: a pipeline of the server has dropped the document. No version is negative."""
 IN_FAILURE_STORE = -4
 """The same: the server has rejected the document, and keeps it in the failure store of the data stream."""
+NOTHING_DELETED = -5
+"""The same: a deletion has found no document."""
 
 
 class Versions(Enum):
@@ -66,6 +68,11 @@ class _Meaning(Enum):
         " them in the failure store of the data stream, with the reasons ({target}::failures). The first was {place}."
         " Correct the mapping or the pipeline, and copy the records again."
     )
+    NOTHING_DELETED = (
+        "{records} without value, and deleted no document of {target}: there is none with the key. The first was"
+        " {place}. They count as written. If {target} is an alias, the document may be in an index that it no longer"
+        " writes to, and stays there."
+    )
     REPEATED = (
         "{records} not written again, because {target} has the same version of the documents: an earlier run, or an"
         " earlier try of a request, has written them. A repeated copy changes no document, even if the configuration is"
@@ -94,8 +101,9 @@ class _Meaning(Enum):
 _OF_SERVER: Mapping[int | None, _Meaning] = {
     DROPPED: _Meaning.DROPPED,
     IN_FAILURE_STORE: _Meaning.IN_FAILURE_STORE,
+    NOTHING_DELETED: _Meaning.NOTHING_DELETED,
 }
-_NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, *_OF_SERVER.values()})
+_NOT_WRITTEN = frozenset({_Meaning.REFUSED, _Meaning.TAKEN, _Meaning.DROPPED, _Meaning.IN_FAILURE_STORE})
 
 
 def conflicting_version(reason: str) -> int | None:

@@ -171,6 +171,8 @@ def document_id(record: SinkRecord, kind: str) -> str:
     name = str(key)
     if not name:
         raise _wrong_key(record, "is empty")
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise _wrong_key(record, "has half of a surrogate pair, which UTF-8 does not have")
     if len(name) * 4 > LONGEST_ID_BYTES and len(name.encode()) > LONGEST_ID_BYTES:
         raise _wrong_key(record, f"is longer than {LONGEST_ID_BYTES} bytes")
     return name

@@ -53,6 +53,8 @@ class Targets:
         self._client = client
         self._found: dict[str, Target] = {}
         self._mapped: set[str] = set()
+        self.created: list[str] = []
+        """Indices and data streams that were missing."""
 
     def of(self, topic: str, schema: Schema | None, *, has_value: bool = True) -> Target:
         """The target of a topic, which exists, with a mapping.
@@ -138,6 +140,8 @@ class Targets:
                 if documents.is_stream
                 else "Create the index yourself, or check what the user may do.",
             )
+        if answer.is_success:
+            self.created.append(name)
 
     def _ensure_mapping(self, name: str, schema: Schema | None) -> None:
         path = f"/{quote(name, '')}/_mapping"

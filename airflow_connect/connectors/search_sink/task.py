@@ -118,7 +118,20 @@ class ElasticsearchSinkTask(SinkTask):
         self._report_answers()
         for note in self._conflicts.take_notes():
             self.context.note(note)
+        self._name_created()
         return ()
+
+    def _name_created(self) -> None:
+        """Say that an index was created although the run begins in the middle of a topic: it may have been deleted."""
+        assert self._targets is not None
+        created, self._targets.created = self._targets.created, []
+        first = next((f"{one.topic_partition} from offset {one.start}" for one in self.context.ranges if one.start), "")
+        for name in created if first else ():
+            self.context.note(
+                f"{name} was missing and was created. This run writes {first} on. If earlier runs have written the"
+                " records before, and it was deleted, they are not in it: set the offsets of the connector back, to"
+                " write them again."
+            )
 
     def abort(self) -> None:
         """Drop what waits; what was sent is written again by the next run, and that changes nothing."""

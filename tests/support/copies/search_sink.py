@@ -138,10 +138,10 @@ class SearchTask:
         self.topic = topic
         self.errors = Errors(tolerates=self.config.get("errors.tolerance") == "all")
 
-    def open(self) -> TaskRunner:
+    def open(self, *, start: int = 0) -> TaskRunner:
         """The task, open."""
         context = RoleContext(self.config, run_id="run", errors=self.errors)
-        runner = TaskRunner(ElasticsearchSinkTask(), context, [OffsetRange(self.topic, 0, 0, LAST)], stages=False)
+        runner = TaskRunner(ElasticsearchSinkTask(), context, [OffsetRange(self.topic, 0, start, LAST)], stages=False)
         runner.open()
         return runner
 

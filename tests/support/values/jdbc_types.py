@@ -47,10 +47,12 @@ POSTGRESQL = [
     ColumnType("varchar(20)", "'Größe 🎉'", "STRING", "Größe 🎉"),
     ColumnType("text", "E'a\\nb'", "STRING", "a\nb"),
     ColumnType("name", "'x'", "STRING", "x"),
+    ColumnType('"char"', "'x'", "STRING", "x"),
     ColumnType("json", "'{\"a\": 12345678901234567890}'", "STRING", '{"a": 12345678901234567890}'),
     ColumnType("jsonb", "'[1,null]'", "STRING", "[1, null]"),
     ColumnType("uuid", "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "STRING", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
     ColumnType("mood", "'glad'", "STRING", "glad"),
+    ColumnType("feeling", "'sad'", "STRING", "sad"),
     ColumnType("short", "7", "INT16", 7),
     ColumnType("bytea", "'\\x00ff'", "BYTES", b"\x00\xff"),
     ColumnType("bit(1)", "B'1'", "BOOLEAN", True),
@@ -63,11 +65,17 @@ POSTGRESQL = [
     ColumnType("timestamptz", "'2026-01-01 13:00:00+01'", "INT64 (Timestamp)", _NOON_MS),
     ColumnType("interval", "'1 day'", _LEFT_OUT, None),
     ColumnType("integer[]", "'{1,2}'", _LEFT_OUT, None),
+    ColumnType("integer[][]", "'{{1,2},{3,4}}'", _LEFT_OUT, None),
+    ColumnType("int4range", "'[1,5)'", _LEFT_OUT, None),
+    ColumnType("int4multirange", "'{[1,2),[4,5)}'", _LEFT_OUT, None),
+    ColumnType("tsvector", "'a fat cat'", _LEFT_OUT, None),
     ColumnType("inet", "'127.0.0.1'", _LEFT_OUT, None),
+    ColumnType("macaddr", "'08:00:2b:01:02:03'", _LEFT_OUT, None),
     ColumnType("point", "'(1,2)'", _LEFT_OUT, None),
     ColumnType("bit varying(5)", "B'101'", _LEFT_OUT, None),
 ]  # fmt: skip
-POSTGRESQL_TYPES = ("CREATE TYPE mood AS ENUM ('sad', 'glad')", "CREATE DOMAIN short AS smallint CHECK (VALUE > 0)")
+POSTGRESQL_TYPES = ("CREATE TYPE mood AS ENUM ('sad', 'glad')", "CREATE DOMAIN short AS smallint CHECK (VALUE > 0)",
+                    "CREATE DOMAIN feeling AS mood")  # fmt: skip
 
 MARIADB = [
     ColumnType("boolean", "true", "INT8", 1),
@@ -96,6 +104,7 @@ MARIADB = [
     ColumnType("enum('sad','glad')", "'glad'", "STRING", "glad"),
     ColumnType("set('a','b')", "'a,b'", "STRING", "a,b"),
     ColumnType("uuid", "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "STRING", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    ColumnType("inet4", "'127.0.0.1'", "STRING", "127.0.0.1"),
     ColumnType("inet6", "'::1'", "STRING", "::1"),
     ColumnType("binary(3)", "x'00ff'", "BYTES", b"\x00\xff\x00"),
     ColumnType("varbinary(20)", "x'00ff'", "BYTES", b"\x00\xff"),
@@ -122,6 +131,7 @@ SQLITE = [
     ColumnType("TEXT", "'Größe 🎉'", "STRING", "Größe 🎉"),
     ColumnType("VARCHAR(20)", "'a'", "STRING", "a"),
     ColumnType("CLOB", "'a'", "STRING", "a"),
+    ColumnType("ANY", "'a'", "STRING", "a"),
     ColumnType("BLOB", "x'00ff'", "BYTES", b"\x00\xff"),
     ColumnType("DATE", "'1969-12-31'", "INT32 (Date)", -1),
     ColumnType("TIME", "'23:59:59.999'", "INT32 (Time)", 86_399_999),

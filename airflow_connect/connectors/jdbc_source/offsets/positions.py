@@ -56,6 +56,11 @@ class Position:
     local_us: int | None = None
     before_us: int | None = None
 
+    @property
+    def reached_us(self) -> int | None:
+        """An instant that the clock had reached when the position was written; None: it has no time."""
+        return self.timestamp_us if self.before_us is None else self.before_us
+
     def changed(self, **attributes: Any) -> Position:
         """A copy with other attributes."""
         return replace(self, **attributes)

@@ -153,10 +153,11 @@ class Load:
     Attributes:
         table: the name under which the table's offsets are written.
         by: mode and columns that divide the table.
+        partitions: the source partitions of its ranges.
     """
 
     def __init__(
-        self, table: str, by: str, offsets: Iterable[tuple[SourcePartition, SourceOffset]], now_ms: int
+        self, table: str, by: str, offsets: Sequence[tuple[SourcePartition, SourceOffset]], now_ms: int
     ) -> None:
         """From the offsets of the table's ranges.
 
@@ -164,6 +165,7 @@ class Load:
             OffsetError: one is damaged.
         """
         self.table, self.by = table, by
+        self.partitions = [partition for partition, _ in offsets]
         self._now_ms = now_ms
         self._kept = sorted((_kept(table, by, *pair) for pair in offsets), key=lambda kept: _order(kept.after))
 
@@ -193,6 +195,20 @@ class Load:
                 return gaps
             cursor = max(cursor, kept.after, kept.covered, key=_order)
         return [*gaps, TableRange(self.table, self.by, cursor, None, began_ms)]
+
+    @property
+    def largest(self) -> int | None:
+        """The largest number of a row that its offsets have, sent or not; None: they have none."""
+        return max((p.incrementing for p in self._positions if p.incrementing is not None), default=None)
+
+    @property
+    def latest_us(self) -> int | None:
+        """The latest timestamp of a row that its offsets have, microseconds since the epoch; None: they have none."""
+        return max((p.reached_us for p in self._positions if p.reached_us is not None), default=None)
+
+    @property
+    def _positions(self) -> list[Position]:
+        return [p for kept in self._kept for p in (kept.after, kept.last, kept.covered) if p is not None]
 
     def offset(self) -> SourceOffset | None:
         """The offset of the table after a complete load; None if it has no rows."""

@@ -1,4 +1,4 @@
-"""Names the rows of a table that no run finds, because of what they have in its tracked columns."""
+"""Names what no run finds: rows, because of what they have in the tracked columns, and invisible columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,25 @@ _TIMELESS = {
 }
 """What rows have that `Criteria.timeless` counts."""
 _BY_POSITION = "because such rows cannot be found by position."
+
+_INVISIBLE = """
+SELECT column_name FROM information_schema.columns
+WHERE table_schema = %(schema)s AND table_name = %(table)s AND extra LIKE '%%INVISIBLE%%' ORDER BY ordinal_position
+"""
+
+
+def note_invisible(reading: Reading, source: Source) -> None:
+    """Name the columns of a table of MySQL or MariaDB that `SELECT *` does not return."""
+    table = source.table
+    if table is None or reading.name != "mysql":
+        return
+    parameters = {"schema": table.catalog, "table": table.table}
+    found = reading.connection.exec_driver_sql(_INVISIBLE, parameters).scalars().all()
+    if found:
+        reading.note(
+            f"Columns of {source.name} are left out, because they are INVISIBLE: {', '.join(map(str, found))}. Select"
+            " them in a query, or make them visible."
+        )
 
 
 def note_hidden(reading: Reading, criteria: Criteria, source: Source, position: Position) -> None:

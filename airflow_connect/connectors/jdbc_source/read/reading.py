@@ -14,7 +14,7 @@ from airflow_connect.connectors.jdbc_source.offsets.lookback import SentRows
 from airflow_connect.connectors.jdbc_source.offsets.positions import Position
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, TableRange
 from airflow_connect.connectors.jdbc_source.read.criteria import Criteria, Source, Statement, Tracked, tracked_columns
-from airflow_connect.connectors.jdbc_source.read.hidden import note_hidden
+from airflow_connect.connectors.jdbc_source.read.hidden import note_hidden, note_invisible
 from airflow_connect.connectors.jdbc_source.read.loaders import load_leniently
 from airflow_connect.connectors.jdbc_source.read.moves import Moves, Row
 from airflow_connect.connectors.jdbc_source.read.set_back import has_larger
@@ -354,6 +354,7 @@ class TableReader:
         table, part = self._source.table, self._part
         if part is not None and table is not None:
             reading.enter_snapshot(lambda snapshot: enter(reading.connection, snapshot, table))
+        note_invisible(reading, self._source)
         chosen = self._chosen()
         if config.mode == names.BULK:
             statement = bulk_statement(chosen, self._part, self._order)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from airflow_connect.connectors.jdbc_source.offsets.ranges import BULK_PREFIX, Load, TableRange
@@ -128,12 +128,9 @@ class Division:
         """Whether the ranges of an interrupted load are still those of the table: in mode bulk its key divides it."""
         if item.table is None or not load.is_bulk:
             return True
-        _, by, _ = self._dividing(item.table)
-        if by == load.by:
+        if division_now(self._reading, item.table) == load.by:
             return True
-        self._reading.note(
-            f"The interrupted load of {item.name} begins again, because the primary key of the table was changed."
-        )
+        note_key_changed(self._reading.note, item.name)
         return False
 
     def _rest(self, load: Load, item: Item, rows: int) -> list[TableRange]:
@@ -221,6 +218,17 @@ class Division:
         time, number = position.timestamp_us, position.incrementing
         parts = [] if time is None else [self._reading.times.aware(time).isoformat()]
         return " / ".join([*parts, *([] if number is None else [str(number)])])
+
+
+def division_now(reading: Reading, table: TableId) -> str:
+    """What divides a table in mode bulk, for `by` of its ranges; "" if nothing does."""
+    key = dividing_key(reading.described(reading.source(table)))
+    return "" if key is None else BULK_PREFIX + key.name
+
+
+def note_key_changed(note: Callable[[str], None], name: str) -> None:
+    """Say why an interrupted load begins again."""
+    note(f"The interrupted load of {name} begins again, because the primary key of the table was changed.")
 
 
 def _capital(text: str) -> str:

@@ -134,3 +134,46 @@ def test_upsert_without_a_unique_index_over_the_key_fails(mariadb_database, inde
         ColumnRun(mariadb_database, ORDER, **UPSERT).copy(values(3))
     assert caught.value.code == "jdbc.unique_key"
     assert mariadb_database.rows("SELECT COUNT(*) FROM orders") == [(0,)]
+
+
+def test_table_that_was_dropped_between_two_runs_is_named_when_it_is_created_again(database):
+    """The offsets of what it held are still there, so that the records are not written again."""
+    rows = records(*values(3), schema=ORDER)
+    assert told(SinkRun(database, auto_create="true").open(), rows[:2]) == (2, 0, ())
+    database.execute("DROP TABLE orders")
+    written, _, (note,) = told(SinkRun(database, auto_create="true").open(), rows)
+    assert written == 1 and database.rows("SELECT n FROM orders") == [(2,)]
+    assert note.startswith("The table orders was missing and was created. This run writes orders-0 from offset 2 on,")
+
+
+def test_unlogged_table_is_named(postgresql_database):
+    """After a crash it is empty, and the offsets are not."""
+    postgresql_database.execute(KEYED.replace("CREATE TABLE", "CREATE UNLOGGED TABLE"))
+    written, _, (note,) = told(SinkRun(postgresql_database).open(), records(*values(2), schema=ORDER))
+    assert written == 2 and note.startswith("The table orders is UNLOGGED: PostgreSQL empties it after a crash")
+
+
+def test_record_without_any_column_is_a_dead_letter(database):
+    """PostgreSQL and SQLite called it a syntax error, which ended every run; MySQL got a row without values."""
+    database.execute(KEYED.replace("NOT NULL PRIMARY KEY", ""))
+    run = SinkRun(database, errors_tolerance="all")
+    give(run.open(), records({"missing": None}, {"n": 1}))
+    ((offset, reason),) = run.errors.letters
+    assert offset == 0 and reason.startswith("All fields of the record are null, and the table orders has no column")
+    assert database.rows("SELECT n FROM orders") == [(1,)]
+
+
+@pytest.mark.parametrize("creates", [False, True], ids=["found", "created"])
+def test_fields_that_share_a_column_are_named(database, creates):
+    """The database named the column, and every run ended there."""
+    schema = s.struct(("n", s.INT64), ("Note", s.OPTIONAL_STRING), ("note", s.OPTIONAL_STRING))
+    if not creates:
+        database.execute(KEYED)
+    run = SinkRun(database, errors_tolerance="all", auto_create="true")
+    give(run.open(), records({"n": 1, "Note": "a", "note": "b"}, schema=schema))
+    give(run.open(), records({"n": 2, "note": "c"}, first=1, schema=ORDER))
+    keeps_case = creates and database.dialect == "postgresql"
+    told = [text for _, text in run.errors.letters]
+    assert len(told) == (0 if keeps_case else 1)
+    assert all("The fields Note and note of the record belong to the same column note" in text for text in told)
+    assert database.rows("SELECT n FROM orders ORDER BY n") == ([(1,), (2,)] if keeps_case else [(2,)])

@@ -33,7 +33,7 @@ def test_decimals_of_sqlite_are_exact_or_refused(sqlite_database):
         Decimal(text) for text in EXACT
     ]
     assert [offset for offset, _ in run.errors.letters] == [5, 6, 7]
-    assert "The field amount of orders-0@5 is a Decimal with more digits than SQLite keeps" in run.errors.letters[0][1]
+    assert "The field amount of orders-0@5 is a number with more digits than SQLite keeps" in run.errors.letters[0][1]
     assert not any("1234567890" in message for _, message in run.errors.letters)
 
 

@@ -84,3 +84,16 @@ def test_rows_that_policies_hide_are_named(database: Database) -> None:
         assert any(note.startswith("Row level security is active") and ".public.a, only" in note for note in run.notes)
     finally:
         database.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_interrupted_load_whose_key_was_changed_begins_again_once(database: Database) -> None:
+    """The next run copies all rows again, as mode bulk does, but no load is interrupted any more."""
+    for change, tasks in (("ALTER TABLE a RENAME COLUMN id TO number", 2), ("ALTER TABLE a DROP COLUMN number", 1)):
+        runs = copies(database, False, **{"batch.max.rows": "2"})
+        runs.run(tasks=2, batches=2)
+        database.execute(change)
+        assert any("begins again" in note for note in runs.run(tasks=tasks).notes)
+        again = runs.run(tasks=tasks)
+        assert len(again.records) == 12 and not any("begins again" in note for note in again.notes), again.notes
+        ((partition, _),) = runs.committed()
+        assert set(partition) == {"protocol", "table"}

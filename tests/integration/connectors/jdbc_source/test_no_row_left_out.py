@@ -164,6 +164,13 @@ def test_capitals_that_are_not_quoted_are_refused(postgresql_database: Database)
         runs.run()
 
 
+SET_BACK: dict[str, tuple[str, ...]] = {
+    "postgresql": ("TRUNCATE orders RESTART IDENTITY",),
+    "mysql": ("TRUNCATE orders",),
+    "sqlite": ("DELETE FROM orders", "DELETE FROM sqlite_sequence"),
+}
+
+
 def numbered(database: Database) -> str:
     return {
         "postgresql": "serial PRIMARY KEY",
@@ -182,12 +189,7 @@ def test_database_that_is_set_back_is_refused_with_both_readings(database: Datab
     add(database, 7)
     runs = copies(database, "incrementing", incrementing_column_name="id")
     assert len(runs.run().ids()) == 7
-    set_back: dict[str, tuple[str, ...]] = {
-        "postgresql": ("TRUNCATE orders RESTART IDENTITY",),
-        "mysql": ("TRUNCATE orders",),
-        "sqlite": ("DELETE FROM orders", "DELETE FROM sqlite_sequence"),
-    }
-    database.execute(*set_back[database.dialect])
+    database.execute(*SET_BACK[database.dialect])
     add(database, 2)
     with pytest.raises(OffsetError, match=r"The next id of .*orders is 3, but rows up to 7 were copied") as caught:
         runs.run()
@@ -196,6 +198,31 @@ def test_database_that_is_set_back_is_refused_with_both_readings(database: Datab
     runs.commit(partition, {"incrementing": 2})
     add(database, 1)
     assert runs.run().ids() == [3]
+
+
+def test_database_that_is_set_back_during_an_unfinished_load_is_refused(database: Database) -> None:
+    """Ranges after those that are left would never see the new rows, whose numbers begin again."""
+    kind = numbered(database)
+    database.execute(f"CREATE TABLE orders (id {kind}, v int)")
+    database.execute("INSERT INTO orders (v) VALUES " + ", ".join(["(1)"] * 60))
+    if database.dialect == "mysql":
+        database.rows("ANALYZE TABLE orders")
+    more = {"table.split.min.rows": "20", "batch.max.rows": "5"}
+    runs = copies(database, "incrementing", incrementing_column_name="id", table_whitelist="orders")
+    runs.config |= more
+    runs.run(tasks=3, batches=2)
+    assert len(runs.committed()) > 1
+    database.execute(*SET_BACK[database.dialect])
+    database.execute("INSERT INTO orders (v) VALUES (2), (2)")
+    with pytest.raises(
+        OffsetError, match=r"The next id of .*orders is 3, but .* unfinished load .* up to \d+"
+    ) as caught:
+        runs.run(tasks=3)
+    assert '{"incrementing": -1}' in caught.value.suggestion
+    name = str(runs.committed()[0][0]["table"])
+    runs.commit({"protocol": "1", "table": name}, {"incrementing": -1})
+    assert runs.run(tasks=3).ids() == [1, 2]
+    assert [offset for _, offset in runs.committed()] == [{"incrementing": 2}]
 
 
 def test_rows_that_are_deleted_after_they_were_copied_are_no_reason_for_concern(database: Database) -> None:
@@ -218,6 +245,45 @@ def test_table_whose_numbers_come_from_elsewhere_is_named_if_it_may_have_been_se
     database.execute("DELETE FROM orders WHERE id = 9")
     (note,) = runs.run().notes
     assert note.startswith("The largest id of ") and "is 4, but rows up to 9 were copied" in note
+
+
+@pytest.mark.parametrize("mode", ["timestamp", "timestamp+incrementing"])
+def test_clock_of_the_database_that_is_before_the_offset_is_refused(database: Database, mode: str) -> None:
+    """After a failover to a server whose clock is behind, rows get times that were passed already."""
+    database.execute(
+        f"CREATE TABLE orders (id int NOT NULL PRIMARY KEY, changed {stamp_type(database)} NOT NULL)",
+        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:00')",
+    )
+    more = {"timestamp_column_name": "changed", "incrementing_column_name": "id"}
+    runs = copies(database, mode, timestamp_delay_interval_ms="3600000", **more)
+    assert runs.run().ids() == [1]
+    ((partition, offset),) = runs.committed()
+    runs.commit(partition, {**offset, "timestamp": 4102444800000, "timestamp_nanos": 0})
+    with pytest.raises(OffsetError, match=r"up to 2100-01-01T00:00:00.000\+00:00 were copied, but the clock") as caught:
+        runs.run()
+    assert caught.value.code == "database.set_back" and '{"timestamp": 1' in caught.value.suggestion
+
+
+def test_table_of_sqlite_without_row_ids_is_no_set_back(sqlite_database: Database) -> None:
+    """Its numbers come from elsewhere: the next one is unknown."""
+    sqlite_database.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, v int) WITHOUT ROWID", "INSERT INTO orders VALUES (1, 0), (7, 0)"
+    )
+    runs = copies(sqlite_database, "incrementing", incrementing_column_name="id")
+    assert runs.run().ids() == [1, 7]
+    sqlite_database.execute("DELETE FROM orders WHERE id = 7")
+    (note,) = runs.run().notes
+    assert note.startswith("The largest id of orders is 1, but rows up to 7 were copied.")
+
+
+@BOTH_PATHS
+def test_invisible_columns_are_named(mariadb_database: Database, columnar: bool) -> None:
+    mariadb_database.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, v int INVISIBLE)", "INSERT INTO orders VALUES (1)"
+    )
+    run = copies(mariadb_database, "bulk", columnar).run()
+    assert run.values == [{"id": 1}]
+    assert [note for note in run.notes if "because they are INVISIBLE: v." in note]
 
 
 def test_generated_columns_of_sqlite_have_their_types(sqlite_database: Database) -> None:

@@ -306,3 +306,36 @@ def test_error_of_a_value_that_is_no_object_does_not_have_the_value(opensearch, 
     messages = [message for _, message in found]
     kinds = ["a text", "a number", "an array", "a boolean"]
     assert [message.split(" is not a JSON object, but ")[1].split(".")[0] for message in messages] == kinds
+
+
+@pytest.mark.parametrize("write_method", ["insert", "upsert"])
+def test_deletions_that_find_no_document_are_counted(opensearch, unique_name, write_method):
+    task = SearchTask(opensearch.url, unique_name, behavior_on_null_values="delete", write_method=write_method)
+    runner = task.open()
+    for offset, (key, value) in enumerate([("a", {"v": 1}), ("a", None), ("b", None), ("c", None)]):
+        runner.put(record(offset, value, key=key, topic=unique_name))
+    runner.complete()
+    (note,) = runner.notes.sentences
+    assert note.startswith(f"2 records were without value, and deleted no document of {unique_name}:")
+    assert f"The first was {unique_name}-0@2." in note and documents(opensearch, unique_name) == {}
+    runner.close()
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_index_that_is_created_in_the_middle_of_a_topic_is_named(opensearch, unique_name, start):
+    """It may have been deleted between two runs: the offsets of what it held are still committed."""
+    runner = SearchTask(opensearch.url, unique_name).open(start=start)
+    runner.put(record(7, {"v": 1}, key="a", topic=unique_name))
+    runner.complete()
+    said = [note for note in runner.notes.sentences if note.startswith(f"{unique_name} was missing and was created.")]
+    assert len(said) == (1 if start else 0)
+    assert not start or f"This run writes {unique_name}-0 from offset 7 on." in said[0]
+    runner.close()
+
+
+def test_key_with_half_of_a_surrogate_pair_is_a_dead_letter(opensearch, unique_name):
+    """It ended the run with a TypeError of the JSON writer."""
+    rows = [record(n, {"v": n}, key=key, topic=unique_name) for n, key in enumerate(["a\ud800", "b"])]
+    ((offset, reason),) = SearchTask(opensearch.url, unique_name, errors_tolerance="all").write(rows)
+    assert offset == 0 and "has half of a surrogate pair" in reason
+    assert documents(opensearch, unique_name) == {"b": {"v": 1}}

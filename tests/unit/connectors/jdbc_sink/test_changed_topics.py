@@ -38,3 +38,10 @@ def test_rows_that_later_records_change_depend_on_the_order_of_a_key(config: dic
 )
 def test_rows_that_nothing_changes_do_not(config: dict[str, str]) -> None:
     assert notes(GROWN, **config) == []
+
+
+@pytest.mark.parametrize("insert_mode", ["upsert", "update", "insert"])
+def test_rows_whose_keys_are_offsets_of_a_topic_that_is_gone_may_be_replaced(insert_mode: str) -> None:
+    found = notes(RECREATED, pk_mode="kafka", insert_mode=insert_mode)
+    assert len(found) == (0 if insert_mode == "insert" else 1)  # an insert is refused instead
+    assert all("so its records replace rows of the old topic" in note for note in found)

@@ -174,3 +174,13 @@ def test_tables_are_divided_evenly(count: int, groups: int, sizes: list[int]) ->
     parts = grouped(items, groups)
     assert [len(part) for part in parts] == sizes
     assert [item for part in parts for item in part] == items
+
+
+def test_patterns_that_select_no_table_are_named(database: Database) -> None:
+    """The others do, so the run does not fail, and nothing else tells."""
+    config = {"connection.url": database.jdbc_url, "mode": "bulk", "table.include.list": "a,nosuch.*,se+n"}
+    run = Copies(config).run()
+    assert run.topics == ["db-a"]
+    unmatched, others = run.notes
+    assert unmatched.startswith("Patterns of table.include.list match no table: nosuch.*. They must match the full")
+    assert "table.types (TABLE), which are skipped: se+n (VIEW)" in others

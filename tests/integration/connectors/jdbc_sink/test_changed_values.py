@@ -1,0 +1,117 @@
+"""Values that a column would change without an error are refused, or the column is named."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from airflow_connect.api import schema as s
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, records
+from tests.support.values.jdbc_columns import ColumnRun
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_number_that_the_database_does_not_have_is_a_dead_letter(database, value):
+    """SQLite stores NULL for NaN, and MySQL's driver refuses both: the run failed, whatever `errors.tolerance` was."""
+    database.execute("CREATE TABLE orders (n BIGINT, v DOUBLE PRECISION)")
+    schema = s.struct(("n", s.INT64), ("v", s.FLOAT64))
+    run = SinkRun(database, errors_tolerance="all")
+    give(run.open(), records({"n": 1, "v": float(value)}, {"n": 2, "v": 2.5}, schema=schema))
+    refused = database.dialect == "mysql" or (database.dialect == "sqlite" and value == "nan")
+    assert [offset for offset, _ in run.errors.letters] == ([0] if refused else [])
+    assert all(f"the number is {value}, which no column" in text for _, text in run.errors.letters)
+    kept = sorted(database.rows("SELECT n FROM orders WHERE v IS NOT NULL"))
+    assert kept == ([(2,)] if refused else [(1,), (2,)])
+
+
+def test_whole_number_that_a_real_column_of_sqlite_would_change_is_refused(sqlite_database):
+    sqlite_database.execute("CREATE TABLE orders (n BIGINT, v REAL)")
+    run = SinkRun(sqlite_database, errors_tolerance="all")
+    rows = [{"n": n, "v": v} for n, v in enumerate([2**53 + 1, 2**60, -3])]
+    give(run.open(), records(*rows, schema=s.struct(("n", s.INT64), ("v", s.INT64))))
+    ((offset, text),) = run.errors.letters
+    assert offset == 0 and text.startswith("The field v of orders-0@0 is a number with more digits than SQLite keeps")
+    assert sqlite_database.rows("SELECT n, v FROM orders") == [(1, 2.0**60), (2, -3.0)]
+
+
+def test_zero_in_an_auto_increment_column_stays_zero(mariadb_database):
+    """It became the next number: an upsert inserted the row of the key 0 again and again."""
+    mariadb_database.execute("CREATE TABLE orders (n BIGINT AUTO_INCREMENT PRIMARY KEY, v BIGINT)")
+    run = SinkRun(mariadb_database, insert_mode="upsert", pk_mode="record_value", pk_fields="n")
+    give(run.open(), records({"n": 0, "v": 1}, {"n": 0, "v": 2}, schema=s.struct(("n", s.INT64), ("v", s.INT64))))
+    assert mariadb_database.rows("SELECT n, v FROM orders") == [(0, 2)]
+
+
+COLUMNS = {
+    "a": ("ENUM('5', '1')", s.OPTIONAL_INT64, 1, "has the type enum, and the field is a number"),
+    "b": ("TIME(3)", s.OPTIONAL_INT64, 123, "has the type time, and the field is a number"),
+    "c": ("INT", s.OPTIONAL_STRING, "1.6", "keeps 0 digits after the point, and the field is a text"),
+    "d": ("DECIMAL(5,1)", s.OPTIONAL_STRING, "1.26", "keeps 1 digit after the point, and the field is a text"),
+    "e": ("DATE", s.OPTIONAL_STRING, "2026-01-01 12:00:00", "keeps no time of day, and the field is a text"),
+    "f": (
+        "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+        s.timestamp(optional=True),
+        None,
+        "has the current time where",
+    ),
+}
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["rows", "columns"])
+def test_columns_of_mariadb_that_take_values_for_others_are_named(mariadb_database, columnar):
+    listed = ", ".join(f"{name} {declared}" for name, (declared, *_) in COLUMNS.items())
+    mariadb_database.execute(f"CREATE TABLE orders ({listed})".replace("f TIMESTAMP", "f TIMESTAMP(3)").replace(
+        "CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP(3)"))  # fmt: skip
+    schema = s.struct(*((name, kind) for name, (_, kind, *_) in COLUMNS.items()))
+    row = {name: value for name, (_, _, value, _) in COLUMNS.items()}
+    notes = ColumnRun(mariadb_database, schema).copy([row] * 600, columnar=columnar).notes
+    assert len(notes) == len(COLUMNS), notes
+    for (name, (*_, said)), note in zip(COLUMNS.items(), notes, strict=True):
+        assert note.startswith(f"The column {name} of orders {said}"), note
+    assert mariadb_database.rows("SELECT DISTINCT a, c FROM orders") == [("5", 2)]
+
+
+def test_short_texts_of_postgresql_are_named(postgresql_database):
+    postgresql_database.execute('CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric)')
+    schema = s.struct(*((name, s.STRING) for name in "abcde"), ("f", s.FLOAT64))
+    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x", "f": 0.12345678901234568}
+    notes = ColumnRun(postgresql_database, schema).copy([row]).notes
+    assert [note.partition(",")[0] for note in notes] == [
+        "The column a of orders keeps 63 bytes of a text",
+        "The column b of orders keeps 1 byte of a text",
+        "The column c of orders keeps 1 digit after the point",
+        "The column f of orders keeps about 15 digits of a number",
+    ]
+
+
+def test_deletes_that_find_no_row_are_counted(database):
+    database.execute("CREATE TABLE orders (id VARCHAR(20) PRIMARY KEY, n BIGINT)", "INSERT INTO orders VALUES ('a', 1)")
+    config = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "id", "delete_enabled": "true"}
+    runner = SinkRun(database, **config).open()
+    report = give(runner, records(None, None, None, keys=["a", "b", "c"], key_schema=s.STRING))
+    (note,) = runner.notes.sentences
+    assert report.written == 3 and note.startswith("2 records were without value, and deleted no row of orders:")
+
+
+def test_names_that_postgresql_would_cut_are_refused(postgresql_database):
+    long = "a" * 64
+    schema = s.struct(("n", s.INT64), (long, s.OPTIONAL_STRING))
+    run = SinkRun(postgresql_database, auto_create="true", auto_evolve="true", errors_tolerance="all")
+    give(run.open(), records({"n": 1, long: "x"}, schema=schema))
+    give(run.open(), records({"n": 2}, first=1, schema=s.struct(("n", s.INT64))))
+    give(run.open(), records({"n": 3, long: "x"}, first=2, schema=schema))
+    assert [offset for offset, text in run.errors.letters if "cuts names after 63 bytes" in text] == [0, 2]
+    assert postgresql_database.rows("SELECT n FROM orders") == [(2,)]
+
+
+def test_arrays_whose_elements_are_rounded_are_named(postgresql_database):
+    postgresql_database.execute("CREATE TABLE orders (a int[], b numeric[], c text[])")
+    schema = s.struct(("a", s.array(s.decimal(2))), ("b", s.array(s.decimal(2))), ("c", s.array(s.STRING)))
+    runner = SinkRun(postgresql_database).open()
+    give(runner, records({"a": [Decimal("1.25")], "b": [Decimal("1.25")], "c": ["x"]}, schema=schema))
+    (note,) = runner.notes.sentences
+    assert note.startswith("The column a of orders keeps 0 digits after the point, and the field has 2")
+    assert postgresql_database.rows("SELECT a, b FROM orders") == [([1], [Decimal("1.25")])]

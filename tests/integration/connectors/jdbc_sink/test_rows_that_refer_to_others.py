@@ -1,0 +1,60 @@
+"""Rows that refer to others of the same transaction, in an order that a constraint would refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_connect.api import schema as s
+from tests.support.copies.jdbc_sink_tasks import SinkRun, give, record, records
+
+pytestmark = pytest.mark.integration
+
+NODE = s.struct(("id", s.INT64), ("parent", s.OPTIONAL_INT64))
+BY_ID = {"pk_mode": "record_value", "pk_fields": "id"}
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_deferred_constraint_refuses_only_the_record_that_breaks_it(postgresql_database, mode):
+    """When the constraint is checked at once, to find the record, others refer to rows that come later."""
+    postgresql_database.execute(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, parent BIGINT REFERENCES orders DEFERRABLE INITIALLY DEFERRED)"
+    )
+    run = SinkRun(postgresql_database, errors_tolerance="all", insert_mode=mode, **BY_ID)
+    pairs = [(3, 2), (2, 1), (1, None), (4, 99), (5, 1)]
+    give(run.open(), records(*({"id": n, "parent": parent} for n, parent in pairs), schema=NODE))
+    assert [offset for offset, _ in run.errors.letters] == [3]
+    assert postgresql_database.rows("SELECT id FROM orders ORDER BY id") == [(1,), (2,), (3,), (5,)]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_row_that_refers_to_a_table_that_is_written_later(request, kind):
+    """Rows are written table by table: the second child came before its parent, in every run."""
+    database = request.getfixturevalue(f"{kind}_database")
+    database.execute(
+        "CREATE TABLE parents (id BIGINT PRIMARY KEY)",
+        "INSERT INTO parents VALUES (1)",
+        "CREATE TABLE children (id BIGINT PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES parents (id))",
+    )
+    rows = [("children", 1, 1), ("parents", 2, None), ("children", 2, 2), ("children", 3, 99)]
+    parent = s.struct(("id", s.INT64))
+    run = SinkRun(database, errors_tolerance="all", insert_mode="upsert", table_name_format="${topic}", **BY_ID)
+    given = [
+        record(offset, {"id": n, "parent": of} if of else {"id": n}, schema=NODE if of else parent, topic=topic)
+        for offset, (topic, n, of) in enumerate(rows)
+    ]
+    for one in given:
+        one.original_topic = "orders"  # a transformation has renamed it
+    give(run.open(), given)
+    assert [offset for offset, _ in run.errors.letters] == [3]
+    assert database.rows("SELECT id FROM children ORDER BY id") == [(1,), (2,)]
+
+
+def test_later_record_of_a_row_is_not_undone_by_an_earlier_one(postgresql_database):
+    postgresql_database.execute(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY, parent BIGINT REFERENCES orders DEFERRABLE INITIALLY DEFERRED)"
+    )
+    run = SinkRun(postgresql_database, errors_tolerance="all", insert_mode="upsert", **BY_ID)
+    pairs = [(2, 1), (2, None), (1, None), (4, 99)]
+    give(run.open(), records(*({"id": n, "parent": parent} for n, parent in pairs), schema=NODE))
+    assert postgresql_database.rows("SELECT id, parent FROM orders ORDER BY id") == [(1, None), (2, None)]
+    assert [offset for offset, _ in run.errors.letters] == [0, 3]
