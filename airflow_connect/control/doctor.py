@@ -25,11 +25,13 @@ def check_installation(worker: Mapping[str, Any]) -> Iterator[Check]:
     """Look at the connectors of a worker configuration, and at its group. Creates nothing.
 
     Raises:
-        ConnectError: the state topics or the group cannot be read.
+        ConnectError: the state topics or the group cannot be read, or a worker would refuse the topics.
     """
     settings = ControlSettings.from_worker(worker)
     topics = StateTopics(settings)
-    if not topics.find():
+    is_there = topics.find()
+    topics.check()
+    if not is_there:
         yield Check("registered connectors", f"None: {settings.config_topic.name} does not exist.")
         return
     seen = topics.look(_seen)

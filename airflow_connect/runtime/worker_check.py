@@ -1,4 +1,4 @@
-"""Whether the servers that a worker configuration names can be used: brokers, transactional ids, Schema Registry."""
+"""Whether the servers that a configuration names can be used: brokers, transactional ids, Schema Registry."""
 
 from __future__ import annotations
 
@@ -45,6 +45,17 @@ def check_worker(worker: Mapping[str, Any], references: ResolvedReferences) -> l
         tried.append(_tried(partial(_take_transactional_id, resolved, group_id), references))
     registries = [_tried(partial(_reach_registry, found), references) for found in _registries(resolved)]
     return [*tried, *dict.fromkeys(registries)]
+
+
+def check_registries(connector: Mapping[str, Any], references: ResolvedReferences) -> list[Checked]:
+    """Connect to the Schema Registries that a connector names for itself; one entry for each.
+
+    Args:
+        connector: its configuration, as written.
+        references: the values of its references.
+    """
+    found = _registries(references.resolve(connector))
+    return list(dict.fromkeys(_tried(partial(_reach_registry, settings), references) for settings in found))
 
 
 def _tried(check: Callable[[], str], references: ResolvedReferences) -> Checked:

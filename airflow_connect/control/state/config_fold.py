@@ -19,6 +19,7 @@ _LOG = logging.getLogger(__name__)
 _STATES = frozenset({records.STARTED, records.PAUSED, records.STOPPED})
 _MOST_TASKS = 1 << 20
 _MOST_RESTARTS = 10_000
+_MOST_TAKEN_AWAY = 10_000
 Properties = dict[str, str | None]
 
 
@@ -50,6 +51,8 @@ class ConfigState:
         connectors: registered connectors by name, in the order of their first record.
         targets: target states by connector; a connector without one is `STARTED`.
         target_offsets: of the record that changed it last.
+        taken_away: what was done last that ends a run of a connector, "deleted" or "stopped", with the offset of its
+            record. It stays when the connector is created again or resumed. The latest ones only.
         task_counts: number of tasks of the last `commit`.
         task_configs: committed configurations by connector and task.
         inconsistent: connectors for whose last `commit` task configurations are missing.
@@ -62,6 +65,7 @@ class ConfigState:
     connectors: dict[str, Registered] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
     target_offsets: dict[str, int] = field(default_factory=dict)
+    taken_away: dict[str, tuple[int, str]] = field(default_factory=dict)
     task_counts: dict[str, int] = field(default_factory=dict)
     task_configs: dict[str, dict[int, Properties]] = field(default_factory=dict)
     inconsistent: set[str] = field(default_factory=set)
@@ -74,6 +78,18 @@ class ConfigState:
     def target(self, name: str) -> str:
         """The target state of a connector."""
         return self.targets.get(name, records.STARTED)
+
+    def taken_away_since(self, name: str, offset: int) -> str | None:
+        """What ends a run of the connector that began with the state up to `offset`: "deleted", "stopped", or None.
+
+        A connector that was created again, or resumed, within moments counts as well: its offsets may be others.
+        """
+        if name not in self.connectors:
+            return "deleted"
+        if self.target(name) == records.STOPPED:
+            return "stopped"
+        when, what = self.taken_away.get(name, (-1, ""))
+        return what if when >= offset else None
 
     def tasks(self, name: str) -> list[Properties]:
         """Configurations of the connector's tasks, by number; none if they are inconsistent."""
@@ -98,7 +114,8 @@ class ConfigState:
 
     def _take_connector(self, name: str, value: bytes | None, offset: int) -> None:
         if value is None:
-            self.connectors.pop(name, None)
+            if self.connectors.pop(name, None) is not None:
+                self._take_away(name, offset, "deleted")
             self.task_counts.pop(name, None)
             self.task_configs.pop(name, None)
             self._waiting.pop(name, None)
@@ -107,6 +124,12 @@ class ConfigState:
         config = _properties(value, f"{records.CONNECTOR}{name}", offset)
         if config is not None:
             self.connectors[name] = Registered(config, offset)
+
+    def _take_away(self, name: str, offset: int, what: str) -> None:
+        self.taken_away.pop(name, None)  # The latest is the last.
+        self.taken_away[name] = offset, what
+        if len(self.taken_away) > _MOST_TAKEN_AWAY:
+            del self.taken_away[next(iter(self.taken_away))]
 
     def _take_task(self, rest: str, value: bytes | None, offset: int) -> None:
         name, separator, number = rest.rpartition("-")
@@ -141,6 +164,8 @@ class ConfigState:
             if state != self.target(name):
                 self.target_offsets[name] = offset
             self.targets[name] = str(state)
+            if state == records.STOPPED:
+                self._take_away(name, offset, "stopped")
         elif found:
             _LOG.warning("The config topic has an unknown target state of %s at offset %d.", name, offset)
 

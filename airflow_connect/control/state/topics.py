@@ -38,6 +38,7 @@ from airflow_connect.retrying import AtDeadline, Backoff, Jitter, Retry
 
 if TYPE_CHECKING:
     from airflow_connect.control.settings import ControlSettings
+    from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 
 MOST_ATTEMPTS = 20
 READ_WITHIN_S = 15.0
@@ -92,12 +93,7 @@ class StateTopics:
         with self._lock:
             self._admin = admin_client(self._settings.admin)
             config = self._settings.config_topic
-            if (found := compacted_topics.ensure(self._admin, config)) != 1:
-                raise ConfigError(
-                    f"The topic {config.name} has {found} partitions; the config topic needs exactly one.",
-                    suggestion="Name another topic, or recreate it with one partition if nothing uses it.",
-                    config_path=config.config_path,
-                )
+            _refuse_several_partitions(config, compacted_topics.ensure(self._admin, config))
             self._status_partitions = compacted_topics.ensure(self._admin, self._settings.status_topic)
             self._await_new_topics()
             self._is_there = True
@@ -113,6 +109,16 @@ class StateTopics:
         with self._lock:
             self._admin = admin_client(self._settings.admin)
             return self._find(self._admin)
+
+    def check(self) -> None:
+        """Refuse what `open` would refuse; creates and changes nothing.
+
+        Raises:
+            ConfigError, UnavailableError, AccessError: as of `open`.
+        """
+        config = self._settings.config_topic
+        _refuse_several_partitions(config, compacted_topics.check(self.admin, config))
+        compacted_topics.check(self.admin, self._settings.status_topic)
 
     def _find(self, admin: Admin) -> bool:
         if not self._is_there and partition_count(admin, self._settings.config_topic.name) is not None:
@@ -288,3 +294,12 @@ class StateTopics:
             self._state.config.take(key, value, message.offset())
         else:
             self._state.status.take(key, value)
+
+
+def _refuse_several_partitions(config: CompactedTopic, found: int | None) -> None:
+    if found not in (None, 1):
+        raise ConfigError(
+            f"The topic {config.name} has {found} partitions; the config topic needs exactly one.",
+            suggestion="Name another topic, or recreate it with one partition if nothing uses it.",
+            config_path=config.config_path,
+        )

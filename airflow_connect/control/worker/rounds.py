@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.herder.recording import topics_of
 from airflow_connect.control.metrics.run_counts import RunCounts
-from airflow_connect.control.state.records import STOPPED
 from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.control.worker.due import Due, Early, Ended, Schedule, timeout_of
 from airflow_connect.control.worker.lag_looks import LagLooks
@@ -121,16 +120,16 @@ class Rounds:
         """Begin what is due while there are free slots; then wait for the end of a run, or for the next look."""
         self._look_at_lags(schedule)
         while slots.has_free and not stopping.is_set():
-            due = self._topics.look(lambda state: self._next(schedule, state))
-            if due is None:
+            running = self._topics.look(lambda state: self._next(schedule, state))
+            if running is None:
                 break
             if self._sharing is None:  # A member of the group knows that no worker of Kafka Connect is there.
                 try:
                     self._topics.refuse_live_workers()
                 except ConnectError:
-                    schedule.end(due.name, time.monotonic(), Ended())
+                    schedule.end(running.due.name, time.monotonic(), Ended())
                     raise
-            slots.start(Running(due, new_run_id()))
+            slots.start(running)
         self._take_ended(schedule, slots)
         if slots.running:
             self._stop_some(slots)
@@ -164,15 +163,15 @@ class Rounds:
         now_s = time.monotonic()
         unwanted = self._topics.look(
             lambda state: {
-                running.due.name: "deleted" if running.due.name not in state.config.connectors else "stopped"
+                running.due.name: what
                 for running in slots.running
-                if state.config.target(running.due.name) == STOPPED or running.due.name not in state.config.connectors
+                if (what := state.config.taken_away_since(running.due.name, running.seen))
             }
         )
         for running in slots.running:
             name, longest_s = running.due.name, timeout_of(running.due.config) or self._pace.timeout_s
             if name in unwanted:
-                running.ask(StoppedError(f"Connector {name} was {unwanted[name]} during a run, which has ended."))
+                running.ask(_taken_away(name, unwanted[name]))
             elif longest_s and now_s - running.began_s >= longest_s:
                 running.ask(_timeout(name, longest_s))
             if running.stop.error is not None and not running.stop.is_finishing:
@@ -194,16 +193,17 @@ class Rounds:
             return []
         return schedule.due(state.config, time.monotonic(), self._sharing.own(state))
 
-    def _next(self, schedule: Schedule, state: State) -> Due | None:
-        """The connector to run next. Decided before each run, because states may change during a long run."""
+    def _next(self, schedule: Schedule, state: State) -> Running | None:
+        """The run to begin next. Decided before each run, because states may change during a long run."""
         ready = (due for due in self._due(schedule, state) if due.lag is None or due.name in self._reached)
         due = next(ready, None)
-        if due is not None:
-            self._reached.discard(due.name)
-            schedule.begin(state.config, due)
-            if self._sharing is not None:
-                self._sharing.begin(due.name)
-        return due
+        if due is None:
+            return None
+        self._reached.discard(due.name)
+        schedule.begin(state.config, due)
+        if self._sharing is not None:
+            self._sharing.begin(due.name)
+        return Running(due, new_run_id(), seen=state.config.next_offset)
 
     # --- in the thread of a slot -----------------------------------------------------------------------------------
 
@@ -247,8 +247,9 @@ class Rounds:
                 self._tell(redact(error["message"]))
             return Ended()
         if error["code"] == FencedError.code and self._sharing is not None:
-            # Another worker took it for its own, in the moment in which the members changed.
-            self._tell(f"{due.name}: another worker has run it at the same time.")
+            # Its offsets were changed, which needs a stop; or another worker took it, when the members changed.
+            what = self._topics.look(lambda state: state.config.taken_away_since(due.name, running.seen))
+            self._tell(str(_taken_away(due.name, what)) if what else redact(f"{due.name}: {error['message']}"))
             return Ended()
         trace = redact(f"{error['message']} {error['suggestion']}".strip())
         self._tell(f"{due.name}: {trace}")
@@ -279,6 +280,10 @@ class Rounds:
         # The result of a run that another worker has fenced says nothing about the connector.
         only_own = self._sharing is not None
         self._herder.run_ended(due.name, due.offset, trace, is_config=is_config, only_own=only_own)
+
+
+def _taken_away(name: str, what: str) -> StoppedError:
+    return StoppedError(f"Connector {name} was {what} during a run, which has ended.")
 
 
 def _timeout(name: str, longest_s: float) -> RunTimeoutError:

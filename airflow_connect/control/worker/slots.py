@@ -23,6 +23,7 @@ class Running:
     Attributes:
         due: the connector.
         run_id: of the run.
+        seen: end of the config topic when it began.
         stop: ends it.
         began_s, asked_s: when it began, and when it was asked to stop, by `time.monotonic`; None: it was not.
         is_abandoned: it did not end when it was asked to. It begins no step any more, and the next run fences it.
@@ -30,6 +31,7 @@ class Running:
 
     due: Due
     run_id: str
+    seen: int = 0
     stop: StopRequest = field(default_factory=StopRequest)
     began_s: float = field(default_factory=time.monotonic)
     asked_s: float | None = None

@@ -425,8 +425,10 @@ def translate(error: BaseException | KafkaError, doing: str) -> ConnectError:
     code, text = inner.code(), inner.str()
     if code in FENCED:
         return FencedError(
-            f"A newer run of the same connector has taken over; this run was stopped while {doing} ({inner.name()}).",
-            suggestion="Nothing to do: the newer run does the work. Make sure that only one DAG runs this connector.",
+            f"A newer run of the same connector has taken over, or its offsets were changed; this run was stopped while"
+            f" {doing} ({inner.name()}).",
+            suggestion="Nothing to do: the newer run, or the next one, does the work. Make sure that only one DAG runs"
+            " this connector.",
         )
     if code in _AUTHENTICATION:
         return _refused(doing, text)

@@ -81,6 +81,19 @@ def ensure(admin: Admin, wanted: CompactedTopic) -> int:
     return found
 
 
+def check(admin: Admin, wanted: CompactedTopic) -> int | None:
+    """As `ensure`, but creates and changes nothing; None: the topic does not exist.
+
+    Raises:
+        ConfigError: cleanup.policy is not exactly `compact`.
+    """
+    found = partition_count(admin, wanted.name)
+    if found is not None:
+        resource = ConfigResource(ResourceType.TOPIC, wanted.name)
+        _check_policy(admin.describe_configs([resource], request_timeout=API_TIMEOUT_S)[resource], wanted)
+    return found
+
+
 def _create(admin: Admin, wanted: CompactedTopic) -> None:
     path = wanted.config_path.removesuffix("topic") + "replication.factor"
     partitions, factor = wanted.partitions, wanted.replication_factor

@@ -89,7 +89,22 @@ def ensure(
         AccessError: it does not exist and may not be created.
     """
     wanted = CompactedTopic(name, partitions, replication_factor, "runs.storage.topic", upkeep or Upkeep())
-    found = compacted_topics.ensure(admin, wanted)
+    _refuse_other_number(name, compacted_topics.ensure(admin, wanted), partitions)
+    return RunsTopic(name, partitions)
+
+
+def check(admin: Admin, name: str, partitions: int) -> None:
+    """As `ensure`, but creates and changes nothing, and a topic that does not exist is in order.
+
+    Raises:
+        ConfigError: as of `ensure`.
+    """
+    found = compacted_topics.check(admin, CompactedTopic(name, partitions, -1, "runs.storage.topic"))
+    if found is not None:
+        _refuse_other_number(name, found, partitions)
+
+
+def _refuse_other_number(name: str, found: int, partitions: int) -> None:
     if found != partitions:
         raise ConfigError(
             f"The runs topic {name} has {found} partitions, but {partitions} are configured.",
@@ -97,7 +112,6 @@ def ensure(
             "which the topic was created, and never add partitions to this topic.",
             config_path="runs.storage.partitions",
         )
-    return RunsTopic(name, partitions)
 
 
 def find(admin: Admin, name: str) -> RunsTopic | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_BODY_BYTES = 32 << 20
 """A plan of a hundred thousand ranges fits."""
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
+_NO_RUN_ID = "A run id has at most 100 letters, digits, dots, hyphens and underscores."
 _Scope = MutableMapping[str, Any]
 _Asgi = Callable[[_Scope, Any, Any], Awaitable[None]]
 
@@ -70,7 +71,9 @@ def create_app(runs: DriverRuns, token: str) -> Starlette:
         wanted = body.get("runs") if isinstance(body, dict) else None
         if not isinstance(wanted, list) or len(wanted) > MOST_RUNS_OF_A_LOOK:
             raise _wrong(f"The body has no list `runs` of at most {MOST_RUNS_OF_A_LOOK} run ids.")
-        found = runs.news(str(run_id) for run_id in wanted)
+        if not all(isinstance(run_id, str) and RUN_ID.fullmatch(run_id) for run_id in wanted):
+            raise _wrong(_NO_RUN_ID)  # No answer could name half of a surrogate pair, for example.
+        found = runs.news(wanted)
         return JSONResponse({"runs": {run_id: news.to_json() for run_id, news in found.items()}})
 
     async def service(_: Request) -> Response:
@@ -174,7 +177,7 @@ def _spec_of(body: Any, run_id: str) -> RunSpec:
         ConfigError: it is none, or is of another run.
     """
     if RUN_ID.fullmatch(run_id) is None:
-        raise _wrong("A run id has at most 100 letters, digits, dots, hyphens and underscores.")
+        raise _wrong(_NO_RUN_ID)
     try:
         spec = RunSpec.from_json(body)
     except TypeError:

@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import shlex
+import signal
 import struct
 import subprocess
 import tempfile
@@ -37,6 +38,7 @@ SUBMIT_TIMEOUT_S = 600.0
 STOP_TIMEOUT_S = 60.0
 WRITE_TIMEOUT_S = 300.0
 """Stopping takes a tenth of a second, but writing the archive, once per Java and pyspark, takes 15 s of CPU time."""
+_ENDING_S = 0.5  # Its sockets are closed before it can be waited for.
 _SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 _SERVER = "org.apache.spark.api.python.PythonGatewayServer"
 # Ctrl-C is for the driver, which ends the JVM in order: an ignored signal stays ignored through exec.
@@ -58,6 +60,14 @@ class Gateway:
 
     process: subprocess.Popen[bytes]
     _archive: ClassDataArchive | None = None
+
+    def how_it_ended(self) -> str:
+        """How the JVM ended, as the rest of a sentence about it; "": it has not."""
+        try:
+            code = self.process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
 
     def stop(self) -> None:
         """End the JVM; once it also writes the class-data archive for later starts."""

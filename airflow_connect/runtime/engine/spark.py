@@ -55,7 +55,7 @@ class SparkEngine:
         self._changed = threading.Condition()
         self._users = 0
         self._is_suspect = False
-        self._cancelled: set[str] = set()
+        self._at_work: dict[str, bool] = {}  # Runs that have a job, and whether it was cancelled.
         self._canceller = Canceller(self._cancel_job, self._kill)
         self._is_remote = bool(self._settings.get("spark.remote"))
         self._speculates = False
@@ -92,6 +92,14 @@ class SparkEngine:
             TaskFailedError: Spark failed, or gave up on a task for a reason that is not ours.
             ConnectError: the error of the last attempt of a task.
         """
+        run_id = settings.run_id
+        self._at_work[run_id] = False
+        try:
+            return self._run(settings, tasks)
+        finally:
+            self._at_work.pop(run_id, None)
+
+    def _run(self, settings: TaskSettings, tasks: Sequence[TaskPlan]) -> list[TaskReport]:
         connector, run_id = settings.connector.get("name", ""), settings.run_id
         with self._using() as session, jobs.named(session, run_id, connector, is_remote=self._is_remote):
             function = task_function(settings, tasks)
@@ -101,19 +109,17 @@ class SparkEngine:
             except Exception as error:  # noqa: BLE001 (py4j, gRPC and pyspark have no common base)
                 text = _text(error)  # asks the JVM, so before that is ended
                 ours = error_of(text)
-                is_expected = ours is not None or run_id in self._cancelled
+                is_expected = ours is not None or self._at_work.get(run_id, False)
                 if not (is_expected and self._wait_for_attempts(session, run_id)):
                     # The JVM or the server may be what failed: the next run of this process gets a new session.
                     self._is_suspect = True
                 raise ours or self._job_failed(text) from None
-            finally:
-                self._cancelled.discard(run_id)
         return sorted(reports_of(row[0] for row in rows), key=lambda report: report.task)
 
     def cancel(self, run_id: str) -> None:
         """Let the job of a run fail, from another thread; does not wait for that."""
-        if self._open is not None:
-            self._cancelled.add(run_id)
+        if run_id in self._at_work:
+            self._at_work[run_id] = True
             self._canceller.cancel(run_id)
 
     def _cancel_job(self, run_id: str) -> None:
@@ -132,6 +138,13 @@ class SparkEngine:
             opened.gateway.process.kill()
 
     def _job_failed(self, text: str) -> TaskFailedError:
+        ended = None if self._open is None or self._open.gateway is None else self._open.gateway.how_it_ended()
+        if ended:
+            return TaskFailedError(
+                f"The JVM of Spark {ended} while a job used it.",
+                suggestion="Nothing was committed, and the next run starts another JVM. If nobody ended it, the memory"
+                " of the machine may not be enough: see the log of the system.",
+            )
         return TaskFailedError(
             f"The Spark job failed: {self._redact(_reason(text))}.",
             suggestion="See the Spark log for details. Nothing was committed, and running again is safe.",

@@ -16,13 +16,14 @@ from airflow_connect import __version__
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.inspecting.doctor_of_stores import check_bucket_of, check_database_of
-from airflow_connect.runtime.worker_check import check_worker
+from airflow_connect.runtime.worker_check import check_registries, check_worker
 
 if TYPE_CHECKING:
     from airflow_connect.config_providers.resolving import ProviderFactory
     from airflow_connect.runtime.spec import RunSpec
 
 SERVERS = "servers of the worker"
+_NOT_TRIED = "Nothing was tried: of what connectors read and write beside Kafka, only buckets and databases are tried."
 _PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
 
 
@@ -72,12 +73,18 @@ def examine(
         yield Check(SERVERS, checked.sentence, is_ok=checked.is_ok)
     if not deep:
         return
+    yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=True))
+    yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=False))
     yield from attempt("permissions on state topics", lambda: _state_topics(references.resolve(worker)))
     for spec in specs:
         name = spec.connector.get("name")
         yield from attempt(f"{name}: topics and group", partial(_topics_of, spec))
-        yield from attempt(f"{name}: bucket", partial(_checks_of, check_bucket_of, spec))
-        yield from attempt(f"{name}: database", partial(_checks_of, check_database_of, spec))
+        yield from attempt(f"{name}: Schema Registry", partial(_registries_of, spec))
+        stores = [
+            *attempt(f"{name}: bucket", partial(_checks_of, check_bucket_of, spec)),
+            *attempt(f"{name}: database", partial(_checks_of, check_database_of, spec)),
+        ]
+        yield from stores or [Check(f"{name}: other systems", _NOT_TRIED)]
 
 
 def attempt(did: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
@@ -127,6 +134,22 @@ def _version_of(package: str) -> str:
         return ""
 
 
+def _refused_topics(worker: Mapping[str, Any], *, of_runs: bool) -> Iterator[Check]:
+    """Nothing, unless runs would refuse the topic for runs, or else that for offsets of sources."""
+    from airflow_connect.config.resolved.worker import WorkerConfig
+    from airflow_connect.kafka.clients.settings import admin_config
+    from airflow_connect.kafka.clients.short_lived import admin_client
+    from airflow_connect.kafka.state import compacted_topics, runs_topic, worker_topics
+
+    admin = admin_client(admin_config(worker, {}).settings)
+    typed = WorkerConfig.from_properties(worker)
+    if of_runs:
+        runs_topic.check(admin, typed.runs_topic, typed.runs_partitions)
+    else:
+        compacted_topics.check(admin, worker_topics.offsets(typed, typed.sources.offsets_topic, _nothing))
+    yield from ()
+
+
 def _state_topics(worker: Mapping[str, Any]) -> Iterator[Check]:
     from airflow_connect.config.resolved.worker import WorkerConfig
     from airflow_connect.kafka.admin.permissions import missing_on_topics
@@ -138,7 +161,8 @@ def _state_topics(worker: Mapping[str, Any]) -> Iterator[Check]:
     wanted = [typed.runs_topic, typed.sources.offsets_topic, typed.sources.config_topic]
     there = [name for name in dict.fromkeys(wanted) if _exists(admin, name)]
     missing = {topic: ops for topic, ops in missing_on_topics(admin, there, ("READ", "WRITE")).items() if ops}
-    yield from _told_permissions("permissions on state topics", missing, f"{', '.join(there) or 'None of them'}")
+    if there:
+        yield from _told_permissions("permissions on state topics", missing, ", ".join(there), "READ and WRITE")
     absent = [name for name in dict.fromkeys(wanted) if name not in there]
     if absent:
         yield Check("state topics", f"{', '.join(absent)} will be created by the first run that needs it.")
@@ -150,7 +174,7 @@ def _exists(admin: Any, topic: str) -> bool:
     return partition_count(admin, topic) is not None
 
 
-def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str) -> Iterator[Check]:
+def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str, what: str) -> Iterator[Check]:
     for place, operations in missing.items():
         yield Check(
             did,
@@ -159,7 +183,17 @@ def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str) ->
             is_ok=False,
         )
     if not missing:
-        yield Check(did, f"{where}: everything that runs do is permitted.")
+        yield Check(did, f"{where}: {what} are permitted.")
+
+
+def _nothing(_: str) -> None:
+    """Nothing is created, so there is nothing to tell."""
+
+
+def _registries_of(spec: RunSpec) -> Iterator[Check]:
+    references = resolve_references(spec.connector, spec.worker, spec.references)
+    for checked in check_registries(spec.connector, references):
+        yield Check(f"{spec.connector.get('name')}: Schema Registry", checked.sentence, is_ok=checked.is_ok)
 
 
 def _topics_of(spec: RunSpec) -> Iterator[Check]:
@@ -181,7 +215,7 @@ def _topics_of(spec: RunSpec) -> Iterator[Check]:
         missing[f"group {group}"] = missing_on_group(kafka.admin, group, ("READ", "DESCRIBE"))
         kafka.ensure_group_empty()
     wanted = {place: operations for place, operations in missing.items() if operations}
-    yield from _told_permissions(did, wanted, f"{', '.join(topics)} and group {group}")
+    yield from _told_permissions(did, wanted, f"{', '.join(topics)} and group {group}", "READ and DESCRIBE")
 
 
 def _checks_of(check: Callable[[RunSpec], Iterator[tuple[str, str, str, bool]]], spec: RunSpec) -> Iterator[Check]:

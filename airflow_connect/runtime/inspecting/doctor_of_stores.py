@@ -29,6 +29,7 @@ _NO_RULE = (
     " cost money."
 )
 _SOON = "A rule aborts unfinished uploads after {}. A run that fails while it publishes needs them until the next one."
+_JDBC = "jdbc:"
 Result = tuple[str, str, str, bool]
 
 
@@ -72,14 +73,15 @@ def check_database_of(spec: RunSpec) -> Iterator[Result]:
     Raises:
         ConnectError: it cannot be used; the message says why.
     """
-    if not spec.connector.get("connection.url"):
-        return
     from airflow_connect.databases.connecting import Database
+    from airflow_connect.databases.keys import URL
     from airflow_connect.databases.settings import ConnectionSettings
 
     references = resolve_references(spec.connector, spec.worker, spec.references)
     with references.hiding_errors():
         connector: dict[str, Any] = dict(references.resolve(spec.connector))
+        if not str(connector.get(URL) or "").startswith(_JDBC):  # Search sinks have this key as well.
+            return
         parsed = connector_definition(connector).parse(connector)
         with Database(ConnectionSettings.from_parsed(parsed, connector)) as database, database.connect():
             found = f"{database.engine.dialect.name} answers and accepts the login."

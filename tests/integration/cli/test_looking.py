@@ -245,6 +245,37 @@ def test_doctor_fails_if_connectors_are_started_and_no_worker_is_there_or_one_ha
     assert f"1 worker is a member of group {unique_name}." in failed.out
 
 
+def test_doctor_refuses_state_topics_that_would_forget_or_that_have_another_number_of_partitions(
+    kafka, unique_name, make_topic, tmp_path
+):
+    forgets, divided = make_topic(), make_topic(partitions=2, config={"cleanup.policy": "compact"})
+    own = {"offset.storage.topic": forgets, "config.storage.topic": divided}
+    file = tmp_path / "worker.json"
+    file.write_text(json.dumps({**worker_of(kafka.bootstrap, unique_name), **own}))
+    done = run_command("doctor", "--deep", "--worker", file, "--json")
+    assert failed_checks(done) == {"state topics", "registered connectors"}, done.out
+    assert f"{forgets} has cleanup.policy=delete" in done.out
+    assert f"{divided} has 2 partitions" in done.out
+
+
+def test_doctor_tries_the_registry_of_a_connector_and_says_what_it_does_not_try(
+    over_kafka, connector_file, unique_name, make_topic
+):
+    file = connector_file(
+        unique_name,
+        connector_class="ElasticsearchSinkConnector",
+        topics=make_topic(),
+        connection_url="http://127.0.0.1:1",
+        value_converter="io.confluent.connect.avro.AvroConverter",
+        value_converter_schema_registry_url=f"http://u:{SECRET}@127.0.0.1:1",
+    )
+    done = over_kafka("doctor", "--deep", file, "--json")
+    checks = {check["did"]: check for check in done.result["checks"]}
+    assert failed_checks(done) - {"workers"} == {f"{unique_name}: Schema Registry"}, done.out
+    assert checks[f"{unique_name}: other systems"]["found"].startswith("Nothing was tried")
+    assert SECRET not in done.out + done.err
+
+
 def test_doctor_without_brokers_still_makes_the_other_checks(tmp_path, monkeypatch):
     give_kafka(0.5, monkeypatch)
     file = tmp_path / "worker.properties"

@@ -160,6 +160,25 @@ def test_the_run_of_a_connector_that_is_taken_away_ends(worker_with, make_topic,
     assert worker.text("slow") == ""
 
 
+@pytest.mark.parametrize("what", ["deleted", "stopped"])
+def test_a_run_ends_although_its_connector_is_there_again_within_a_moment(worker_with, make_topic, produce, what):
+    worker, topic = worker_with(is_cancellable=True), make_topic()
+    produce(topic, [(0, None, b"1", 0, [])])
+    worker.create("slow", topic)
+    with worker.running(Pace(3600)):
+        assert worker.engine.hangs.wait(20)
+        if what == "deleted":
+            worker.herder.delete(worker.named("slow"))
+            worker.create("slow", topic)
+        else:
+            worker.herder.stop(worker.named("slow"))
+            worker.herder.resume(worker.named("slow"))
+        worker.wait_for(f"Connector {worker.named('slow')} was {what} during a run, which has ended.")
+        assert worker.text("slow") == ""
+        worker.engine.released.set()
+        worker.wait_until_copied("slow")
+
+
 def test_what_runs_say_is_in_the_log_although_they_copy_nothing(worker_with, make_topic, produce, kafka):
     worker, topic = worker_with(is_cancellable=True), make_topic()
     produce(topic, [(0, None, b"1", 0, [])])

@@ -58,22 +58,30 @@ def test_connectors_of_a_command_share_one_session_that_ends_with_the_engine(mak
     sinks[0].assert_exactly_once(values[0] + values[1])
 
 
-def test_engine_whose_jvm_was_killed_says_so_and_starts_another(make_topic, fill, make_sink, faults, in_background):
-    topic = make_topic()
-    values = fill(topic, 1, 10, at={5: {"do": "hold", "times": 1}})
-    sink = make_sink(topic, **faults.config())
-    with SparkEngine({"spark.master": "local[1]"}) as engine:
-        sink.engine = engine
-        running = in_background(sink.try_run)
-        running.until(lambda: faults.held() != [], "the task is at work")
-        os.kill(engine._open.gateway.process.pid, signal.SIGKILL)
-        failed = running.result()
+@pytest.mark.budget(20)  # Two sessions.
+def test_runs_whose_shared_jvm_was_killed_say_so_and_the_next_ones_copy_everything_once(
+    make_topic, fill, make_sink, faults, in_background, opened
+):
+    sinks, values = [], []
+    for number in range(2):
+        topic = make_topic()
+        values += fill(topic, 1, 10, first=100 * number, at={5: {"do": "hold", "times": 2}})
+        sinks.append(make_sink(topic, topics_dir=f"dir-{number}", **faults.config()))
+    with SparkEngine({"spark.master": "local[2]"}) as engine:
+        for sink in sinks:
+            sink.engine = engine
+        running = [in_background(sink.try_run) for sink in sinks]
+        running[0].until(lambda: len(faults.held()) == 2, "both tasks are at work")
+        os.kill(opened[0].gateway.process.pid, signal.SIGKILL)
+        failed = [run.result() for run in running]
         faults.release()
-        report = sink.run()
+        again = [sink.run() for sink in sinks]
 
-    assert failed.error["type"] == "TaskFailedError"
-    assert report.records == 10
-    sink.assert_exactly_once(values)
+    for report in failed:
+        assert report.error["type"] == "TaskFailedError"
+        assert report.error["message"] == "The JVM of Spark was ended by SIGKILL while a job used it."
+    assert ([report.records for report in again], len(opened)) == ([10, 10], 2)
+    sinks[0].assert_exactly_once(values)
 
 
 def test_master_that_spark_does_not_know_fails_the_run_with_a_sentence(make_topic, fill, make_sink):

@@ -26,6 +26,21 @@ def registered(tasks: int) -> list[records.Record]:
     ]
 
 
+def test_a_connector_that_is_there_again_was_taken_away_since():
+    state = folded(*registered(1))
+    began = state.next_offset
+    assert state.taken_away_since("c", began) is None
+    state.take(*records.target_state("c", "STOPPED"), began)
+    assert state.taken_away_since("c", began) == "stopped"
+    state.take(*records.target_state("c", "STARTED"), began + 1)
+    assert state.taken_away_since("c", began) == "stopped"
+    assert state.taken_away_since("c", state.next_offset) is None
+    for number, (key, value) in enumerate([*records.no_connector("c"), records.connector_config("c", CONFIG)]):
+        state.take(key, value, began + 2 + number)
+    assert state.taken_away_since("c", began + 2) == "deleted"
+    assert state.taken_away_since("c", state.next_offset) is None
+
+
 def test_tasks_apply_only_with_their_commit():
     assert folded(*registered(2)[:-1]).tasks("c") == []
     assert [task["n"] for task in folded(*registered(2)).tasks("c")] == ["0", "1"]

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.control.state import records
+from airflow_connect.control.state.config_fold import ConfigState, Registered
 from airflow_connect.control.worker.due import Due, Ended, Schedule
 from airflow_connect.control.worker.rounds import Rounds
 from airflow_connect.control.worker.slots import Outcome, Running, Slots
-from airflow_connect.errors import UnavailableError
+from airflow_connect.errors import FencedError, UnavailableError
 from airflow_connect.runtime.driver.stopping import RunTimeoutError
 
 OUTAGE = UnavailableError("Kafka does not answer.")
@@ -45,6 +47,21 @@ class Begun:
 
 def rounds_of(told: list[str]) -> Rounds:
     return Rounds(None, Unreachable(), None, told.append)  # type: ignore[arg-type]
+
+
+def test_a_run_that_is_fenced_says_why():
+    told: list[str] = []
+    state = SimpleNamespace(config=ConfigState(connectors={"a": Registered({}, 0)}, next_offset=1))
+    topics = SimpleNamespace(look=lambda read: read(state))
+    rounds = Rounds(topics, Unreachable(), None, told.append, sharing=SimpleNamespace())  # type: ignore[arg-type]
+    running = Running(Due("a", {}, 0), "run-of-a", seen=1)
+    error = FencedError("A newer run of the same connector has taken over, or its offsets were changed.").to_json()
+
+    assert rounds._failed(running, error, str) == Ended()  # type: ignore[arg-type]
+    state.config.take(*records.target_state("a", records.STOPPED), 1)
+    state.config.take(*records.target_state("a", records.STARTED), 2)
+    rounds._failed(running, error, str)  # type: ignore[arg-type]
+    assert told == [f"a: {error['message']}", "Connector a was stopped during a run, which has ended."]
 
 
 def test_every_run_that_ends_during_an_outage_may_run_again():

@@ -178,6 +178,11 @@ def test_wrong_requests_are_refused(client: httpx.Client, run_id: str, content: 
     assert message in answer.json()["message"]
 
 
+def test_look_at_what_is_no_run_id_is_refused(client: httpx.Client) -> None:
+    answer = client.post("/v1/look", content=b'{"runs": ["\\ud800"]}')
+    assert (answer.status_code, answer.json()["code"]) == (400, "driver_service.request")
+
+
 def test_too_large_request_is_refused(client: httpx.Client) -> None:
     answer = client.put("/v1/runs/r", content=(b" " * (1 << 20) for _ in range(40)))
     assert (answer.status_code, "larger than 32 MiB" in answer.text) == (400, True)
