@@ -59,6 +59,8 @@ class ConnectorState:
         bytes_per_record: average of the last run, per topic: the cost estimate of the next one.
         lag_of_hours: of a sink, the lag that its runs have found during the last week. For pages: no run reads it.
         source_partitions: of a source, the number of source partitions that had an offset when the last run ended.
+        unpublished: the last run, if it committed before it published (`at_most_once`): staged files that the next run
+            finds are then records that are lost.
     """
 
     connector: str
@@ -77,6 +79,7 @@ class ConnectorState:
     lag_of_hours: tuple[LagOfHour, ...] = ()
     begun: Mapping[str, BegunTopic] = field(default_factory=dict)
     source_partitions: int = 0
+    unpublished: str = ""
 
     def seeing(self, topic_ids: Mapping[str, str], deleted: Collection[str] = ()) -> ConnectorState:
         """The state after a commit of a run that saw these topics: without what is known of topics that are gone.
@@ -143,6 +146,7 @@ class ConnectorState:
             **({"begun": {topic: list(one) for topic, one in self.begun.items()}} if self.begun else {}),
             **({"lag_of_hours": [list(hour) for hour in self.lag_of_hours]} if self.lag_of_hours else {}),
             **({"source_partitions": self.source_partitions} if self.source_partitions else {}),
+            **({"unpublished": self.unpublished} if self.unpublished else {}),
         }
 
     @classmethod
@@ -171,4 +175,5 @@ class ConnectorState:
             begun={topic: BegunTopic(*one) for topic, one in data.get("begun", {}).items()},
             lag_of_hours=tuple((hour, most) for hour, most in data.get("lag_of_hours", ())),
             source_partitions=data.get("source_partitions", 0),
+            unpublished=data.get("unpublished", ""),
         )

@@ -50,6 +50,7 @@ from airflow_connect.runtime.driver.sink.schemas_before import schemas_before
 from airflow_connect.runtime.driver.sink.set_back import earlier_offsets, facts_of, naming, set_back
 from airflow_connect.runtime.driver.sink.staged_files import StagedFiles
 from airflow_connect.runtime.driver.sink.taking_over import start_offsets
+from airflow_connect.runtime.driver.sink.unpublished import naming_changes, naming_unpublished
 from airflow_connect.runtime.driver.stopping import finishing, refuse_when_stopping
 from airflow_connect.runtime.failed_records import refuse_too_many
 from airflow_connect.runtime.reporting.notes import of_tasks
@@ -162,8 +163,7 @@ class SinkRun(RunInProgress):
         if all_left := no_progress_warning(reports, self._config.policy.limits):
             self._warn(all_left)
         if stopped := stopped_by_dead_letters(plan, reports):
-            self._warn(stopped)
-            plan = replace(plan, notes=(*plan.notes, stopped))
+            plan = self._noting(plan, (stopped,))
         manifest = replace(self._manifest(positions, times, reports), schemas_before=schemas)
         self._letters(kafka, manifest, is_published=False)  # The commit must not be refused because of them.
         return self._publish_and_commit(kafka, state, plan, manifest, reports)
@@ -184,10 +184,10 @@ class SinkRun(RunInProgress):
         if not state.connector.leftovers:
             return state
         with self._phase("sweep"):
-            self._staged.sweep(state.connector, kafka.journal)
+            notes = self._staged.sweep(state.connector, kafka.journal)
         resweep = leftovers_to_resweep(state.connector)
-        swept = replace(state.connector, phase=CLOSED, leftovers=resweep)
-        return replace(state, connector=swept, resweep=resweep, is_stale=True)
+        swept = replace(state.connector, phase=CLOSED, leftovers=resweep, unpublished="")
+        return replace(state, connector=swept, resweep=resweep, is_stale=True, notes=(*state.notes, *notes))
 
     def _roll_forward(self, kafka: KafkaSession, state: RunState, manifest: Manifest) -> RunState:
         count = len(manifest.files)
@@ -387,10 +387,11 @@ class SinkRun(RunInProgress):
                 reached(crash_points.MANIFEST_WRITTEN)
         with finishing(is_resumable=guarantee.writes_manifest):
             if guarantee.commits_first:
-                # What a crash keeps from being published is given up: the next run sweeps it.
-                unpublished = replace(state, resweep=state.connector.leftovers)
-                report = self._commit(kafka, unpublished, plan, manifest, reports, ())
-                notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
+                known = replace(state.connector, unpublished=self._config.run_id)
+                state = replace(state, connector=known, resweep=known.leftovers)
+                report = self._commit(kafka, state, plan, manifest, reports, ())
+                with naming_unpublished(manifest):
+                    notes = (*report.notes, *self._publish(kafka, manifest, None)[1])
                 return replace(report, notes=notes, ended_ms=now_ms(), phases_ms=dict(self.phases_ms))
             manifest, notes = self._publish(kafka, manifest, kafka.journal)
             return self._commit(kafka, state, plan, manifest, reports, notes)
@@ -400,7 +401,7 @@ class SinkRun(RunInProgress):
     ) -> tuple[Manifest, tuple[str, ...]]:
         """Make the files of a manifest visible; returns it as it was published, and notes for the report."""
         total = len(manifest.files)
-        with self._phase("publish", total=total):
+        with self._phase("publish", total=total), naming_changes(self._config, manifest):
             show = PublishProgress(lambda done: self._observer(publishing(done, total)))
             there, publisher = self._staged.store_of(manifest)
             again = LostFiles(self._config, self._staged, self._get_engine, self._warn)

@@ -12,6 +12,7 @@ from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.exactly_once.journal import JournalView
 from airflow_connect.exactly_once.recovery import identity, left_over, sweep
 from airflow_connect.kafka.writing.transaction_steps import CommitUnknownError
+from airflow_connect.runtime.driver.sink.unpublished import notes_of_unpublished
 from airflow_connect.runtime.other_tasks import OtherTasksError
 from airflow_connect.stores.staging import resolve
 from airflow_connect.stores.store import POSSIBLE_DUPLICATE
@@ -114,13 +115,14 @@ class StagedFiles:
 
     # --- sweep and discard ----------------------------------------------------------------------------------------
 
-    def sweep(self, state: ConnectorState, journal: Journal, manifest: Manifest | None = None) -> None:
-        """Discard what `state.leftovers` describes, except the files of `manifest`.
+    def sweep(self, state: ConnectorState, journal: Journal, manifest: Manifest | None = None) -> tuple[str, ...]:
+        """Discard what `state.leftovers` describes, except the files of `manifest`; returns notes for the report.
 
         The files of a newer run look the same. So nothing is discarded once a newer run has begun to copy.
         """
         store = self._config.sink.store_name
         keep = manifest.files if manifest else ()
+        before, elsewhere = self.swept, sorted({p.store for p in state.leftovers} - {store})
         for leftovers in state.leftovers:
             if leftovers.store == store:
                 self.swept += sweep(self.publisher, leftovers, keep, lambda: _is_last_to_copy(state, journal.read()))
@@ -129,6 +131,10 @@ class StagedFiles:
                 f"An earlier run may have left staged files in {leftovers.store}, which this configuration no longer "
                 "names. The bucket's rule for incomplete uploads removes them; in other stores, delete them manually."
             )
+        notes = () if manifest else notes_of_unpublished(state, self.swept - before, elsewhere)
+        for note in notes:
+            self._warn(note)
+        return notes
 
     def discard(self, kafka: KafkaSession, error: Exception) -> None:
         """Discard what this run has staged, because it ends with `error`.
