@@ -41,8 +41,8 @@ def naming_changes(config: RunConfiguration, manifest: Manifest) -> Iterator[Non
             f" configuration with which it staged its files. Since then {names(changed, 10)}"
             f" {agreeing(len(changed), 'were')} changed. {error.message}",
             code=error.code,
-            suggestion="If that is the reason, restore the former configuration and its credentials until the run is finished."
-            f" {error.suggestion}".rstrip(),
+            suggestion="If that is the reason, restore the former configuration and its credentials until the run is"
+            f" finished. {error.suggestion}".rstrip(),
             config_path=error.config_path,
         ) from error
 
