@@ -138,7 +138,7 @@ def test_keys_next_to_the_configuration_are_refused() -> None:
     [
         ("\n[worker]\nbootstrap.servers=a:9092\n", r"begins with a section of an INI file \(line 2\)"),
         ("[my sink]\r\nname=a\r\n", r"begins with a section of an INI file \(line 1\)"),
-        ("// the sink\nname=a\n", r"begins with // \(line 1\), which is no comment in a properties file"),
+        ("// the sink\nname=a\n", r"begins with // \(line 1\), which is not a comment in a properties file"),
         ("\n/* the sink */\nname=a\n", r"begins with /\* \(line 2\)"),
     ],
 )
