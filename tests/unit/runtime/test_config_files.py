@@ -121,7 +121,7 @@ def test_utf_16_file_says_so(name: str, encoding: str, tmp_path: Path) -> None:
 def test_constant_that_is_no_json_is_not_taken_for_a_repeated_key(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text('{"name": "a", "flush.size": NaN}')
-    with pytest.raises(ConfigError, match="is not JSON: NaN is no JSON"):
+    with pytest.raises(ConfigError, match="is not JSON: NaN is not JSON"):
         read_connector_file(path)
 
 
