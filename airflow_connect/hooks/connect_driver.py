@@ -173,7 +173,7 @@ class ConnectDriverHook(BaseHook):
                 suggestion="Check the token, which is the password of the connection.",
             )
         raise ConfigError(
-            f"{self._name} answered with status {answer.status_code}, which is no answer of a driver service.",
+            f"{self._name} answered with status {answer.status_code}, which is not the answer of a driver service.",
             code="driver_service.request",
             suggestion="Check host and port of the connection.",
         )

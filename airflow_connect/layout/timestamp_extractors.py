@@ -113,7 +113,7 @@ class RecordFieldTimestampExtractor:
             DataError: it has no timestamp.
         """
         found: Any = value
-        # A member with dots in its name, as Flatten makes it, counts if the first part alone is no member.
+        # A member with dots in its name, as Flatten makes it, counts if the first part alone is not a member.
         is_flat = self.path[0] not in value and self.field in value
         for name in [self.field] if is_flat else self.path:
             if not isinstance(found, Mapping) or found.get(name) is None:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from airflow.sdk import BaseOperator, conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_connect.airflow.connect_cluster.watch import Goal, Watch, cluster_sink
 from airflow_connect.airflow.connections.documents import read_connector
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import as_path
 from airflow_connect.airflow.outcome import error_of
 from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.errors import ConfigError, ConnectError, UnavailableError
+from airflow_connect.hooks.connect_cluster_watch import Goal, Watch, cluster_sink
 from airflow_connect.hooks.kafka_connect import KafkaConnectHook
 from airflow_connect.retrying import AtDeadline, Backoff, Retry
 from airflow_connect.runtime.config_files import unwrap_connector

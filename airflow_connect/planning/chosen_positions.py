@@ -102,7 +102,7 @@ def _position(value: Any, name: str) -> Position:
             return Position(_TIME, parse_timestamp_ms(text))
         except ValueError:
             pass
-    raise ConfigError(f"{name} is {value!r}, which is no position.", suggestion=_EXPECTED, config_path=name)
+    raise ConfigError(f"{name} is {value!r}, which is not a position.", suggestion=_EXPECTED, config_path=name)
 
 
 def resolve(positions: Positions, log: LogState, first_at: TimeLookup) -> dict[TopicPartition, int | None]:

@@ -124,7 +124,7 @@ def _refuse_other_languages(content: str, where: str) -> None:
     has_object = any(text.lstrip().startswith("{") for text in content.splitlines())
     if first.startswith(("//", "/*")) and where.lower().endswith(".properties") and not has_object:
         raise ConfigError(
-            f"{where} begins with {first[:2]} (line {line}), which is no comment in a properties file.",
+            f"{where} begins with {first[:2]} (line {line}), which is not a comment in a properties file.",
             code="config.file_invalid",
             suggestion="Begin comments with #.",
         )

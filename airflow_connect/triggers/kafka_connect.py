@@ -10,8 +10,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_connect.airflow.connect_cluster.watch import Goal, Watch
 from airflow_connect.errors import ConnectError
+from airflow_connect.hooks.connect_cluster_watch import Goal, Watch
 
 AT_ONCE = 8
 """Triggers of one process that look at the same time: a cluster that does not answer holds a look for minutes."""

@@ -190,7 +190,7 @@ def is_known(name: str) -> bool:
     if (
         name in NOT_OURS
         or name in error_codes()
-        or name.startswith(("spark.", "airflow_connect.", "connect.", "converters.", "runtime.", "python."))
+        or name.startswith(("spark.", "airflow_connect.", "tests.", "connect.", "converters.", "runtime.", "python."))
     ):
         return True
     return any(name in d.keys or any(name.startswith(f.prefix) for f in d.families) for d in definitions)

@@ -224,7 +224,7 @@ def _url_of_hook(connection: Connection) -> str:
     except (AirflowException, ImportError) as error:
         raise _refused(connection, f"{kind}, which has no hook here", advice) from error
     if not hasattr(hook, "get_sqlalchemy_engine"):
-        raise _refused(connection, f"{kind}, which is no database", advice)
+        raise _refused(connection, f"{kind}, which is not a database", advice)
     try:
         url = engine.make_url(_given_by(hook))
     except Exception as error:  # noqa: BLE001 (code of a provider: its message may contain a secret)

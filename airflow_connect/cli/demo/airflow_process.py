@@ -40,7 +40,7 @@ class AirflowProcess:
         self.log_path = home / "airflow.log"
         with self.log_path.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "airflow_connect.airflow.run_dag", str(dags), dag_id],
+                [sys.executable, "-m", "airflow_connect.operators.run_dag", str(dags), dag_id],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file if log is None else log,

@@ -84,6 +84,11 @@ def changes(declared: str, schema: Schema, dialect: str) -> list[str]:
             f"keeps {kept}: the database rounds what has more, without an error. Change the type of the column if"
             " nothing may be lost."
         )
+    if dialect == "postgresql" and declared == "bytea" and schema.type is Type.STRING:
+        found.append(
+            "has the type bytea, and the field is a text, in which the database takes \\x41 or \\101 for one byte."
+            " Write bytes, or change the type of the column."
+        )
     if dialect != "mysql":
         return found
     first, *_, last = re.split(r"[ (]", declared) * 2

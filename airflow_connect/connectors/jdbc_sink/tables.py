@@ -114,6 +114,8 @@ class Tables:
         self._known: dict[TableId, TableColumns] = {}
         self._coarse: dict[tuple[TableId, str], list[str]] = {}
         self._told: set[tuple[TableId, str]] = set()
+        self._written: set[str] = set()
+        self._is_whitelist_told = False
         self.created: list[TableId] = []
         """Tables that were missing."""
 
@@ -148,6 +150,7 @@ class Tables:
             )
         _refuse_shared(table, there)
         self._look_for_coarse(table, known, typed)
+        self._written.update(field.name for field in fields)
         key = frozenset(there[field.name] for field in fields if field.is_key and field.name in there)
         guard = self._config.insert_mode == keys.UPSERT and self._needs_guard(table, known, key)
         return FieldColumns(
@@ -155,7 +158,14 @@ class Tables:
         )
 
     def take_notes(self) -> Iterator[str]:
-        """Sentences about columns that change values of their fields, once for each column."""
+        """Sentences about columns that change values of their fields, and about fields that are misspelt; once."""
+        missing = sorted(self._config.mapping.whitelist - self._written)
+        if missing and self._written and not self._is_whitelist_told:
+            self._is_whitelist_told = True
+            yield (
+                f"No record of this task has {', '.join(missing)}, which {keys.FIELDS_WHITELIST} names: no column was"
+                " written for it. Is the name right?"
+            )
         for where, found in self._coarse.items():
             if where not in self._told:
                 self._told.add(where)

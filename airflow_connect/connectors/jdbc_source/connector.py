@@ -246,7 +246,7 @@ class JdbcSourceConnector(SourceConnector):
         for item in sorted(items, key=lambda item: self._committed(item) is None):
             topic = self._topic(item)
             if not _TOPIC.fullmatch(topic):
-                reason = "is no name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
+                reason = "is not a name of a topic: Kafka allows up to 249 letters of ASCII, digits, dots, hyphens and"
                 self._leave_out_topic(item, f"{reason} underscores")
                 continue
             taken = found.setdefault(topic.replace(".", "_"), item)

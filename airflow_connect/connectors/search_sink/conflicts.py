@@ -1,7 +1,8 @@
 """Documents that the server did not write because it holds them, or a newer one, already: counted and named.
 
-A run that follows a crash writes records again, so a conflict is no failure. But a server that refuses the only record
-of a key looks the same: the topic got more partitions or was created again, or another program writes to the index.
+A run that follows a crash writes records again, so a conflict is not a failure. But a server that refuses the only
+record of a key looks the same: the topic got more partitions or was created again, or another program writes to the
+index.
 """
 
 from __future__ import annotations

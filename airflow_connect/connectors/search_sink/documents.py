@@ -80,7 +80,7 @@ class DocumentMaker:
         if self._config.on_null == keys.IGNORE or record.key is None or kind != keys.BY_KEY:
             return None
         name = document_id(record, kind)
-        if self._config.upserts:  # Updates count versions themselves, so an offset is no version for the deletion.
+        if self._config.upserts:  # Updates count versions themselves, so an offset is not a version for the deletion.
             return Action(b'{"delete":{"_id":%s}}\n' % orjson.dumps(name), name)
         return Action(b'{"delete":{"_id":%s%s}}\n' % (orjson.dumps(name), self._version(record, kind)), "")
 

@@ -158,7 +158,7 @@ class Targets:
             )
         mapping: Any = mapping_of(schema, compacts_maps=self._config.documents.compacts_maps)
         if "properties" not in mapping:
-            return  # The values are no documents, which is reported for each record.
+            return  # The values are not documents, which is reported for each record.
         put = self._call("PUT", path, mapping)
         if TOO_MANY_FIELDS in put.reason:
             raise SearchError(

@@ -25,7 +25,7 @@ _INT_BYTES, _LAST_OF_INT = 5, 0x0F
 
 
 class InvalidAvroError(ValueError):
-    """Bytes that are no Avro value; the text says what was found where."""
+    """Bytes that are not an Avro value; the text says what was found where."""
 
 
 def checker(avro_type: AvroType, named: Iterable[AvroType]) -> Check:

@@ -81,7 +81,7 @@ def is_union(schema: Schema) -> bool:
 
 
 def enum_word(schema: Schema) -> str:
-    """The parameter that holds the name of an enum, "" for what is no enum."""
+    """The parameter that holds the name of an enum, "" for what is not an enum."""
     return next((word for word in (GENERAL_ENUM, ENUM) if word in schema.parameters), "")
 
 

@@ -26,7 +26,7 @@ RecordHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
 class BrokenHeadersError(Exception):
-    """Bytes that are no headers."""
+    """Bytes that are not headers."""
 
 
 def headers_array(records: Sequence[RecordHeaders]) -> pa.ListArray[Any] | None:

@@ -17,7 +17,7 @@ def observe_source(spec: RunSpec) -> Observation:
     Blocks while the connector lists its files. Starts no JVM, writes nothing.
 
     Raises:
-        ConnectError: the connector is no source or cannot tell, or its plan fails.
+        ConnectError: the connector is not a source or cannot tell, or its plan fails.
     """
     if not is_source(spec):
         raise ConfigError(

@@ -164,7 +164,7 @@ def test_key_of_both_is_refused_by_its_name() -> None:
         ({**MYSQL, "extra": {"ssl": {"capath": "/x"}}}, "has an extra 'ssl' that cannot be honoured"),
         ({**MYSQL, "extra": {"ssl": "{"}}, "has an extra 'ssl' that cannot be honoured"),
         ({"conn_type": "sqlite"}, "names no file"),
-        ({"conn_type": "kafka", "host": "db"}, "is of type 'kafka', which is no database"),
+        ({"conn_type": "kafka", "host": "db"}, "is of type 'kafka', which is not a database"),
         ({"conn_type": "warehouse", "host": "db"}, "is of type 'warehouse', which has no hook here"),
     ],
 )

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
-from airflow_connect.airflow.connect_cluster.watch import cluster_sink
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError, TaskFailedError, UnavailableError
+from airflow_connect.hooks.connect_cluster_watch import cluster_sink
 from airflow_connect.hooks.kafka_connect import KafkaConnectHook
 from airflow_connect.operators.kafka_connect import KafkaConnectOperator
 from airflow_connect.triggers.kafka_connect import KafkaConnectTrigger

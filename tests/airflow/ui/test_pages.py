@@ -352,9 +352,9 @@ def test_offsets_are_previewed_confirmed_and_set_only_while_the_connector_is_sto
 @pytest.mark.parametrize(
     ("form", "told"),
     [
-        ({"to": "offset", "value": "soon"}, "which is no position"),
+        ({"to": "offset", "value": "soon"}, "which is not a position"),
         ({"to": "offset", "value": "999999"}, "999999"),
-        ({"to": "time", "value": "yesterday"}, "which is no position"),
+        ({"to": "time", "value": "yesterday"}, "which is not a position"),
         ({"to": "earliest", "place": "no-such-topic-0"}, "no-such-topic-0"),
         ({"confirmed": "yes", "wanted": "{", "before": "{}"}, "Start again from the page of the offsets."),
     ],

@@ -91,7 +91,7 @@ DIFFERENCES: dict[str, set[int]] = {
         118,
         119,
     },
-    "a class that is no plugin is unknown": {132, 133},
+    "a class that is not a plugin is unknown": {132, 133},
     "`version` of a plugin is not read": {137, 139},
     "a task of a stopped connector is unknown": {493},
     "the name of a connector cannot be changed by PATCH": {611, 613, 615, 616, 619},

@@ -121,7 +121,7 @@ def test_utf_16_file_says_so(name: str, encoding: str, tmp_path: Path) -> None:
 def test_constant_that_is_no_json_is_not_taken_for_a_repeated_key(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text('{"name": "a", "flush.size": NaN}')
-    with pytest.raises(ConfigError, match="is not JSON: NaN is no JSON"):
+    with pytest.raises(ConfigError, match="is not JSON: NaN is not JSON"):
         read_connector_file(path)
 
 
@@ -138,7 +138,7 @@ def test_keys_next_to_the_configuration_are_refused() -> None:
     [
         ("\n[worker]\nbootstrap.servers=a:9092\n", r"begins with a section of an INI file \(line 2\)"),
         ("[my sink]\r\nname=a\r\n", r"begins with a section of an INI file \(line 1\)"),
-        ("// the sink\nname=a\n", r"begins with // \(line 1\), which is no comment in a properties file"),
+        ("// the sink\nname=a\n", r"begins with // \(line 1\), which is not a comment in a properties file"),
         ("\n/* the sink */\nname=a\n", r"begins with /\* \(line 2\)"),
     ],
 )

@@ -19,7 +19,7 @@ def look(call: Call) -> str:
     stored = registered(call).config if call.query.get("name") else None
     form = checked_form(call, stored, is_live=True)
     if stored is None and not call.field_of("config") and not form.keys:
-        form = Checked({}, {})  # Nothing is chosen yet, which is no mistake.
+        form = Checked({}, {})  # Nothing is chosen yet, which is not a mistake.
     plan: Seen[Any] | None = None
     if form.is_ready and call.field_of("do") == "plan":
         plan = call.console.plan(call.conn_id, str(form.config[NAME]), form.config)

@@ -106,8 +106,8 @@ def _known(call: Call, *, now: bool = False) -> Connector:
         raise RefusedError("The offsets have not been read from Kafka yet. Try again.", 503)
     if not connector.is_registered or not connector.positions:
         raise RefusedError(
-            f"The offsets of {connector.name} cannot be changed on this page: it is no registered sink, or its topics"
-            " are not known. SetOffsetsOperator and ConnectHook change those of connectors that DAGs run."
+            f"The offsets of {connector.name} cannot be changed on this page: it is not a registered sink, or its"
+            " topics are not known. SetOffsetsOperator and ConnectHook change those of connectors that DAGs run."
         )
     return connector
 

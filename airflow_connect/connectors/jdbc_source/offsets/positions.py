@@ -108,7 +108,7 @@ def _check_time(millis: int, nanos: int | None, where: str) -> None:
     if _FIRST_MS <= millis <= _LAST_MS and 0 <= (nanos or 0) < 1_000_000_000:
         return
     raise OffsetError(
-        f"The offset of {where or 'a table'} has {TIMESTAMP}={millis} and {NANOS}={nanos}, which is no time of the"
+        f"The offset of {where or 'a table'} has {TIMESTAMP}={millis} and {NANOS}={nanos}, which is not a time of the"
         f" years 1 to 9999: {TIMESTAMP} is in milliseconds since 1970, {NANOS} the nanoseconds of its second.",
         code="offset.refused",
         suggestion='Write it as {"timestamp": 1767268800123, "timestamp_nanos": 123456000}, or delete it to read the'

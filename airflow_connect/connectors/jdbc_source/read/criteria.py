@@ -219,7 +219,7 @@ class Criteria:
         return self._source.count(f"{self._id} <= {NO_ID}")
 
     def timeless(self) -> Statement | None:
-        """The number of rows whose timestamp is no point in time; None: the database has no such values."""
+        """The number of rows whose timestamp is not a point in time; None: the database has no such values."""
         condition = _NO_TIME.get(self._database)
         if not self._time or condition is None:
             return None

@@ -176,7 +176,7 @@ def _times(parsed: Mapping[str, Any]) -> Iterable[Problem]:
     if initial is not None and not _FIRST_MS <= initial <= _LAST_MS:
         yield Problem(
             names.TIMESTAMP_INITIAL,
-            f"{names.TIMESTAMP_INITIAL} is {initial}, which is no time of the years 1 to 9999.",
+            f"{names.TIMESTAMP_INITIAL} is {initial}, which is not a time of the years 1 to 9999.",
             "Write it in milliseconds since 1970, such as 1767225600000 for 2026-01-01.",
         )
     if parsed[names.TIMESTAMP_DELAY_MS] > _LONGEST_MS:

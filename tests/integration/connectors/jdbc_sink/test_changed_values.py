@@ -75,14 +75,17 @@ def test_columns_of_mariadb_that_take_values_for_others_are_named(mariadb_databa
 
 
 def test_short_texts_of_postgresql_are_named(postgresql_database):
-    postgresql_database.execute('CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric)')
-    schema = s.struct(*((name, s.STRING) for name in "abcde"), ("f", s.FLOAT64))
-    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x", "f": 0.12345678901234568}
+    postgresql_database.execute(
+        'CREATE TABLE orders (a name, b "char", c numeric(5, 1), d int, e text, f numeric, g bytea)'
+    )
+    schema = s.struct(*((name, s.STRING) for name in "abcdeg"), ("f", s.FLOAT64))
+    row = {"a": "x" * 70, "b": "xy", "c": "1.26", "d": "1", "e": "x", "f": 0.12345678901234568, "g": r"\x41"}
     notes = ColumnRun(postgresql_database, schema).copy([row]).notes
     assert [note.partition(",")[0] for note in notes] == [
         "The column a of orders keeps 63 bytes of a text",
         "The column b of orders keeps 1 byte of a text",
         "The column c of orders keeps 1 digit after the point",
+        "The column g of orders has the type bytea",
         "The column f of orders keeps about 15 digits of a number",
     ]
 
@@ -94,6 +97,14 @@ def test_deletes_that_find_no_row_are_counted(database):
     report = give(runner, records(None, None, None, keys=["a", "b", "c"], key_schema=s.STRING))
     (note,) = runner.notes.sentences
     assert report.written == 3 and note.startswith("2 records were without value, and deleted no row of orders:")
+
+
+def test_fields_of_the_whitelist_that_no_record_has_are_named(database):
+    database.execute("CREATE TABLE orders (n BIGINT)")
+    runner = SinkRun(database, fields_whitelist="n,amuont").open()
+    give(runner, records({"n": 1}, schema=s.struct(("n", s.INT64), ("amount", s.OPTIONAL_INT64))))
+    (note,) = runner.notes.sentences
+    assert note.startswith("No record of this task has amuont, which fields.whitelist names:")
 
 
 def test_names_that_postgresql_would_cut_are_refused(postgresql_database):

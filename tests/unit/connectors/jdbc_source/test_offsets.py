@@ -114,9 +114,9 @@ def test_damaged_list_of_rows_is_refused() -> None:
     ids=["microseconds", "too early", "too many nanoseconds", "negative nanoseconds"],
 )
 def test_offset_that_is_no_time_is_refused_when_it_is_set_and_when_it_is_read(offset: dict[str, int]) -> None:
-    with pytest.raises(OffsetError, match="which is no time of the years 1 to 9999: timestamp is in milliseconds"):
+    with pytest.raises(OffsetError, match="which is not a time of the years 1 to 9999: timestamp is in milliseconds"):
         Position.of(offset, "the table t")
-    with pytest.raises(OffsetError, match="no time of the years 1 to 9999"):
+    with pytest.raises(OffsetError, match="not a time of the years 1 to 9999"):
         JdbcSourceConnector().alter_offsets({}, {(("protocol", "1"), ("table", "t")): offset})
 
 

@@ -1,6 +1,6 @@
 """Runs one DAG with `dag.test` whenever its parent process requests it. A separate process for the demo.
 
-usage: python -m airflow_connect.airflow.run_dag DAGS_FOLDER DAG_ID, with AIRFLOW_HOME set
+usage: python -m airflow_connect.operators.run_dag DAGS_FOLDER DAG_ID, with AIRFLOW_HOME set
 stdin: each line starts a run; the end of stdin ends the process.
 stdout: JSON lines: `ready` when the database is migrated and the DAG is loaded; then for each run the events
 of its connectors (runtime.spec.Observer) and `dag_run` {state, run_id, seconds}. Everything else goes to

@@ -1,1 +1,0 @@
-"""An existing Kafka Connect cluster, through its REST API."""
