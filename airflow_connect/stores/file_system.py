@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_connect.errors import AccessError, UnavailableError
+from airflow_connect.errors import AccessError, ConnectError, UnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,9 @@ class FileSystem(Protocol):
 
     others: dict[str, str]
     """What `walk` left out so far because it is not a file: by name what it is, such as "a pipe"."""
+
+    unreadable_links: dict[str, ConnectError]
+    """Links that `walk` left out so far because it is unknown where they lead; most are of no interest to a caller."""
 
     def find(self, name: str) -> FoundFile | None:
         """The file with this name; None if it does not exist."""

@@ -50,8 +50,10 @@ class MirrorSourceConnector(SourceConnector):
             return []
         source = admin_client(config.source_admin())
         target = None if self.context.only_plans else target_admin(config.target_admin(), self.context.cluster_id)
-        topics = resolve_topics(source, config.selection.select(all_names(source)), None)
+        listed = all_names(source)
+        topics = resolve_topics(source, config.selection.select(listed), None)
         self._tell_deleted(source, topics)
+        self._tell_unused(listed)
         if not topics:
             self.context.note("No topic of the source cluster is selected by the configuration.")
             return []
@@ -242,6 +244,16 @@ class MirrorSourceConnector(SourceConnector):
                 f"{why} It was mirrored up to {shown}; its copy stays, and nothing more is copied. To end this message,"
                 " delete these offsets, or exclude the topic."
             )
+
+    def _tell_unused(self, listed: Iterable[str]) -> None:
+        """Name entries of `topics` without effect; topics that were mirrored before are told by `_tell_deleted`."""
+        before = (
+            offsets.topic_partition_of(self._typed.policy.source, partition)
+            for partition, _ in self.context.offset_reader.committed()
+        )
+        known = {*listed, *(tp.topic for tp in before if tp is not None)}
+        for entry, why in self._typed.selection.unused(known).items():
+            self.context.note(f"{entry} in {keys.TOPICS} selects no topic of the source cluster: {why}.")
 
     def _vanished(
         self, committed: Mapping[TopicPartition, Committed], topics: Mapping[str, TopicInfo]

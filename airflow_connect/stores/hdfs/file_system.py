@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_connect.errors import AccessError, ConfigError, UnavailableError, missing_package
+from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError, missing_package
 from airflow_connect.stores.file_system import FoundFile, GoneError
 from airflow_connect.stores.hdfs.contact import fastest_name_node_first, native_client
 from airflow_connect.stores.hdfs.request_timeouts import TimeoutClient
@@ -34,6 +34,7 @@ class HdfsFileSystem:
         """
         self.linked_directories: list[str] = []
         self.others: dict[str, str] = {}
+        self.unreadable_links: dict[str, ConnectError] = {}
         try:
             import hdfs_native  # noqa: F401
         except ImportError as error:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from airflow_connect.errors import ConnectError
 from airflow_connect.stores.file_system import FoundFile, GoneError, changed_meanwhile, unreadable
 
 SCHEME = "file://"
+_LEADS_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""What the system says about a link without a file. After any other error the file may be there."""
 
 
 def path_of(name: str) -> str:
@@ -40,6 +44,7 @@ class LocalFileSystem:
         """Nothing is open."""
         self.linked_directories: list[str] = []
         self.others: dict[str, str] = {}
+        self.unreadable_links: dict[str, ConnectError] = {}
 
     def find(self, name: str) -> FoundFile | None:
         """See `FileSystem`; `open` rejects anything but regular files."""
@@ -69,10 +74,13 @@ class LocalFileSystem:
                     continue
                 status = entry.stat()
             except OSError as error:
-                if entry.is_symlink():
+                if not entry.is_symlink():
+                    if not isinstance(error, FileNotFoundError):  # deleted since the directory was read
+                        raise unreadable(name, error) from error
+                elif error.errno in _LEADS_NOWHERE:
                     self.others[name] = f"a link that leads to no file ({error.strerror})"
-                elif not isinstance(error, FileNotFoundError):  # deleted since the directory was read
-                    raise unreadable(name, error) from error
+                else:
+                    self.unreadable_links[name] = unreadable(name, error)
                 continue
             if recursive and stat.S_ISDIR(status.st_mode):
                 self.linked_directories.append(name)

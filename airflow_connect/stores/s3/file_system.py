@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from airflow_connect.errors import ConnectError
 from airflow_connect.stores.file_system import FoundFile, GoneError
 from airflow_connect.stores.s3.http.errors import HttpResponse, error_for
 from airflow_connect.stores.s3.http.transport import S3Request, S3Transport
@@ -23,6 +24,7 @@ class S3FileSystem:
         """No request yet."""
         self.linked_directories: list[str] = []
         self.others: dict[str, str] = {}
+        self.unreadable_links: dict[str, ConnectError] = {}
         self._root = f"{SCHEME}{settings.bucket}/"
         self._transport = S3Transport(settings)
         self._requests = S3Requests(self._transport)

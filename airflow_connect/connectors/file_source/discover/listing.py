@@ -97,11 +97,20 @@ def _matching_others(pattern: str, file_systems: FileSystems, config: FileSource
     file_system = file_systems.of(pattern)
     found, file_system.others = file_system.others, {}
     is_selected = _selects(pattern, recursive=config.recursive)
+    _refuse_unreadable(file_system, lambda name: is_selected(name) and _is_wanted(name, config))
     return {
         name: kind
         for name, kind in found.items()
         if is_selected(name) and _is_wanted(name, config) and not (pattern.endswith("/") and kind == "a directory")
     }
+
+
+def _refuse_unreadable(file_system: FileSystem, is_selected: Callable[[str], bool]) -> None:
+    """Fail for a link whose file may be there: it must not pass for one that is missing."""
+    found, file_system.unreadable_links = file_system.unreadable_links, {}
+    for name, error in found.items():
+        if is_selected(name):
+            raise error
 
 
 def _why_empty(pattern: str) -> str:
@@ -184,9 +193,14 @@ def _spelled(path: str, name: str) -> str:
 
 
 def _rotated_others(name: str, file_systems: FileSystems) -> dict[str, str]:
-    """What has the name of a rotated file, but is none."""
+    """What has the name of a rotated file, but is none.
+
+    Raises:
+        AccessError, UnavailableError: it is a link to a file that may not be described.
+    """
     file_system = file_systems.of(name)
     found, file_system.others = file_system.others, {}
+    _refuse_unreadable(file_system, lambda other: is_rotated(path_of(other), path_of(name)))
     return {other: kind for other, kind in found.items() if is_rotated(path_of(other), path_of(name))}
 
 

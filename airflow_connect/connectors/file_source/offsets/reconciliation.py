@@ -282,6 +282,12 @@ class OffsetReconciler:
 
     def _moved_state(self, state: FileState, file: FoundFile) -> FileState:
         moved = state.described_by(file)
+        if moved.ranges and self._content.is_packed(file):
+            again = sum(max(0, offset.position - start) for (start, _), offset in moved.ranges.items())
+            self._notes.add(
+                f"{file.name} was compressed before all ranges of it (split.bytes) were read. It is read on from byte"
+                f" {moved.position}, so {again} bytes that were read after that are copied twice."
+            )
         if moved.offset and self._content.is_packed(file) and self._content.ends_at(file, moved.offset.position):
             # Nothing follows what was read before it was compressed.
             moved.offset = replace(moved.offset, whole=file.size)

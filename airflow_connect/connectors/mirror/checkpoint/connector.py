@@ -9,12 +9,22 @@ from typing import Any, ClassVar
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector, SourceOffset
 from airflow_connect.connectors.mirror import clients, keys
 from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
-from airflow_connect.connectors.mirror.checkpoint.keys import EMIT, REPLICATION_FACTOR, SYNC_GROUPS, checkpoint_keys
-from airflow_connect.connectors.mirror.checkpoint.task import GROUPS, MirrorCheckpointTask
+from airflow_connect.connectors.mirror.checkpoint.keys import (
+    EMIT,
+    GROUPS,
+    GROUPS_EXCLUDE,
+    REPLICATION_FACTOR,
+    SYNC_GROUPS,
+    checkpoint_keys,
+)
+from airflow_connect.connectors.mirror.checkpoint.task import GROUPS as TASK_GROUPS
+from airflow_connect.connectors.mirror.checkpoint.task import MirrorCheckpointTask
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, check_altered, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
 from airflow_connect.kafka.admin.consumer_group import all_groups
-from airflow_connect.kafka.clients.short_lived import admin_client
+from airflow_connect.kafka.clients.short_lived import admin_client, names
+
+_NO_GROUP = "no group that the principal may describe has such a name"
 
 
 class MirrorCheckpointConnector(SourceConnector):
@@ -36,7 +46,12 @@ class MirrorCheckpointConnector(SourceConnector):
             self.context.note(f"{keys.ENABLED} is false, or both {EMIT} and {SYNC_GROUPS}: no group is translated.")
             return []
         source = admin_client(clients.admin_of(config.raw, clients.SOURCE))
-        groups = [group for group in all_groups(source) if config.takes_group(group)]
+        listed = all_groups(source)
+        groups = [group for group in listed if config.takes_group(group)]
+        for entry, matching in config.include.matching(listed):
+            if not any(config.takes_group(group) for group in matching):
+                why = f"{GROUPS_EXCLUDE} excludes what it matches ({names(matching)})" if matching else _NO_GROUP
+                self.context.note(f"{entry} in {GROUPS} selects no consumer group of the source cluster: {why}.")
         if not groups:
             self.context.note("No consumer group of the source cluster is selected by the configuration.")
             return []
@@ -45,7 +60,7 @@ class MirrorCheckpointConnector(SourceConnector):
             if config.emits:
                 ensure_topic(target, config.policy.checkpoints_topic, config.replication_factor, REPLICATION_FACTOR)
         count = min(max_tasks, len(groups))
-        return [{**self.config, GROUPS: json.dumps(groups[number::count])} for number in range(count)]
+        return [{**self.config, TASK_GROUPS: json.dumps(groups[number::count])} for number in range(count)]
 
     def exactly_once_support(self, config: Mapping[str, str]) -> ExactlyOnceSupport:
         """A checkpoint replaces the one before it."""

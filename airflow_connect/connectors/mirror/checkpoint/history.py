@@ -11,6 +11,10 @@ from airflow_connect.connectors.mirror.protocol.records import Checkpoint
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.topic_contents import committed_records, ranges_of
 
+FARTHEST_HEADER = "airflow_connect.farthest"
+"""Header of a checkpoint: the largest offset that its group was told before, as decimal digits. The topic is compacted,
+so the checkpoint that has told it may be gone. MirrorMaker 2 does not read it."""
+
 
 class CheckpointHistory:
     """The checkpoints of all groups."""
@@ -26,7 +30,9 @@ class CheckpointHistory:
                 place = (one.group, one.topic_partition)
                 self._last[place] = one
                 self._groups.add(one.group)
-                self._farthest[place] = max(one.downstream, self._farthest.get(place, 0))
+                told = dict(record.headers).get(FARTHEST_HEADER) or b""
+                before = int(told) if told.isdigit() else 0
+                self._farthest[place] = max(one.downstream, before, self._farthest.get(place, 0))
 
     @classmethod
     def read(cls, admin: Admin, settings: Mapping[str, Any], topic: str) -> CheckpointHistory:

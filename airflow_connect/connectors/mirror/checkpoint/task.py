@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.api.record import SourceRecord
+from airflow_connect.api.record import Header, SourceRecord
 from airflow_connect.api.schema import BYTES
 from airflow_connect.api.source import SourcePartition, SourceTask
 from airflow_connect.connectors.mirror import clients
 from airflow_connect.connectors.mirror.checkpoint.config import CheckpointConfig
 from airflow_connect.connectors.mirror.checkpoint.downstream import TIMEOUT_S, Written, write_offsets
-from airflow_connect.connectors.mirror.checkpoint.history import CheckpointHistory
+from airflow_connect.connectors.mirror.checkpoint.history import FARTHEST_HEADER, CheckpointHistory
 from airflow_connect.connectors.mirror.checkpoint.translation import Translation
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
@@ -74,7 +74,7 @@ class MirrorCheckpointTask(SourceTask):
             )
         self._tell_lacking()
         self._has_ended = True
-        return [self._record(one) for one in found] if config.emits else []
+        return [self._record(one, known) for one in found] if config.emits else []
 
     def has_ended(self) -> bool:
         """Whether the groups were translated."""
@@ -137,7 +137,10 @@ class MirrorCheckpointTask(SourceTask):
         settings = clients.consumer_of(self._config.raw, clients.TARGET).settings
         return CheckpointHistory.read(target, settings, self._config.policy.checkpoints_topic)
 
-    def _record(self, checkpoint: Checkpoint) -> SourceRecord:
+    def _record(self, checkpoint: Checkpoint, known: CheckpointHistory) -> SourceRecord:
+        farthest = known.farthest(checkpoint.group, checkpoint.topic_partition) or 0
+        is_behind = checkpoint.downstream < farthest
+        told = (Header(FARTHEST_HEADER, BYTES, str(farthest).encode()),) if is_behind else ()
         return SourceRecord(
             topic=self._config.policy.checkpoints_topic,
             partition=0,
@@ -146,6 +149,7 @@ class MirrorCheckpointTask(SourceTask):
             value_schema=BYTES,
             value=checkpoint.value(),
             timestamp=self.context.clock_ms,
+            headers=told,
             source_partition=partition_of(checkpoint),
             source_offset=NO_POSITION,
         )

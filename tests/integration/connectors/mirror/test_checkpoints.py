@@ -206,6 +206,22 @@ def test_groups_and_topics_are_selected(mirror: Mirror, unique_name: str) -> Non
     assert not checkpoints_of(mirror, f"left-{unique_name}")
 
 
+def test_entry_of_groups_that_selects_nothing_is_named_with_the_reason(mirror: Mirror, unique_name: str) -> None:
+    mirror.write(mirror.topic, [(0, None, "v", 1)])
+    mirror.run()
+    taken, left = f"taken-{unique_name}", f"left-{unique_name}"
+    for name in (taken, left):
+        commit(mirror.source, name, mirror.topic, {0: 1})
+
+    report = translate(mirror, f"{taken},{left},{unique_name}-typo", groups_exclude="left-.*", name=taken)
+
+    told = [note for note in report.notes if "selects no consumer group" in note]
+    assert report.records == 1
+    assert [note.split()[0] for note in told] == [left, f"{unique_name}-typo"]
+    assert f"groups.exclude excludes what it matches ({left})" in told[0]
+    assert "no group that the principal may describe has such a name" in told[1]
+
+
 def test_checkpoints_without_offset_syncs_are_refused(mirror: Mirror) -> None:
     report = mirror.try_run(connector_class="MirrorCheckpointConnector", **{"emit_offset-syncs_enabled": "false"})
 

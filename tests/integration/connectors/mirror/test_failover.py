@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.connectors.mirror.checkpoint import downstream
+from airflow_connect.api.record import KafkaRecord
+from airflow_connect.connectors.mirror.checkpoint import downstream, history
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint, OffsetSync
 from airflow_connect.kafka.clients.short_lived import admin_client
 from tests.integration.connectors.mirror.conftest import Mirror, checkpoints_of, commit, committed, offsets_of
@@ -174,6 +177,34 @@ def test_offset_is_translated_back_once_if_the_group_has_moved_in_the_copy(mirro
     commit(mirror.source, unique_name, mirror.topic, {0: 10})
     rounds(mirror, unique_name, BACK)
     assert committed(mirror.source, unique_name, mirror.topic) == {0: (10, "")}
+
+
+def test_group_that_is_set_back_stays_there_although_compaction_has_deleted_its_farthest_checkpoint(
+    mirror: Mirror, unique_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offsets are translated back from now on, as before an application moves: nothing was translated back before."""
+    real = history.committed_records
+
+    def compacted(*arguments: Any) -> list[KafkaRecord]:
+        return list({record.key: record for record in real(*arguments)}.values())
+
+    monkeypatch.setattr(history, "committed_records", compacted)
+    write(mirror, 0, 100)
+    mirror.run()
+    for place in (100, 0, 10):
+        commit(mirror.source, unique_name, mirror.topic, {0: place})
+        translate(mirror, unique_name, **SYNCED)
+
+    rounds(mirror, unique_name, BACK)
+    assert committed(mirror.source, unique_name, mirror.topic) == {0: (10, "")}
+
+    # What the group reads of the copy is still told.
+    write(mirror, 100, 120)
+    mirror.run()
+    end = offsets_of(mirror.target, mirror.remote)[0][-1]
+    commit(mirror.target, unique_name, mirror.remote, {0: end})
+    rounds(mirror, unique_name, BACK)
+    assert committed(mirror.source, unique_name, mirror.topic) == {0: (119, "")}
 
 
 def test_log_that_is_shorter_than_the_syncs_of_mirrormaker_say_is_not_translated(

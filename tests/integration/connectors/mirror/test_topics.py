@@ -93,6 +93,27 @@ def test_nothing_is_mirrored_if_disabled_or_not_selected(mirror: Mirror) -> None
     assert partition_count(mirror.target, mirror.remote) == 0
 
 
+def test_entry_of_topics_that_selects_nothing_is_named_with_the_reason(mirror: Mirror) -> None:
+    """The others are mirrored, so nothing else shows that a topic was misspelt, or is never mirrored."""
+    topic = mirror.topic
+    mirror.write(topic, [(0, None, "v", 1)])
+    others = {"internal": f"{topic}.internal", "cycle": f"east.{topic}", "excluded": f"{topic}-old"}
+    for name in others.values():
+        create_topic(mirror.source, name, 1)
+    entries = [topic, *others.values(), f"{topic}-typo", f"{topic}-none.*"]
+
+    report = mirror.run(topics=",".join(entries), topics_exclude=".*-old")
+
+    told = [note for note in report.notes if "selects no topic of the source cluster" in note]
+    assert report.records == 1
+    assert [note.split()[0] for note in told] == entries[1:]
+    internal, cycle, excluded, *absent = told
+    assert f"names of internal ones are never mirrored ({others['internal']})" in internal
+    assert f"came from east, by their names, are not mirrored back to it ({others['cycle']})" in cycle
+    assert f"topics.exclude excludes what it matches ({others['excluded']})" in excluded
+    assert all("no topic that the principal may describe has such a name" in note for note in absent)
+
+
 def test_offset_of_mirrormaker_is_resumed_after_its_record(mirror: Mirror) -> None:
     mirror.write(mirror.topic, [(0, None, str(n), n + 1) for n in range(10)])
     mirror.set_offsets({0: {"offset": 6}})

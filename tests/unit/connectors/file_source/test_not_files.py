@@ -67,21 +67,53 @@ def test_rotated_file_of_the_log_that_is_not_a_file_is_named(tmp_path: Path) -> 
     assert note.startswith(f"1 name that may be of a rotated file is not of a file: {tmp_path}/app.log.1 (a pipe).")
 
 
-def test_file_that_may_not_be_described_fails_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.log").write_text("one\n")
+def denied(monkeypatch: pytest.MonkeyPatch, name: str, *, is_link: bool) -> None:
+    """A directory with one file that may not be described; root may describe every real one."""
 
     class Denied:
-        name = "a.log"
-
         def is_dir(self, *, follow_symlinks: bool = True) -> bool:
             return False
 
         def is_symlink(self) -> bool:
-            return False
+            return is_link
 
         def stat(self) -> os.stat_result:
             raise PermissionError(13, "Permission denied")
 
+    Denied.name = name  # type: ignore[attr-defined]
     monkeypatch.setattr(file_system.os, "scandir", lambda _: iter([Denied()]))
-    with pytest.raises(AccessError, match=r"a.log cannot be read: Permission denied"):
-        file_source(f"{tmp_path}/*.log").task_configs()
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["file", "link"])
+def test_file_that_may_not_be_described_fails_the_run_and_keeps_its_offset(
+    is_link: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its offset would be deleted, and all of it copied again, if it passed for a file that is missing."""
+    (tmp_path / "a.log").write_text("one\n")
+    source = file_source(f"{tmp_path}/*.log", offsets_of_missing_files="delete")
+    source.run()
+    before = dict(source.committed.values)
+
+    with monkeypatch.context() as patch:
+        denied(patch, "a.log", is_link=is_link)
+        with pytest.raises(AccessError, match=r"a.log cannot be read: Permission denied"):
+            source.run()
+
+    assert source.committed.values == before
+    source.run()
+    assert source.take() == ["one"]
+
+
+@pytest.mark.parametrize("name", ["app.log.1", "other.log"])
+def test_link_beside_the_log_that_may_not_be_described_fails_the_run_if_it_may_be_a_rotated_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.log").write_text("one\n")
+    denied(monkeypatch, name, is_link=True)
+    source = file_source(tmp_path / "app.log")
+    if name == "other.log":
+        source.run()
+        assert source.take() == ["one"]
+    else:
+        with pytest.raises(AccessError, match=r"app.log.1 cannot be read: Permission denied"):
+            source.run()

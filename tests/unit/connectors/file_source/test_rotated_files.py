@@ -393,3 +393,21 @@ def test_compressed_file_that_got_the_inode_of_another_known_file_is_not_taken_f
     second.unlink()
     source.run()
     assert source.take() == []
+
+
+def test_file_that_is_compressed_while_ranges_of_it_are_unread_names_what_is_copied_twice(tmp_path: Path) -> None:
+    file, lines = tmp_path / "app.log.1", [f"line {number:03}" for number in range(100)]
+    file.write_text("".join(f"{line}\n" for line in lines))
+    source = file_source(f"{tmp_path}/*.log*", split_bytes="300")
+    source.reconcile()
+    source._run_task(source.task_configs(10)[-1], [None])  # the others were killed
+    read = source.take()
+    packed = tmp_path / "app.log.1.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    os.utime(packed, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
+    file.unlink()
+
+    source.run()
+
+    assert read and source.take() == lines
+    assert [n for n in source.notes if f"so {9 * len(read)} bytes that were read after that are copied twice" in n]
