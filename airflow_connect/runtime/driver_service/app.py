@@ -144,7 +144,7 @@ def _refusal(*, has_token: bool) -> AccessError:
             suggestion="Set the password of the connection to the token that the service was started with.",
         )
     return AccessError(
-        "The driver service has no token, and the request is not addressed to a loopback host, or is sent by a web page.",
+        "The driver service has no token, and the request is not addressed to a loopback host, or a web page sent it.",
         code="driver_service.token",
         suggestion="Start the service with a token, and set it as the password of the connection.",
     )
