@@ -13,9 +13,7 @@ NOON = "Fri, 20 Nov 2026 12:00:00 GMT"
 NOON_S = 1795176000.0
 
 
-def spark_checks(
-    monkeypatch: pytest.MonkeyPatch, *, runs_here: bool = True, **installed: str
-) -> list[doctor.Check]:
+def spark_checks(monkeypatch: pytest.MonkeyPatch, *, runs_here: bool = True, **installed: str) -> list[doctor.Check]:
     """The checks of an installation with these packages, `_` in a name standing for `-`."""
     packages = {name.replace("_", "-"): number for name, number in installed.items()}
 
