@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
 from typing import Any
 
@@ -13,6 +15,10 @@ BODY_WITHIN_S = 30.0
 READ_WITHIN_S = 60.0
 """For a client to take some of what was sent to it."""
 MOST_HEAD_BYTES = 64 << 10
+TOO_LARGE = 431
+"""Request Header Fields Too Large (RFC 6585)."""
+_BESIDE_A_HEADER = len(": \r\n")
+_Asgi = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 
 @cache
@@ -21,6 +27,34 @@ def bounded_protocol() -> type[asyncio.Protocol]:
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     return type("BoundedProtocol", (Bounded, AutoHTTPProtocol), {})
+
+
+class BoundedHeads:
+    """Middleware: refuses a head above `MOST_HEAD_BYTES` that has arrived as a whole; `Bounded` sees only parts."""
+
+    def __init__(self, app: _Asgi) -> None:
+        """`app`: answers all other requests."""
+        self._app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        """Answer or pass on."""
+        if scope["type"] != "http" or _head_bytes(scope) <= MOST_HEAD_BYTES:
+            await self._app(scope, receive, send)
+            return
+        message = f"The head of the request is larger than {MOST_HEAD_BYTES >> 10} KiB."
+        body = json.dumps({"error_code": TOO_LARGE, "message": message}).encode()
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        await send({"type": "http.response.start", "status": TOO_LARGE, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _head_bytes(scope: MutableMapping[str, Any]) -> int:
+    line = len(scope["raw_path"]) + len(scope["query_string"])
+    return line + sum(len(name) + len(value) + _BESIDE_A_HEADER for name, value in scope["headers"])
 
 
 class Bounded:

@@ -123,7 +123,9 @@ class Console:
             references = resolve_references(config or {}, worker, providers=providers)
             redact = Redactor(secret_values(worker, config or {}), references)
             specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
-            return checks_within(examine(worker, specs, deep=True, providers=providers), redact, DOCTOR_WITHIN_S)
+            # The API server starts no run, so it may have no Spark.
+            checks = examine(worker, specs, deep=True, providers=providers, runs_here=False)
+            return checks_within(checks, redact, DOCTOR_WITHIN_S)
 
         return self._detail(("doctor", conn_id, name), conn_id, ask, DOCTOR_FRESH_S)
 

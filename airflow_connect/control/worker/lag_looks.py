@@ -49,11 +49,13 @@ class LagLooks:
                 answers = self._readers[cluster].observe(of_cluster)
             except ConnectError as error:  # One cluster that does not answer must not stop the connectors of others.
                 answers = [error] * len(of_cluster)
-            found.update(
-                watch.target.name
-                for watch, answer in zip(of_cluster, answers, strict=True)
-                if (answer.is_reached if isinstance(answer, Observation) else watch.target.name not in early)
-            )
+            for watch, answer in zip(of_cluster, answers, strict=True):
+                name = watch.target.name
+                if isinstance(answer, Observation):
+                    found.update([name] if answer.is_reached else [])
+                    continue
+                del self._targets[name]  # A reference of its configuration may have another value by now.
+                found.update([name] if name not in early else [])
         return found
 
     def _target(self, due: Due) -> Target:

@@ -44,7 +44,7 @@ def create_app(runs: DriverRuns, token: str) -> Starlette:
     Args:
         runs: what it serves.
         token: what every request has to carry as `Authorization: Bearer`; "": none, and only requests that name a
-            loopback address as their host are answered, so that no web page can make a browser send them.
+            loopback address as their host and that no web page makes a browser send are answered.
     """
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
@@ -119,9 +119,15 @@ class _Guard:
 
     def _is_allowed(self, headers: dict[bytes, bytes]) -> bool:
         if not self._token:
-            return _host(headers.get(b"host", b"").decode("latin-1")) in LOOPBACK_HOSTS
+            host = _host(headers.get(b"host", b"").decode("latin-1"))
+            return host in LOOPBACK_HOSTS and not _is_of_a_page(headers)
         given = headers.get(b"authorization", b"")
         return hmac.compare_digest(given, f"Bearer {self._token}".encode())
+
+
+def _is_of_a_page(headers: dict[bytes, bytes]) -> bool:
+    """Whether a web page makes a browser send this (RFC 6454, W3C Fetch Metadata); the service has no pages itself."""
+    return b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none"
 
 
 def _host(header: str) -> str:
@@ -138,7 +144,7 @@ def _refusal(*, has_token: bool) -> AccessError:
             suggestion="Set the password of the connection to the token that the service was started with.",
         )
     return AccessError(
-        "The driver service has no token, and the request is not addressed to a loopback host.",
+        "The driver service has no token, and the request is not addressed to a loopback host, or a web page sent it.",
         code="driver_service.token",
         suggestion="Start the service with a token, and set it as the password of the connection.",
     )

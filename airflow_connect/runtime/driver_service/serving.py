@@ -124,11 +124,11 @@ def serve(
     try:
         import uvicorn
 
-        from airflow_connect.runtime.bounded_connections import bounded_protocol
+        from airflow_connect.runtime.bounded_connections import BoundedHeads, bounded_protocol
         from airflow_connect.runtime.driver_service.app import create_app
 
         runs = DriverRuns(settings.limits, tell)
-        app = create_app(runs, settings.token)
+        app = BoundedHeads(create_app(runs, settings.token))
     except ModuleNotFoundError as error:
         raise missing_package(
             error.name or "uvicorn", "driver-service", purpose="The driver service", where=""

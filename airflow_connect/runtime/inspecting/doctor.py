@@ -54,6 +54,7 @@ def examine(
     *,
     deep: bool,
     providers: Mapping[str, ProviderFactory] | None = None,
+    runs_here: bool = True,
 ) -> Iterator[Check]:
     """Make the checks of a worker, and of connectors.
 
@@ -62,8 +63,9 @@ def examine(
         specs: runs of the connectors.
         deep: also permissions of Kafka, stores, databases and clocks.
         providers: config providers that need no configuration, such as Airflow's.
+        runs_here: whether this machine copies; others need no Spark.
     """
-    yield from _software()
+    yield from _software(runs_here=runs_here)
     try:
         references = resolve_references({}, worker, providers=providers)
     except ConnectError as error:
@@ -100,14 +102,17 @@ def failed(did: str, error: ConnectError) -> Check:
     return Check(did, error.message, error.suggestion, is_ok=False)
 
 
-def _software() -> Iterator[Check]:
+def _software(*, runs_here: bool) -> Iterator[Check]:
     found = {name: _version_of(name) for name in _PACKAGES}
     listed = ", ".join(f"{name} {number}" for name, number in found.items() if number)
     yield Check("versions", f"airflow-connect {__version__} on Python {platform.python_version()}, {listed}.")
     classic, client = found["pyspark"], found["pyspark-client"]
     if not classic:
         yield Check(
-            "Spark", "pyspark is not installed: runs can only be planned here.", 'pip install "airflow-connect[spark]"'
+            "Spark",
+            "pyspark is not installed: runs can only be planned here.",
+            'Where runs copy, install it: pip install "airflow-connect[spark]"',
+            is_ok=not runs_here,
         )
     elif client and classic != client:
         yield Check(

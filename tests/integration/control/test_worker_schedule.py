@@ -84,6 +84,26 @@ def test_connectors_run_when_enough_records_wait_or_one_waits_for_long(
     assert reached() == {"few", "lost", "wrong"}
 
 
+def test_a_reference_with_another_value_is_looked_up_again_after_a_look_has_failed(
+    worker, make_topic, tmp_path, unique_name, monkeypatch
+):
+    monkeypatch.setattr(short_lived, "BOOTSTRAP_TIMEOUT_S", 2.0)
+    secrets = tmp_path / "cluster.properties"
+    worker = {
+        **worker,
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    given = {f"{client}.override.bootstrap.servers": f"${{file:{secrets}:brokers}}" for client in ("consumer", "admin")}
+    due = waiting(unique_name, make_topic(), tmp_path / "out", run_lag_records="9")
+    due = due._replace(config={**due.config, **given})
+    looks = LagLooks(lambda config: RunSpec(config, worker))
+    secrets.write_text(f"brokers=127.0.0.1:{free_port()}\n")
+    assert looks.reached([due]) == {unique_name}  # It runs whatever its lag is, and its run says why.
+    secrets.write_text(f"brokers={worker['bootstrap.servers']}\n")
+    assert looks.reached([due]) == set()
+
+
 def test_a_look_at_many_connectors_takes_as_many_requests_as_at_one(
     worker, make_topic, tmp_path, unique_name, monkeypatch
 ):

@@ -19,7 +19,7 @@ from airflow_connect.control.rest.serving.origins import HEADERS
 from airflow_connect.control.rest.serving.response_headers import ResponseHeaders
 from airflow_connect.control.rest.serving.settings import ServerSettings
 from airflow_connect.control.rest.worker_state import WorkerState
-from airflow_connect.runtime.bounded_connections import bounded_protocol
+from airflow_connect.runtime.bounded_connections import BoundedHeads, bounded_protocol
 
 IDLE_S = 30
 """Seconds for which a connection without a request stays open."""
@@ -130,7 +130,7 @@ class RestServers:
 
     def _server(self, app: Asgi, listener: Listener) -> uvicorn.Server:
         config = uvicorn.Config(
-            app,
+            BoundedHeads(app),
             http=bounded_protocol(),
             ws="none",
             log_config=None,

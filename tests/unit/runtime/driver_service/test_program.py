@@ -188,11 +188,14 @@ def test_too_large_request_is_refused(client: httpx.Client) -> None:
     assert (answer.status_code, "larger than 32 MiB" in answer.text) == (400, True)
 
 
-def test_without_token_only_loopback_hosts_are_answered() -> None:
+def test_without_token_only_loopback_hosts_are_answered_and_no_web_pages() -> None:
     with DriverServiceProcess(token="") as service, client_of(service, "") as client:
         assert client.get("/v1/service").json()["running"] == 0
-        answer = client.get("/v1/service", headers={"Host": "rebound.example.com"})
-    assert (answer.status_code, answer.json()["code"]) == (401, "driver_service.token")
+        strangers = [{"Host": "rebound.example.com"}, {"Origin": "https://evil.example.com"}, {"Origin": "null"}]
+        strangers.append({"Sec-Fetch-Site": "cross-site"})  # A browser sends no Origin with some requests.
+        for headers in strangers:
+            answer = client.post("/v1/look", content=b'{"runs": []}', headers=headers)
+            assert (answer.status_code, answer.json()["code"]) == (401, "driver_service.token")
     assert "It has no token" in service.printed
 
 

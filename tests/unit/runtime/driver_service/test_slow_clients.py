@@ -62,6 +62,12 @@ def test_head_without_an_end_is_cut_off(url: str) -> None:
         assert received(url, b"GET / HTTP/1.1\r\n" + b"X-Long: x\r\n" * 10_000) == b""
 
 
+def test_whole_head_that_is_too_large_is_refused(url: str) -> None:
+    for headers in ({"X-Long": "x" * 70_000}, {f"X-{number}": "x" * 10_000 for number in range(7)}):
+        answer = httpx.get(f"{url}/v1/service", headers=headers, timeout=20)
+        assert (answer.status_code, answer.json()["message"]) == (431, "The head of the request is larger than 64 KiB.")
+
+
 def test_service_answers_after_many_half_requests(url: str) -> None:
     place = urlsplit(url)
     with contextlib.ExitStack() as open_ones:

@@ -13,7 +13,7 @@ NOON = "Fri, 20 Nov 2026 12:00:00 GMT"
 NOON_S = 1795176000.0
 
 
-def spark_checks(monkeypatch: pytest.MonkeyPatch, **installed: str) -> list[doctor.Check]:
+def spark_checks(monkeypatch: pytest.MonkeyPatch, *, runs_here: bool = True, **installed: str) -> list[doctor.Check]:
     """The checks of an installation with these packages, `_` in a name standing for `-`."""
     packages = {name.replace("_", "-"): number for name, number in installed.items()}
 
@@ -23,7 +23,7 @@ def spark_checks(monkeypatch: pytest.MonkeyPatch, **installed: str) -> list[doct
         return packages[name]
 
     monkeypatch.setattr(doctor, "version", version)
-    return [check for check in doctor._software() if check.did in ("Spark", "Java")]
+    return [check for check in doctor._software(runs_here=runs_here) if check.did in ("Spark", "Java")]
 
 
 def test_two_kinds_of_pyspark_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,8 +33,9 @@ def test_two_kinds_of_pyspark_that_differ_are_found(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_machine_without_spark_is_told_and_one_with_it_needs_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    (check,) = spark_checks(monkeypatch)
-    assert (check.did, check.is_ok) == ("Spark", True)
+    for runs_here in (True, False):
+        (check,) = spark_checks(monkeypatch, runs_here=runs_here)
+        assert (check.did, check.is_ok) == ("Spark", not runs_here)
     (check,) = spark_checks(monkeypatch, pyspark="4.2.0", pyspark_client="4.2.0")
     assert (check.did, check.is_ok) == ("Java", True)
 
