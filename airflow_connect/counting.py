@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _SINGULAR = {"are": "is", "were": "was", "have": "has"}
 
 
@@ -30,3 +32,10 @@ def plural(number: int, noun: str, verb: str = "") -> str:
 def agreeing(number: int, verb: str) -> str:
     """The verb `are`, `were` or `have`, as it goes with a number: `is`, `was` or `has` for one."""
     return _SINGULAR[verb] if number == 1 else verb
+
+
+def names(values: Iterable[object], limit: int = 5) -> str:
+    """`a, b, c and 7 more`, for messages."""
+    every = [str(v) for v in values]
+    rest = len(every) - limit
+    return ", ".join(every[:limit]) + (f" and {rest} more" if rest > 0 else "")

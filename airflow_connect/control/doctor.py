@@ -9,9 +9,8 @@ from airflow_connect.control.herder.changes import FAILED
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.records import STARTED
 from airflow_connect.control.state.topics import State, StateTopics
-from airflow_connect.counting import counted
+from airflow_connect.counting import counted, names
 from airflow_connect.kafka.admin.worker_group import described
-from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.runtime.inspecting.doctor import Check
 
 

@@ -17,11 +17,11 @@ from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_to
 from airflow_connect.connectors.mirror.task import MirrorSourceTask
 from airflow_connect.connectors.mirror.topics import TIMESTAMP_TYPE, RemoteTopics
 from airflow_connect.connectors.mirror.work import MirroredRange, divided, ranges_of, task_config
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import AccessError
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, deleted_topics, resolve_topics
-from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 
 
 class MirrorSourceConnector(SourceConnector):

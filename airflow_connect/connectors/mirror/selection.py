@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_connect.connectors.mirror.policy import ReplicationPolicy
+from airflow_connect.counting import names
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
-from airflow_connect.kafka.clients.short_lived import names
 
 
 class Patterns:

@@ -18,7 +18,7 @@ from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import Record
 from airflow_connect.control.state.shared_reads import SharedReads
 from airflow_connect.control.state.status_fold import StatusState
-from airflow_connect.counting import counted
+from airflow_connect.counting import counted, names
 from airflow_connect.errors import (
     AccessError,
     ConfigError,
@@ -30,7 +30,7 @@ from airflow_connect.errors import (
 from airflow_connect.kafka.admin.new_topics import partition_count
 from airflow_connect.kafka.admin.watermarks import READ_COMMITTED, READ_UNCOMMITTED, earliest_offsets, latest_offsets
 from airflow_connect.kafka.admin.worker_group import live_workers
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client, names
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, admin_client
 from airflow_connect.kafka.state import compacted_topics
 from airflow_connect.kafka.state.murmur2 import partition_for
 from airflow_connect.kafka.writing.transactions import TransactionalWriter

@@ -23,10 +23,9 @@ from airflow_connect.control.state.status_fold import Status
 from airflow_connect.control.state.topics import Change, State, StateTopics
 from airflow_connect.control.worker.assignment import balanced, placed
 from airflow_connect.control.worker.costs import busy_seconds, costs
-from airflow_connect.counting import counted
+from airflow_connect.counting import counted, names
 from airflow_connect.errors import ConfigError, ConnectError
 from airflow_connect.kafka.admin.worker_membership import View, WorkerMembership
-from airflow_connect.kafka.clients.short_lived import names
 
 LOOK_EVERY_S = 0.5
 BALANCE_EVERY_S = 600.0

@@ -25,7 +25,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConnectError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
@@ -33,7 +33,6 @@ from airflow_connect.kafka.clients.short_lived import (
     admin_client,
     group_handle,
     kafka_error,
-    names,
     state_consumer,
     translate,
     wait,

@@ -11,10 +11,11 @@ from functools import partial
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]
 
+from airflow_connect.counting import names
 from airflow_connect.errors import AccessError, ConfigError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError
-from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, names, translate, wait
+from airflow_connect.kafka.clients.short_lived import API_TIMEOUT_S, Admin, ask, translate, wait
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from airflow_connect.counting import names
 from airflow_connect.errors import (
     AccessError,
     ConfigError,
@@ -481,10 +482,3 @@ def _refused(doing: str, reason: str) -> AccessError:
         code="kafka.authentication",
         suggestion="Check security.protocol, sasl.mechanism, sasl.jaas.config and the ssl.* keys.",
     )
-
-
-def names(values: Iterable[object], limit: int = 5) -> str:
-    """`a, b, c and 7 more`, for messages."""
-    every = [str(v) for v in values]
-    rest = len(every) - limit
-    return ", ".join(every[:limit]) + (f" and {rest} more" if rest > 0 else "")

@@ -20,11 +20,11 @@ from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.record import KafkaRecord
+from airflow_connect.counting import names
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, OffsetError, UnavailableError
 from airflow_connect.kafka.clients.short_lived import (
     QuickConsumer,
     ensure_reachable,
-    names,
     state_consumer,
     state_consumer_settings,
     translate,

@@ -20,6 +20,7 @@ from confluent_kafka import TopicPartition as _Partition
 from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import names
 from airflow_connect.errors import AccessError, ConfigError, UnavailableError
 from airflow_connect.kafka.admin.new_topics import create, partition_count, wait_until_visible
 from airflow_connect.kafka.admin.watermarks import READ_UNCOMMITTED, earliest_offsets, latest_offsets
@@ -27,7 +28,6 @@ from airflow_connect.kafka.clients.short_lived import (
     API_TIMEOUT_S,
     Admin,
     QuickConsumer,
-    names,
     state_consumer,
     translate,
     wait,

@@ -12,9 +12,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import AccessError
-from airflow_connect.kafka.clients.short_lived import NO_TOPIC, QuickProducer, names
+from airflow_connect.kafka.clients.short_lived import NO_TOPIC, QuickProducer
 
 LOOK_AFTER_S = 5.0
 """Time without progress before the first look at the metadata, and between two looks."""

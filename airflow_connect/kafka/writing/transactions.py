@@ -16,7 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _Partition
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import AccessError, ConnectError, FencedError, NotStoppedError, UnavailableError
 from airflow_connect.kafka.admin.consumer_group import GroupMetadata
 from airflow_connect.kafka.clients.short_lived import (
@@ -24,7 +24,6 @@ from airflow_connect.kafka.clients.short_lived import (
     NO_TOPIC,
     QuickProducer,
     kafka_error,
-    names,
     producer,
     translate,
 )

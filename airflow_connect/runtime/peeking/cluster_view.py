@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from airflow_connect.api.offsets import TopicPartition
+from airflow_connect.counting import names
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.admin.many_offsets import EARLIEST, LATEST
 from airflow_connect.kafka.admin.topics import TopicInfo, matching_topics
 from airflow_connect.kafka.clients.settings import READ_UNCOMMITTED
-from airflow_connect.kafka.clients.short_lived import Admin, names
+from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.runtime.peeking.target import Target
 
 _Value = TypeVar("_Value")

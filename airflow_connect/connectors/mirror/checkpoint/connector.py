@@ -21,8 +21,9 @@ from airflow_connect.connectors.mirror.checkpoint.task import GROUPS as TASK_GRO
 from airflow_connect.connectors.mirror.checkpoint.task import MirrorCheckpointTask
 from airflow_connect.connectors.mirror.protocol.alone import RAW_BYTES, check_altered, target_admin
 from airflow_connect.connectors.mirror.protocol.internal_topics import ensure_topic
+from airflow_connect.counting import names
 from airflow_connect.kafka.admin.consumer_group import all_groups
-from airflow_connect.kafka.clients.short_lived import admin_client, names
+from airflow_connect.kafka.clients.short_lived import admin_client
 
 _NO_GROUP = "no group that the principal may describe has such a name"
 

@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping
 from airflow_connect.api.offsets import TopicPartition
 from airflow_connect.connectors.mirror.policy import ReplicationPolicy
 from airflow_connect.connectors.mirror.syncs.store import OffsetSyncStore
+from airflow_connect.counting import names
 from airflow_connect.kafka.admin import watermarks
 from airflow_connect.kafka.admin.topics import TopicInfo, all_names, resolve_topics
-from airflow_connect.kafka.clients.short_lived import Admin, names
+from airflow_connect.kafka.clients.short_lived import Admin
 
 _GONE = "does not exist, or may not be described"
 _RECREATED = "or its original was recreated since records were copied"

@@ -18,10 +18,10 @@ from airflow_connect.connectors.mirror.checkpoint.history import FARTHEST_HEADER
 from airflow_connect.connectors.mirror.checkpoint.translation import Translation
 from airflow_connect.connectors.mirror.protocol.alone import NO_POSITION
 from airflow_connect.connectors.mirror.protocol.records import Checkpoint
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import ConnectError
 from airflow_connect.kafka.admin.consumer_group import committed_with_notes_now, every_committed_offset
-from airflow_connect.kafka.clients.short_lived import Admin, admin_client, names
+from airflow_connect.kafka.clients.short_lived import Admin, admin_client
 
 GROUPS = "airflow_connect.mirror.groups"
 """Key of a task's configuration; set by the connector, not by users."""

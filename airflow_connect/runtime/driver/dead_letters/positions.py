@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition, is_other_topic
+from airflow_connect.counting import names
 from airflow_connect.exactly_once.manifest import check_version
 from airflow_connect.kafka.admin import consumer_group, new_topics
-from airflow_connect.kafka.clients.short_lived import Admin, names
+from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.state import runs_topic, worker_topics
 from airflow_connect.kafka.state.replay_positions import ReplayPosition
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.counting import agreeing, plural
+from airflow_connect.counting import agreeing, names, plural
 from airflow_connect.errors import ConfigError
 from airflow_connect.exactly_once.journal import TopicRecord
 from airflow_connect.exactly_once.manifest import Manifest
 from airflow_connect.kafka.admin.dead_letter_queue import QueueLimits
-from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.kafka.reading.dead_letters import PREFIX, TIMESTAMP, start_of_context, without_context
 from airflow_connect.runtime.dead_letter_codec import raw_bytes
 

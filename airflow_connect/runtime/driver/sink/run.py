@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.documents.run import DONE, EMPTY, Plan, PublishedRun, RunReport, TaskReport
 from airflow_connect.documents.run_detail import RunDetail
 from airflow_connect.documents.run_lag import RunLag, with_lag
@@ -22,7 +22,6 @@ from airflow_connect.exactly_once.manifest import Manifest, manifest_of
 from airflow_connect.exactly_once.parts import contiguous
 from airflow_connect.exactly_once.recovery import leftovers_to_resweep, merge_leftovers
 from airflow_connect.exactly_once.state import CLOSED, ConnectorState
-from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.planning.packing import cost_by_bytes, pack
 from airflow_connect.planning.planner import LogState, Memory, Positions, plan_positions
 from airflow_connect.planning.splitting import divide

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow_connect.counting import agreeing, plural
+from airflow_connect.counting import agreeing, names, plural
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
-from airflow_connect.kafka.clients.short_lived import names
 
 if TYPE_CHECKING:
     from airflow_connect.exactly_once.manifest import Manifest

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.counting import plural
+from airflow_connect.counting import names, plural
 from airflow_connect.errors import NotStoppedError
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
 from airflow_connect.kafka.admin import consumer_group
 from airflow_connect.kafka.admin.worker_group import live_workers
-from airflow_connect.kafka.clients.short_lived import names
 from airflow_connect.kafka.state import compacted_topics, config_topic, worker_topics
 from airflow_connect.kafka.state.compacted_topics import CompactedTopic
 from airflow_connect.kafka.state.murmur2 import partition_for
