@@ -27,5 +27,5 @@ def test_run_that_the_service_does_not_know_is_none(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("page", [b"default backend - 404", {"detail": "Not Found"}, {"message": "no Route matched"}])
 def test_missing_page_of_a_proxy_is_no_unknown_run(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with RegistryDouble((404, page)) as service, pytest.raises(ConfigError, match="no answer of a driver service"):
+    with RegistryDouble((404, page)) as service, pytest.raises(ConfigError, match="not the answer of a driver service"):
         hook_of(service.url, monkeypatch).view("r1")
