@@ -63,7 +63,7 @@ URLS: list[tuple[str, str, dict[str, Any]]] = [
     ("mysql://u@db/shop", "mysql+pymysql://u@db/shop", UTF8),
     ("jdbc:sqlite:/data/shop.db", "sqlite+pysqlite:////data/shop.db", {}),
     ("jdbc:sqlite:shop.db?busy_timeout=1500", "sqlite+pysqlite:///shop.db", {"timeout": 1.5}),
-    ("jdbc:sqlite:file:/data/shop.db?mode=ro", "sqlite+pysqlite:///file%3A/data/shop.db?mode=ro&uri=true", {}),
+    ("jdbc:sqlite:file:/data/shop.db?mode=ro", "sqlite+pysqlite:///file:/data/shop.db?mode=ro&uri=true", {}),
     ("sqlite:////data/shop.db", "sqlite+pysqlite:////data/shop.db", {}),
 ]
 
