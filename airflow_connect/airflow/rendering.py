@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.airflow.connections.masking import mask_in_airflow
-from airflow_connect.config.definition.values import is_secret_name
+from airflow_connect.api.config.values import is_secret_name
 from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -14,6 +14,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns, ValueColumns
+    from airflow_connect.api.config.config_def import (
+        REQUIRED,
+        ConfigDef,
+        ConfigKey,
+        ConfigValue,
+        Importance,
+        KeyFamily,
+        Problem,
+        Recommender,
+        Width,
+    )
+    from airflow_connect.api.config.plugins import PluginKind
+    from airflow_connect.api.config.validators import (
+        CaseInsensitiveValidString,
+        Composite,
+        Lambda,
+        ListSize,
+        NonEmptyString,
+        NonEmptyStringWithoutControlChars,
+        NonNull,
+        Range,
+        Validator,
+        ValidList,
+        ValidString,
+    )
+    from airflow_connect.api.config.values import Password
+    from airflow_connect.api.config.values import Type as ConfigType
     from airflow_connect.api.config_provider import ConfigProvider
     from airflow_connect.api.connector import Connector, ConnectorContext
     from airflow_connect.api.converter import ColumnarConverter, Converter, HeaderConverter, SchemaAndValue
@@ -56,33 +83,6 @@ if TYPE_CHECKING:
     )
     from airflow_connect.api.staging import LeftOver, Outcome, PartitionDetails, PartitionTimes, StagedFile
     from airflow_connect.api.transform import ColumnarPredicate, ColumnarTransformation, Predicate, Transformation
-    from airflow_connect.config.definition.config_def import (
-        REQUIRED,
-        ConfigDef,
-        ConfigKey,
-        ConfigValue,
-        Importance,
-        KeyFamily,
-        Problem,
-        Recommender,
-        Width,
-    )
-    from airflow_connect.config.definition.plugins import PluginKind
-    from airflow_connect.config.definition.validators import (
-        CaseInsensitiveValidString,
-        Composite,
-        Lambda,
-        ListSize,
-        NonEmptyString,
-        NonEmptyStringWithoutControlChars,
-        NonNull,
-        Range,
-        Validator,
-        ValidList,
-        ValidString,
-    )
-    from airflow_connect.config.definition.values import Password
-    from airflow_connect.config.definition.values import Type as ConfigType
     from airflow_connect.documents.run import PublishedRun
     from airflow_connect.documents.time_progress import CopiedTimes, TimeDirectory, TimeKeeper, TimeProgress, TimeStep
     from airflow_connect.errors import (
@@ -100,19 +100,18 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "api.columns": "RecordColumns ValueColumns",
-    "config.definition.config_def": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender"
-    " Width",
+    "api.config.config_def": "REQUIRED ConfigDef ConfigKey ConfigValue Importance KeyFamily Problem Recommender Width",
     "api.config_provider": "ConfigProvider",
-    "config.definition.validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
+    "api.config.validators": "CaseInsensitiveValidString Composite Lambda ListSize NonEmptyString"
     " NonEmptyStringWithoutControlChars NonNull Range ValidList ValidString Validator",
-    "config.definition.values": "Password ConfigType=Type",
+    "api.config.values": "Password ConfigType=Type",
     "api.connector": "Connector ConnectorContext",
     "api.converter": "ColumnarConverter Converter HeaderConverter SchemaAndValue",
     "api.errant": "ErrantRecordReporter",
     "errors": "AccessError ConfigError ConnectError DataError OffsetError PublishConflictError RetriableError"
     " SchemaError StagedFileLostError UnavailableError",
     "api.offsets": "OffsetRange TopicPartition",
-    "config.definition.plugins": "PluginKind",
+    "api.config.plugins": "PluginKind",
     "documents.run": "PublishedRun",
     "documents.time_progress": "CopiedTimes TimeDirectory TimeKeeper TimeProgress TimeStep",
     "api.publishing": "LeftoverPattern Publisher",

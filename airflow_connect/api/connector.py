@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigValue
+from airflow_connect.api.config.config_def import ConfigDef, ConfigValue
 
 
 class ConnectorContext(Protocol):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from airflow_connect.config.definition.config_def import ConfigDef
+from airflow_connect.api.config.config_def import ConfigDef
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow_connect.config.definition.references import references_in
-from airflow_connect.config.definition.values import is_secret_name
+from airflow_connect.api.config.references import references_in
+from airflow_connect.api.config.values import is_secret_name
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.runtime.config_files import read_connector_file
 from airflow_connect.runtime.spec import RunSpec

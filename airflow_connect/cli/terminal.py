@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TextIO
 
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.cli.blocks import Block, line, plain_lines
 from airflow_connect.cli.private_streams import NoiseFilter
-from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.errors import InternalError
 from airflow_connect.runtime.reporting.internal_errors import internal_error, traceback_of
 from airflow_connect.runtime.reporting.presentation import error_lines

@@ -1,1 +1,1 @@
-"""Layer 3: what a configuration is, which keys there are, and what the keys of one run resolve to."""
+"""Layer 3: which configuration keys there are, and what the keys of one run resolve to."""

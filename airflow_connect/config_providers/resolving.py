@@ -7,10 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.references import Reference, ResolvedReferences, references_in
+from airflow_connect.api.config.values import coerce_config
 from airflow_connect.api.config_provider import ConfigProvider
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.references import Reference, ResolvedReferences, references_in
-from airflow_connect.config.definition.values import coerce_config
 from airflow_connect.errors import ConfigError, ConnectError
 
 CONFIG_PROVIDERS = "config.providers"

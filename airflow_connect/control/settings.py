@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.references import ResolvedReferences
-from airflow_connect.config.definition.validators import NonEmptyString
-from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.references import ResolvedReferences
+from airflow_connect.api.config.validators import NonEmptyString
+from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys.source_worker import BROKER_DEFAULT, CONNECT_REPLICATION_FACTOR, topic_settings
 from airflow_connect.config.resolved.worker import RUN_INTERVAL, RUN_TIMEOUT, RUNS_AT_ONCE, WorkerConfig, worker_keys
 from airflow_connect.config_providers.resolving import ProviderFactory, resolve_references

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import OPTIONAL_BYTES, Schema, Type
-from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import (
     OPTIONAL_BOOLEAN,
@@ -23,7 +24,6 @@ from airflow_connect.api.schema import (
     Schema,
     Type,
 )
-from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.errors import DataError
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from airflow_connect.api.config.config_def import ConfigDef
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.config_def import ConfigDef
 from airflow_connect.converters.header_text import header_text, parse_header_text
 from airflow_connect.errors import DataError
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import OPTIONAL_STRING, Schema
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.java.charsets import UTF_8, charset, is_java_name

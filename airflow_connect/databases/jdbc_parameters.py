@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
@@ -18,8 +18,8 @@ from airflow_connect.config.definition.config_def import (
     Problem,
     Type,
 )
-from airflow_connect.config.definition.validators import EnumString, Lambda, Range
-from airflow_connect.config.definition.values import Password, invalid
+from airflow_connect.api.config.validators import EnumString, Lambda, Range
+from airflow_connect.api.config.values import Password, invalid
 from airflow_connect.documentation import page_url
 from airflow_connect.errors import ConfigError
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
-from airflow_connect.config.definition.values import HIDDEN
+from airflow_connect.api.config.values import HIDDEN
 from airflow_connect.databases.jdbc_parameters import ZERO_DATES, Translated, translate
 from airflow_connect.errors import ConfigError, MissingPackageError, missing_package
 

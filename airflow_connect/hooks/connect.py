@@ -16,7 +16,7 @@ from airflow_connect.airflow.connections.worker import CONN_TYPE, settings_of
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
 from airflow_connect.airflow.outcome import driver_failure, killed_message, run_failure, summary_of
 from airflow_connect.airflow.signals import on_sigterm
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError

@@ -15,7 +15,7 @@ from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path, secrets_of
 from airflow_connect.airflow.outcome import FENCED_ADVICE
 from airflow_connect.airflow.rendering import ConfigurationTemplates
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.errors import ConnectError, FencedError
 from airflow_connect.runtime.reporting.presentation import error_lines
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values, shown_config

@@ -22,7 +22,7 @@ from airflow.sdk import DAG
 
 from airflow_connect.airflow.lineage.default_assets import default_assets
 from airflow_connect.airflow.run_params import run_params
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError
 from airflow_connect.operators.connector import ConnectorOperator
 from airflow_connect.runtime.config_files import read_connector_file, read_worker_file

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.api.offsets import TopicPartition
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.counting import plural
 from airflow_connect.errors import ConfigError, OffsetError

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Type
-from airflow_connect.config.definition.validators import HostName, Range, ValidString
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Type
+from airflow_connect.api.config.validators import HostName, Range, ValidString
 from airflow_connect.registry.subject_names import DEFAULT_STRATEGY, SubjectNames, subject_names
 
 URL = "schema.registry.url"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.errors import ConfigError, DataError
 
 SubjectNames = Callable[[str, bool, str | None], str]

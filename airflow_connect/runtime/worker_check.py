@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config.resolved.worker import WorkerConfig
 from airflow_connect.errors import ConnectError
 from airflow_connect.registry.connection import RegistryConnection

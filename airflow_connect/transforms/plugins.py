@@ -5,7 +5,7 @@ Paths only: a class is imported when a configuration names it. `airflow_connect/
 
 from __future__ import annotations
 
-from airflow_connect.config.definition.plugins import PluginKind
+from airflow_connect.api.config.plugins import PluginKind
 
 _JAVA = "org.apache.kafka.connect.transforms"
 _PYTHON = "airflow_connect.transforms"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.patterns import check_java_pattern
+from airflow_connect.api.config.validators import Composite, Lambda, NonEmptyString
 from airflow_connect.api.transform import Predicate
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.patterns import check_java_pattern
-from airflow_connect.config.definition.validators import Composite, Lambda, NonEmptyString
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 
 if TYPE_CHECKING:

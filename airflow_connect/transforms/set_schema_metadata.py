@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem
+from airflow_connect.api.config.config_def import Type as ConfigType
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem
-from airflow_connect.config.definition.config_def import Type as ConfigType
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache, require_fields
 from airflow_connect.transforms.shared.of_key_or_value import (

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from airflow_connect.api import schema as s
 from airflow_connect.api.columns import RecordColumns, ValueColumns
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.record import TIMESTAMP_CREATE_TIME, Header, SinkRecord
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.plugins import PluginKind
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.converters.json.schema import schema_to_json
 from tests.devstack.schema_registry import SchemaRegistry

@@ -13,9 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from airflow_connect.config.definition import values as config_values
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, KeyFamily
-from airflow_connect.config.definition.values import Type
+from airflow_connect.api.config import values as config_values
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, KeyFamily
+from airflow_connect.api.config.values import Type
 
 PYTHON_MODULE = "tests.docs.reference_pages"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition import plugins as registered
-from airflow_connect.config.definition.plugins import PluginKind, resolve
+from airflow_connect.api.config import plugins as registered
+from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.config.keys.source import source_keys
 from airflow_connect.config.resolved.worker import WorkerConfig, worker_keys
 from airflow_connect.control.migration.aiven_s3 import SAME_MEANING

@@ -15,11 +15,11 @@ from types import ModuleType
 import pytest
 
 from airflow_connect import plugin_tables
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.config_provider import ConfigProvider
 from airflow_connect.api.connector import Connector
 from airflow_connect.api.converter import Converter, HeaderConverter
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.connectors.s3.credentials import CredentialsProvider
 from airflow_connect.formats.format import Format
 from airflow_connect.layout.file_system_names import CheckedNames
@@ -105,7 +105,7 @@ def test_no_name_is_in_two_tables() -> None:
 
 def test_look_up_loads_no_plugin() -> None:
     code = (
-        "import sys; from airflow_connect.config.definition.plugins import PluginKind, aliases, resolve;"
+        "import sys; from airflow_connect.api.config.plugins import PluginKind, aliases, resolve;"
         " print(resolve(PluginKind.CONNECTOR, 'S3Sink').path, *map(len, map(aliases, PluginKind)));"
         " print(*sorted(name for name in sys.modules if name.startswith('airflow_connect.')))"
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from airflow_connect.airflow.connections.official import GetConnection, extra_of, get_connection
-from airflow_connect.config.definition.values import is_secret_name
+from airflow_connect.api.config.values import is_secret_name
 from airflow_connect.databases.keys import PASSWORD, URL, USER
 from airflow_connect.errors import ConfigError
 

@@ -81,7 +81,7 @@ def connector_of(call: Call, seen: Seen[Overview]) -> Connector | None:
     Raises:
         RefusedError: with status 404; names those with a similar name.
     """
-    from airflow_connect.config.definition.near_names import did_you_mean, nearest
+    from airflow_connect.api.config.near_names import did_you_mean, nearest
 
     name = call.query.get("name", "")
     if seen.value is None:

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_connect.airflow.web.access import Right, Visitor
 from airflow_connect.airflow.web.audit import record
 from airflow_connect.airflow.web.installations import Installation
-from airflow_connect.config.definition.values import masked
+from airflow_connect.api.config.values import masked
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.control.herder.herder import Config, Herder
 from airflow_connect.control.herder.validation import CLASS

@@ -58,7 +58,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _schema_of(name: str) -> CommandOutcome:
-    from airflow_connect.config.definition.json_schema import json_schema
+    from airflow_connect.api.config.json_schema import json_schema
     from airflow_connect.config.resolved.loading import connector_definition
 
     schema = json_schema(connector_definition({CONNECTOR_CLASS: name}), name)

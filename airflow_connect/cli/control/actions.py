@@ -7,13 +7,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from airflow_connect.api.config.values import HIDDEN, masked
 from airflow_connect.cli.blocks import Block, line
 from airflow_connect.cli.control.target import add_target, complete_names
 from airflow_connect.cli.inputs import common_flags, sentence
 from airflow_connect.cli.interruptible import run_interruptible
 from airflow_connect.cli.outcome import CommandOutcome
 from airflow_connect.cli.terminal import Terminal
-from airflow_connect.config.definition.values import HIDDEN, masked
 from airflow_connect.errors import ConfigError
 
 Run = Callable[[Namespace, Terminal], CommandOutcome]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
@@ -19,16 +19,16 @@ from airflow_connect.config.definition.config_def import (
     Type,
     Width,
 )
-from airflow_connect.config.definition.patterns import check_java_pattern
-from airflow_connect.config.definition.plugins import PluginKind, resolve
-from airflow_connect.config.definition.validators import (
+from airflow_connect.api.config.patterns import check_java_pattern
+from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.validators import (
     Lambda,
     NonEmptyStringWithoutControlChars,
     Range,
     ValidList,
     ValidString,
 )
-from airflow_connect.config.definition.values import InvalidValueError, invalid
+from airflow_connect.api.config.values import InvalidValueError, invalid
 from airflow_connect.config.keys import transforms as transform_keys
 from airflow_connect.config.keys.points_in_time import parse_timestamp_ms
 from airflow_connect.errors import ConfigError

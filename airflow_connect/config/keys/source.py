@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
@@ -19,8 +19,8 @@ from airflow_connect.config.definition.config_def import (
     Type,
     Width,
 )
-from airflow_connect.config.definition.validators import CaseInsensitiveValidString, Lambda, Range, ValidList
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.validators import CaseInsensitiveValidString, Lambda, Range, ValidList
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.java.patterns.compiled import compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError

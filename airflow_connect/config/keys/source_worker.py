@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range
+from airflow_connect.api.config.values import invalid
 
 OFFSETS_TOPIC = "offset.storage.topic"
 OFFSETS_PARTITIONS = "offset.storage.partitions"

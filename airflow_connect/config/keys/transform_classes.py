@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config import values as config_values
+from airflow_connect.api.config.config_def import ConfigDef, Problem, Type
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition import values as config_values
-from airflow_connect.config.definition.config_def import ConfigDef, Problem, Type
 from airflow_connect.errors import ConfigError
 
 

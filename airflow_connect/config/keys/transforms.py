@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     ConfigDef,
     ConfigKey,
     Importance,
@@ -22,8 +22,8 @@ from airflow_connect.config.definition.config_def import (
     Type,
     Width,
 )
-from airflow_connect.config.definition.validators import Lambda, Validator
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.validators import Lambda, Validator
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, ChainKind, find_class
 
 TYPE, PLUGIN_VERSION, PREDICATE, NEGATE = "type", "plugin.version", "predicate", "negate"

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.api.config.values import coerce_config
 
 CONSUMER, PRODUCER, ADMIN = "consumer", "producer", "admin"
 CLIENT_KINDS = (CONSUMER, PRODUCER, ADMIN)

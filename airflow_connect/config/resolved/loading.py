@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef
+from airflow_connect.api.config.values import coerce_json
 from airflow_connect.api.source import SourceConnector
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef
-from airflow_connect.config.definition.values import coerce_json
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.config.keys.source import source_keys, with_topic_creation
 from airflow_connect.config.keys.transforms import with_chain

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef, IgnoredKey, UnknownKey
-from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef, IgnoredKey, UnknownKey
+from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.keys.transforms import with_chain

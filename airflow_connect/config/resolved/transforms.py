@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.values import Type, parse_type
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.values import Type, parse_type
 from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, ChainKind
 from airflow_connect.config.keys.transforms import FRAMEWORK_KEYS, NEGATE, PREDICATE, TYPE
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition import near_names, plugins
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config import near_names, plugins
+from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
@@ -17,8 +17,8 @@ from airflow_connect.config.definition.config_def import (
     Type,
     UnknownKey,
 )
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range, ValidList
-from airflow_connect.config.definition.values import coerce_config, invalid
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range, ValidList
+from airflow_connect.api.config.values import coerce_config, invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.config.keys.override_policy import ALLOWLIST, POLICIES, POLICY, OverridePolicy, policy_name
 from airflow_connect.config.keys.source_worker import (

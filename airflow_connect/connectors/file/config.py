@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.plugins import PluginKind, resolve
-from airflow_connect.config.definition.validators import Lambda
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.validators import Lambda
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.errors import ConfigError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, Problem
-from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.api.config.config_def import ConfigDef, Problem
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.connectors.file_source import keys
 from airflow_connect.connectors.file_source.parse.pattern_source import PatternSource
 from airflow_connect.connectors.file_source.read.content import NONE

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, OneOf, Range
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, OneOf, Range
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.file_source.read.content import AUTO, GZIP, NONE, ZSTD
 from airflow_connect.connectors.file_source.read.lines import LineFormat
 from airflow_connect.connectors.s3 import keys as s3_keys

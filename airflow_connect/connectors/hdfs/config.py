@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, Problem
-from airflow_connect.config.definition.plugins import PluginKind, built_in, resolve
-from airflow_connect.config.definition.values import shortened
+from airflow_connect.api.config.config_def import ConfigDef, Problem
+from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
+from airflow_connect.api.config.values import shortened
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.hdfs import keys
 from airflow_connect.connectors.storage.settings import keys as storage

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from airflow_connect.config.definition.plugins import PluginKind, built_in
+from airflow_connect.api.config.plugins import PluginKind, built_in
 from airflow_connect.connectors.storage.settings.complete_keys import DIRECTORY
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
 from airflow_connect.errors import ConfigError, ConnectError, DataError

@@ -6,8 +6,8 @@ Documentation texts are ours.
 
 from __future__ import annotations
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import EnumString
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import EnumString
 from airflow_connect.connectors.storage.settings import keys as storage
 from airflow_connect.layout.names import topic_directories
 from airflow_connect.stores.hdfs.settings import JVM, NATIVE

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef
-from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.api.config.config_def import ConfigDef
+from airflow_connect.api.config.values import coerce_config
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.local import keys
 from airflow_connect.connectors.s3 import keys as s3

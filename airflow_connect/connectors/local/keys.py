@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Lambda
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Lambda
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.s3 import keys as s3
 from airflow_connect.connectors.storage.settings import keys as storage
 from airflow_connect.errors import ConfigError

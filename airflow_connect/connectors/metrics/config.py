@@ -9,9 +9,9 @@ from functools import cache
 from re import compile as compile_pattern
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.metrics.sampler import BUILT_IN, SAMPLER_CLASS, check_path
 from airflow_connect.errors import ConfigError
 

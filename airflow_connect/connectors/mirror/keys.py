@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     REQUIRED,
     ConfigDef,
     ConfigKey,
@@ -18,8 +18,8 @@ from airflow_connect.config.definition.config_def import (
     Problem,
     Type,
 )
-from airflow_connect.config.definition.validators import Lambda, NonEmptyString, Range, ValidString
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.validators import Lambda, NonEmptyString, Range, ValidString
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.mirror.policy import DEFAULT_POLICY, POLICIES
 from airflow_connect.connectors.mirror.selection import Patterns
 from airflow_connect.java.patterns.nodes import PatternError

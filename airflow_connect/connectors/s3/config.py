@@ -8,10 +8,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from airflow_connect.config.definition.config_def import ConfigDef, Problem
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
-from airflow_connect.config.definition.plugins import PluginKind, built_in, load_class, resolve
-from airflow_connect.config.definition.values import coerce_config, invalid
+from airflow_connect.api.config.config_def import ConfigDef, Problem
+from airflow_connect.api.config.near_names import did_you_mean, nearest
+from airflow_connect.api.config.plugins import PluginKind, built_in, load_class, resolve
+from airflow_connect.api.config.values import coerce_config, invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.connectors.s3 import keys
 from airflow_connect.connectors.s3.credentials import CredentialsProvider, clear_text

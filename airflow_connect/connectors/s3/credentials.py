@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from airflow_connect.config.definition.config_def import Password
+from airflow_connect.api.config.config_def import Password
 from airflow_connect.connectors.s3 import keys
 from airflow_connect.stores.s3.settings import S3Credentials
 

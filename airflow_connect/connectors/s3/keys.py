@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Type
-from airflow_connect.config.definition.plugins import PluginKind
-from airflow_connect.config.definition.validators import (
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, KeyFamily, Type
+from airflow_connect.api.config.plugins import PluginKind
+from airflow_connect.api.config.validators import (
     CaseInsensitiveValidString,
     EnumString,
     Lambda,
@@ -18,7 +18,7 @@ from airflow_connect.config.definition.validators import (
     Range,
     ValidString,
 )
-from airflow_connect.config.definition.values import InvalidValueError, invalid
+from airflow_connect.api.config.values import InvalidValueError, invalid
 from airflow_connect.stores.s3.settings import CANNED_ACLS, MIN_PART_BYTES, SSE_NAMES
 
 BUCKET = "s3.bucket.name"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.config.definition.validators import EnumString, HostName, Lambda, Range
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.api.config.validators import EnumString, HostName, Lambda, Range
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.registry.settings import tls_families, tls_keys
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError
 
 _MOST_NEAR, _MOST_LISTED = 3, 20

@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 from airflow_connect import __version__
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef
+from airflow_connect.api.config.infos import config_key_infos
+from airflow_connect.api.config.plugins import PluginKind
 from airflow_connect.api.source import SourceConnector
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef
-from airflow_connect.config.definition.infos import config_key_infos
-from airflow_connect.config.definition.plugins import PluginKind
 from airflow_connect.control.herder.refusals import NOT_FOUND, RefusedError
 from airflow_connect.control.herder.task_configs import version_shown
 from airflow_connect.errors import ConfigError

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_connect import __version__
+from airflow_connect.api.config import plugins
 from airflow_connect.api.source import SourceConnector
-from airflow_connect.config.definition import plugins
 from airflow_connect.control.state.java_map_order import in_java_order
 from airflow_connect.errors import ConfigError
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef
-from airflow_connect.config.definition.infos import config_infos
-from airflow_connect.config.definition.values import masked
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef
+from airflow_connect.api.config.infos import config_infos
+from airflow_connect.api.config.values import masked
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.config_providers.resolving import resolve_references
 from airflow_connect.control.herder.refusals import RefusedError

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from fastapi import Request
 
-from airflow_connect.config.definition.values import coerce_config, coerce_json
+from airflow_connect.api.config.values import coerce_config, coerce_json
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.state.records import PAUSED, STARTED, STOPPED
 from airflow_connect.errors import ConfigError

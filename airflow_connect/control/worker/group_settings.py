@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Range
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Range
 from airflow_connect.errors import ConfigError
 from airflow_connect.kafka.admin.worker_membership import Timeouts
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import NULL, SchemaAndValue, boolean_setting
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.json.plain import plain_json
 from airflow_connect.converters.json.reader import (
     Reader,

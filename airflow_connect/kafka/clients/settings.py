@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_connect.config.definition.config_def import IgnoredKey
+from airflow_connect.api.config.config_def import IgnoredKey
 from airflow_connect.config.keys.override_policy import OverridePolicy
 from airflow_connect.config.resolved.client_layers import (
     ADMIN,

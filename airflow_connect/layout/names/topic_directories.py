@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from airflow_connect.config.definition.values import shortened
+from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import fastavro
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import SchemaAndValue
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.converters.avro.anything import ANYTHING_SCHEMA, anything_of, read_anything
 from airflow_connect.converters.avro.checking import InvalidAvroError, checker
 from airflow_connect.converters.avro.compatibility import find_mismatch

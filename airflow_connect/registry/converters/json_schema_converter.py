@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import orjson
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import CaseInsensitiveValidString
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import CaseInsensitiveValidString
 from airflow_connect.converters.json.reader import ReadOptions, needs_exact_numbers
 from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.json.text import MISSING, InexactNumberError, parse_bounded, parse_fast

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, EncodeError
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.converter import SchemaAndValue
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.converters.json.strict import STRICT_TYPES
 from airflow_connect.converters.protobuf import files
 from airflow_connect.converters.protobuf.from_connect import schema_from_connect

@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.converter import NULL, SchemaAndValue
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.errors import DataError, SchemaError
 from airflow_connect.registry import settings
 from airflow_connect.registry.client import SchemaRegistryClient, SchemaText

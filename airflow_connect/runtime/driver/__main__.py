@@ -107,7 +107,7 @@ def _report_unexpected(
 
     For anything else, the parent sees the exit code and shows the end of this log: a retry may help.
     """
-    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.runtime.driver.reporting import failed
     from airflow_connect.runtime.reporting.internal_errors import (
         internal_error,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.source import ResolvedSourceConfig
 from airflow_connect.config_providers.resolving import look_up, resolve_references
@@ -20,7 +20,7 @@ from airflow_connect.runtime.engine.spark_settings import refuse_unusable
 if TYPE_CHECKING:
     from typing import Self
 
-    from airflow_connect.config.definition.config_def import ConfigDef
+    from airflow_connect.api.config.config_def import ConfigDef
     from airflow_connect.kafka.clients.settings import ClientConfig
     from airflow_connect.runtime.spec import RunSpec
 

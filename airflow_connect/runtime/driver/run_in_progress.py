@@ -15,7 +15,7 @@ from airflow_connect.runtime.driver.reporting import failed_end_of, now_ms
 from airflow_connect.runtime.driver.stopping import refuse_when_stopping
 
 if TYPE_CHECKING:
-    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.documents.run import Plan, TaskPlan, TaskReport
     from airflow_connect.runtime.driver.telling_pages import PagesProgress
     from airflow_connect.runtime.settings import TaskSettings

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.documents.run import RunReport
 from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.runtime.driver.process import DriverProcess

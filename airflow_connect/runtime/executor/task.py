@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.config.resolved.loading import load_connector_config
 from airflow_connect.documents.run import TaskPlan, TaskReport, with_sizes
 from airflow_connect.errors import UnencodableError

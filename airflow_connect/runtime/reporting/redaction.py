@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.references import ResolvedReferences, is_reference
-from airflow_connect.config.definition.values import HIDDEN, is_secret_name
+from airflow_connect.api.config.references import ResolvedReferences, is_reference
+from airflow_connect.api.config.values import HIDDEN, is_secret_name
 
 # A value may be a megabyte of one word: each pattern begins at the first character of a word only, and reads it once.
 _URL_PASSWORD = re.compile(r"(?<=[\w+.-])://[^\s/:@]*+:([^\s/@]+)@")

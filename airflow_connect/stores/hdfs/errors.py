@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from airflow_connect.config.definition.values import shortened
+from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, UnavailableError
 
 _RPC = re.compile(r'RPCError\("(?P<kind>[^"]+)", "(?P<text>.*)"\)\s*', re.DOTALL)

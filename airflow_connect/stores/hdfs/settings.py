@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from airflow_connect.config.definition.values import shortened
+from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import ConfigError
 from airflow_connect.stores.hdfs.request_timeouts import ANSWER_S, FIRST_ANSWER_S
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.converter import ColumnarConverter, Converter, SchemaAndValue
 from airflow_connect.api.schema import Schema
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, DataError
 
 

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.record import ConnectRecord, SinkRecord
 from airflow_connect.api.transform import Transformation
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, DataError
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from airflow_connect.api.columns import RecordColumns
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance
+from airflow_connect.api.config.config_def import Type as ConfigType
+from airflow_connect.api.config.validators import Lambda
+from airflow_connect.api.config.values import InvalidValueError
 from airflow_connect.api.schema import DATE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance
-from airflow_connect.config.definition.config_def import Type as ConfigType
-from airflow_connect.config.definition.validators import Lambda
-from airflow_connect.config.definition.values import InvalidValueError
 from airflow_connect.converters.header_text import header_text
 from airflow_connect.converters.java_text import java_string
 from airflow_connect.errors import DataError

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.columnar.structs import struct_members, with_default
 from airflow_connect.transforms.shared.fields import FieldPath, field_syntax_version

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey
+from airflow_connect.api.config.config_def import Type as ConfigType
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey
-from airflow_connect.config.definition.config_def import Type as ConfigType
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache, require_fields, struct_like

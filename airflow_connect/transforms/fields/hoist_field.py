@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from airflow_connect.api.columns import ValueColumns
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.shared.fields import SchemaCache
 from airflow_connect.transforms.shared.of_key_or_value import OfKey, OfKeyOrValue, OfValue

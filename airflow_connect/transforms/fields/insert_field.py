@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_connect.api import schema as schemas
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem
+from airflow_connect.api.config.config_def import Type as ConfigType
 from airflow_connect.api.record import TIMESTAMP_NOT_AVAILABLE, ConnectRecord
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem
-from airflow_connect.config.definition.config_def import Type as ConfigType
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
 from airflow_connect.transforms.shared.of_key_or_value import (

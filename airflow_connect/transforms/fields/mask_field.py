@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance
+from airflow_connect.api.config.config_def import Type as ConfigType
+from airflow_connect.api.config.validators import NonEmptyString
 from airflow_connect.api.schema import DATE, DECIMAL_SCALE, TIME, TIMESTAMP, Schema, Type
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance
-from airflow_connect.config.definition.config_def import Type as ConfigType
-from airflow_connect.config.definition.validators import NonEmptyString
 from airflow_connect.errors import DataError
 from airflow_connect.java.numbers import (
     MAX_DECIMAL_DIGITS,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import Lambda
+from airflow_connect.api.config.values import invalid
 from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import Lambda
-from airflow_connect.config.definition.values import invalid
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default
 from airflow_connect.transforms.shared.fields import SchemaCache, struct_like

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_connect.api import schema as schemas
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem
+from airflow_connect.api.config.config_def import Type as ConfigType
+from airflow_connect.api.config.validators import ValidString
 from airflow_connect.api.schema import Schema, Type
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem
-from airflow_connect.config.definition.config_def import Type as ConfigType
-from airflow_connect.config.definition.validators import ValidString
 from airflow_connect.converters.java_text import MS_PER_DAY, epoch_ms
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.columnar.structs import struct_columns, struct_members, with_default

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.schema import Schema, struct
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.shared.fields import SchemaCache
 from airflow_connect.transforms.shared.names import Names

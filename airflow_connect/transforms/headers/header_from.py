@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.api.config.validators import Lambda, ValidString
+from airflow_connect.api.config.values import invalid
 from airflow_connect.api.record import Header
 from airflow_connect.api.schema import Schema
 from airflow_connect.api.transform import R
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.config.definition.validators import Lambda, ValidString
-from airflow_connect.config.definition.values import invalid
 from airflow_connect.errors import DataError
 from airflow_connect.transforms.shared.fields import SchemaCache, struct_like
 from airflow_connect.transforms.shared.of_key_or_value import (

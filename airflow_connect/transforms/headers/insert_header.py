@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import NonNull
 from airflow_connect.api.record import Header
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import NonNull
 from airflow_connect.converters.header_text import parse_header_text
 from airflow_connect.errors import ConfigError, DataError
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
+from airflow_connect.api.config.config_def import ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import CaseInsensitiveValidString
 from airflow_connect.api.schema import Field, Schema
 from airflow_connect.api.schema import Type as SchemaType
-from airflow_connect.config.definition.config_def import ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import CaseInsensitiveValidString
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.shared.values import field_value, require_map
 

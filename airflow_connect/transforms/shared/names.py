@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_connect.config.definition.validators import ValidList
+from airflow_connect.api.config.validators import ValidList
 
 
 class Names:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config.config_def import ConfigKey, Importance, Type
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.config.definition.config_def import ConfigKey, Importance, Type
 
 if TYPE_CHECKING:
     from airflow_connect.api.columns import RecordColumns, ValueColumns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef
 
 
 def transformations() -> dict[str, tuple[str, ConfigDef]]:

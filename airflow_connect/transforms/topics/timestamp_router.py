@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.api.transform import R, Transformation
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Type
 from airflow_connect.errors import ConfigError, DataError
 from airflow_connect.transforms.simple_date_format import SimpleDateFormat
 

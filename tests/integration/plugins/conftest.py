@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.devstack.kafka import KafkaBroker
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "plugins"

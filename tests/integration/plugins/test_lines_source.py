@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_connect.api import ConfigError, PluginKind, SourceConnector, SourceTask
-from airflow_connect.config.definition.plugins import load_class, resolve
+from airflow_connect.api.config.plugins import load_class, resolve
 from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.testing import SourceConformance
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey
-from airflow_connect.config.definition.validators import (
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey
+from airflow_connect.api.config.validators import (
     CaseInsensitiveValidString,
     EnumString,
     NonEmptyString,
@@ -22,7 +22,7 @@ from airflow_connect.config.definition.validators import (
     ValidList,
     ValidString,
 )
-from airflow_connect.config.definition.values import Type, is_secret_name
+from airflow_connect.api.config.values import Type, is_secret_name
 from airflow_connect.config.resolved.worker import worker_keys
 
 DATA = json.loads((Path(__file__).parents[2] / "data" / "broken_configs.json").read_text("utf-8"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.config.definition.plugins import PluginKind, load_class
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.config_providers.directory import DirectoryConfigProvider
 from airflow_connect.config_providers.environment import EnvVarConfigProvider
 from airflow_connect.config_providers.file import FileConfigProvider

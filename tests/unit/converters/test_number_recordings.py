@@ -11,8 +11,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from airflow_connect.api.config import values as config_values
 from airflow_connect.api.schema import Schema, Type
-from airflow_connect.config.definition import values as config_values
 from airflow_connect.converters.header_text import parse_header_text
 from airflow_connect.converters.json.converter import JsonConverter
 from airflow_connect.errors import DataError

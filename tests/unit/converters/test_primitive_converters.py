@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.converter import ColumnarConverter, SchemaAndValue
 from airflow_connect.api.schema import FLOAT32, INT16, INT32, Schema
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.primitive_converters import (
     BooleanConverter,

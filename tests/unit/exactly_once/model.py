@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
 from airflow_connect.api.publishing import LeftoverPattern
 from airflow_connect.api.sink import Splitting
 from airflow_connect.api.staging import StagedFile
-from airflow_connect.config.definition.references import ResolvedReferences
 from airflow_connect.documents.run import (
     STOPPED_BY_DEAD_LETTERS,
     PartitionReport,

@@ -14,9 +14,9 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from airflow_connect.api.config import values as config_values
 from airflow_connect.api.record import Header, SinkRecord
 from airflow_connect.api.schema import DECIMAL, INT32, INT64, Schema, Type, decimal, struct
-from airflow_connect.config.definition import values as config_values
 from airflow_connect.config.keys.transform_classes import PREDICATE_KIND, TRANSFORMATION_KIND, find_class
 from airflow_connect.converters.byte_array_converter import ByteArrayConverter
 from airflow_connect.converters.json.converter import JsonConverter

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.record import ConnectRecord, Header, SinkRecord, SourceRecord
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, ConnectError
 from tests.support.session.many_cases import check_each
 from tests.support.values.connect_values import same
@@ -171,7 +171,7 @@ def test_tables_name_only_recordings_that_differ() -> None:
 
 
 def test_recordings_cover_every_built_in_transformation_and_predicate() -> None:
-    from airflow_connect.config.definition.plugins import built_in
+    from airflow_connect.api.config.plugins import built_in
 
     def class_of(name: str) -> str:
         return name.partition("$")[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_connect.airflow.pages.calls import Call
 from airflow_connect.airflow.pages.views.hiding import shown_config
-from airflow_connect.config.definition.values import HIDDEN
+from airflow_connect.api.config.values import HIDDEN
 from airflow_connect.control.herder.plugins import installed
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.validation import refuse_invalid, validated

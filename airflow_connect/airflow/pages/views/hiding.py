@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from airflow_connect.config.definition.values import masked
+from airflow_connect.api.config.values import masked
 from airflow_connect.errors import ConnectError
 from airflow_connect.runtime.reporting.redaction import Redactor, secret_values
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
+from airflow_connect.api.config.near_names import did_you_mean, nearest
 from airflow_connect.errors import ConfigError
 
 _REFERENCE = re.compile(r"%\{(?P<name>\w+)(?::(?P<field>[^:}]+))?(?::(?P<type>\w+))?\}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from airflow_connect.config.definition.validators import EnumString, Lambda, NonEmptyString, Range
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from airflow_connect.api.config.validators import EnumString, Lambda, NonEmptyString, Range
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.jdbc_source.settings import rules
 from airflow_connect.connectors.jdbc_source.settings.names import (
     BATCH_MAX_ROWS,

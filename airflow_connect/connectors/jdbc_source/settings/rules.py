@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from airflow_connect.config.definition.config_def import Problem, Rule
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import Problem, Rule
+from airflow_connect.api.config.values import invalid
 from airflow_connect.connectors.jdbc_source.settings import names
 from airflow_connect.java.patterns.compiled import JavaPattern, compile_java_pattern
 from airflow_connect.java.patterns.nodes import PatternError

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Problem, Type
-from airflow_connect.config.definition.validators import Lambda, Range, ValidString
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Problem, Type
+from airflow_connect.api.config.validators import Lambda, Range, ValidString
 from airflow_connect.connectors.mirror import keys
 from airflow_connect.connectors.mirror.policy import IDENTITY_POLICY
 

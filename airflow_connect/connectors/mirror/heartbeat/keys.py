@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Type
-from airflow_connect.config.definition.validators import Range
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, KeyFamily, Type
+from airflow_connect.api.config.validators import Range
 from airflow_connect.connectors.mirror import keys
 
 EMIT = "emit.heartbeats.enabled"

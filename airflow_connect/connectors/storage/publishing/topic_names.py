@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.config.resolved.transforms import PredicateConfig, TransformConfig
 from airflow_connect.layout.names.object_names import TOPIC_CHARACTER
 from airflow_connect.transforms.predicates import TopicNameMatches

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.config.definition.validators import Lambda, Range, ValidString
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.api.config.validators import Lambda, Range, ValidString
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys.connector import DLQ_TOPIC, ERRORS_TOLERANCE
 from airflow_connect.connectors.storage.settings.visibility import is_time_based
 

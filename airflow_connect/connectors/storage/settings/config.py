@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition.plugins import PluginKind, PluginRef, resolve
+from airflow_connect.api.config.plugins import PluginKind, PluginRef, resolve
 from airflow_connect.connectors.storage.settings import keys
 from airflow_connect.connectors.storage.settings.complete_keys import CompleteConfig
 from airflow_connect.connectors.storage.settings.visibility import is_time_based

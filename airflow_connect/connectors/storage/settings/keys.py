@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Problem, Type
-from airflow_connect.config.definition.plugins import PluginKind, resolve
-from airflow_connect.config.definition.validators import (
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Problem, Type
+from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.validators import (
     CaseInsensitiveValidString,
     EnumString,
     Lambda,
@@ -19,7 +19,7 @@ from airflow_connect.config.definition.validators import (
     Range,
     ValidString,
 )
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.values import invalid
 from airflow_connect.config.keys.connector import FLUSH_ON_END
 from airflow_connect.connectors.storage.settings.complete_keys import complete_keys
 from airflow_connect.connectors.storage.settings.visibility import OfPartitioner, is_time_based

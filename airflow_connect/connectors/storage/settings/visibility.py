@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_connect.config.definition.plugins import PluginKind, built_in, resolve
+from airflow_connect.api.config.plugins import PluginKind, built_in, resolve
 from airflow_connect.errors import ConfigError
 
 _PARTITIONERS = "airflow_connect.layout.partitioners"

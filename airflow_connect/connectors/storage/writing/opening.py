@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.connectors.storage.settings.complete_keys import APPEND, DIRECTORY
 from airflow_connect.connectors.storage.value_schemas import schema_of_text
 from airflow_connect.connectors.storage.writing.open_file import StreamSettings

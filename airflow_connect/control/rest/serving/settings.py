@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_connect.config.definition.values import coerce_config
+from airflow_connect.api.config.values import coerce_config
 from airflow_connect.control.rest.serving import response_headers
 from airflow_connect.control.rest.serving.listeners import (
     ADMIN_LISTENERS,

@@ -10,8 +10,8 @@ from airflow_connect.config.resolved.loading import connector_definition
 from airflow_connect.kafka.clients import settings as client_config
 
 if TYPE_CHECKING:
-    from airflow_connect.config.definition.config_def import ConfigDef, ConfigValue, UnknownKey
-    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.api.config.config_def import ConfigDef, ConfigValue, UnknownKey
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.config.resolved.loading import ResolvedConfig
     from airflow_connect.config.resolved.source import ResolvedSourceConfig
     from airflow_connect.config_providers.resolving import LookUp

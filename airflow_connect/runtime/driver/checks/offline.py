@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef, UnknownKey
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef, UnknownKey
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.config.resolved.loading import ResolvedConfig
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.infos import config_infos
+from airflow_connect.api.config.references import ResolvedText, as_written
+from airflow_connect.api.config.values import HIDDEN, coerce_config
 from airflow_connect.api.sink import Delivery
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.infos import config_infos
-from airflow_connect.config.definition.references import ResolvedText, as_written
-from airflow_connect.config.definition.values import HIDDEN, coerce_config
 from airflow_connect.config.keys import connector as connector_keys
 from airflow_connect.config.resolved.loading import ResolvedConfig, connector_definition, load_connector_config
 from airflow_connect.config.resolved.sink import CONVERTER_TYPE
@@ -31,8 +31,8 @@ from airflow_connect.runtime.executor.transforming import TransformChain
 from airflow_connect.runtime.settings import TaskSettings
 
 if TYPE_CHECKING:
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.api.sink import SinkConnector, Splitting
-    from airflow_connect.config.definition.references import ResolvedReferences
     from airflow_connect.exactly_once.manifest import Manifest
     from airflow_connect.runtime.spec import RunSpec
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from airflow_connect.api.config import plugins
 from airflow_connect.api.source import ExactlyOnceSupport, SourceConnector
-from airflow_connect.config.definition import plugins
 from airflow_connect.config.keys import connector as keys
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.loading import connector_definition
@@ -22,7 +22,7 @@ from airflow_connect.runtime.reporting.exception_text import describe_exception
 from airflow_connect.runtime.settings import KnownState, SourceTaskSettings, TaskSettings
 
 if TYPE_CHECKING:
-    from airflow_connect.config.definition.references import ResolvedReferences
+    from airflow_connect.api.config.references import ResolvedReferences
     from airflow_connect.runtime.spec import RunSpec
 
 _Answer = TypeVar("_Answer")

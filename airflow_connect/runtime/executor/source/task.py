@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.config.keys import source as source_keys
 from airflow_connect.config.resolved.source import ResolvedSourceConfig, load_source_config
 from airflow_connect.documents.run import TaskPlan, TaskReport

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
 
 
 class Doubling(Transformation):

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.config_def import Type
-from airflow_connect.config.definition.values import convert_to_string
+from airflow_connect.api.config.config_def import Type
+from airflow_connect.api.config.values import convert_to_string
 from airflow_connect.config.keys.connector import sink_keys
 
 LINES = [

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, KeyFamily, Problem, Type
+from airflow_connect.api.config.validators import Range
 from airflow_connect.api.transform import Predicate, Transformation
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, KeyFamily, Problem, Type
-from airflow_connect.config.definition.validators import Range
 from airflow_connect.config.keys.connector import sink_keys
 from airflow_connect.config.keys.transforms import with_chain
 from airflow_connect.config.resolved.sink import SinkConnectorConfig

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.plugins import PluginKind, resolve
+from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.connectors.hdfs.config import HdfsSinkConfig, HiveConfig, config_def
 from airflow_connect.connectors.hdfs.sink import HdfsSinkConnector
 from airflow_connect.connectors.storage.writing.opening import open_layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_connect.api import schema as s
-from airflow_connect.config.definition.plugins import PluginKind, resolve
+from airflow_connect.api.config.plugins import PluginKind, resolve
 from airflow_connect.connectors.jdbc_sink.config import JdbcSinkConfig
 from airflow_connect.connectors.jdbc_sink.fields import fields_of
 from airflow_connect.connectors.jdbc_sink.keys import config_def

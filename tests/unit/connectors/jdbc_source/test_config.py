@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from airflow_connect.config.definition import plugins
+from airflow_connect.api.config import plugins
 from airflow_connect.connectors.jdbc_source.settings.config import JdbcSourceConfig
 from airflow_connect.connectors.jdbc_source.settings.keys import jdbc_source_keys
 from airflow_connect.errors import ConfigError

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_connect.api.config import plugins
 from airflow_connect.api.record import SourceRecord
-from airflow_connect.config.definition import plugins
 from airflow_connect.connectors.metrics import psutil_sampler
 from airflow_connect.connectors.metrics.config import config_def
 from airflow_connect.connectors.metrics.connector import MetricsSourceConnector

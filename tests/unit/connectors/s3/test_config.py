@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.config_def import Password, Type
+from airflow_connect.api.config.config_def import Password, Type
 from airflow_connect.connectors.s3.config import S3SinkConfig, config_def
 from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.config_files import read_connector_file

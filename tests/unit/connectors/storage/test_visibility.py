@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_connect.config.definition.infos import config_infos
+from airflow_connect.api.config.infos import config_infos
 from airflow_connect.connectors.storage.settings.keys import storage_keys
 
 KEYS = ("partition.field.name", "partition.duration.ms", "path.format", "locale", "timezone")

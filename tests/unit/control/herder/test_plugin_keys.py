@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
 from airflow_connect.control.herder.plugins import keys_of
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.control.herder.task_configs import kind_of, version_of

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_connect.api.config.plugins import PluginKind, load_class
 from airflow_connect.api.schema import INT32, INT64, OPTIONAL_STRING, STRING, Schema, array, map_of, struct
-from airflow_connect.config.definition.plugins import PluginKind, load_class
 from airflow_connect.errors import ConfigError, DataError, UnavailableError
 from airflow_connect.registry.converters.json_schema_converter import JsonSchemaConverter
 from airflow_connect.registry.converters.protobuf_converter import ProtobufConverter

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.config.definition.plugins import PluginKind, built_in
+from airflow_connect.api.config.plugins import PluginKind, built_in
 from airflow_connect.runtime.driver.entry import validate_connector
 from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec

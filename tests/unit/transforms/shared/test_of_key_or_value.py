@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from airflow_connect.api import schema as schemas
+from airflow_connect.api.config.config_def import ConfigDef
+from airflow_connect.api.config.plugins import PluginKind, built_in, load_class
 from airflow_connect.api.record import Header, SinkRecord
 from airflow_connect.api.schema import struct
-from airflow_connect.config.definition.config_def import ConfigDef
-from airflow_connect.config.definition.plugins import PluginKind, built_in, load_class
 from airflow_connect.transforms.shared.of_key_or_value import REPLACE_NULL_WITH_DEFAULT
 from tests.support.values.columns import to_columns, to_records
 from tests.support.values.connect_values import same

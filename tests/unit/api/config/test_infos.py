@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, Type
-from airflow_connect.config.definition.infos import config_infos, config_key_infos
-from airflow_connect.config.definition.references import ResolvedReferences
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, Type
+from airflow_connect.api.config.infos import config_infos, config_key_infos
+from airflow_connect.api.config.references import ResolvedReferences
 from airflow_connect.config.keys.connector import sink_keys
 
 LINES = [

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_connect.config.definition.values import InvalidValueError
+from airflow_connect.api.config.values import InvalidValueError
 from airflow_connect.errors import ConfigError
 
 if TYPE_CHECKING:
-    from airflow_connect.config.definition.config_def import ConfigKey, ConfigValue, Recommender
+    from airflow_connect.api.config.config_def import ConfigKey, ConfigValue, Recommender
 
 
 def recommend(keys: Mapping[str, ConfigKey], values: Mapping[str, ConfigValue], parsed: Mapping[str, Any]) -> None:

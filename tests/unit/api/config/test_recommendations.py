@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, ConfigValue, Type
-from airflow_connect.config.definition.values import InvalidValueError
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, ConfigValue, Type
+from airflow_connect.api.config.values import InvalidValueError
 from airflow_connect.errors import ConfigError
 
 

@@ -6,8 +6,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.plugins import PluginKind, PluginRef, load, load_class, resolve
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.plugins import PluginKind, PluginRef, load, load_class, resolve
 from airflow_connect.errors import ConfigError
 
 EXTRACTOR = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$RecordTimestampExtractor"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.config.definition.config_def import (
+from airflow_connect.api.config.config_def import (
     NULL_VALUE,
     REQUIRED,
     ConfigDef,
@@ -17,8 +17,8 @@ from airflow_connect.config.definition.config_def import (
     Problem,
     Type,
 )
-from airflow_connect.config.definition.validators import EnumString, Lambda, OneOf, Range, ValidString
-from airflow_connect.config.definition.values import (
+from airflow_connect.api.config.validators import EnumString, Lambda, OneOf, Range, ValidString
+from airflow_connect.api.config.values import (
     HIDDEN,
     InvalidValueError,
     coerce_config,

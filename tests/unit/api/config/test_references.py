@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Password, Problem, Type
-from airflow_connect.config.definition.references import (
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Password, Problem, Type
+from airflow_connect.api.config.references import (
     SHORTEST_HIDDEN,
     Reference,
     ResolvedReferences,
@@ -22,8 +22,8 @@ from airflow_connect.config.definition.references import (
     is_reference,
     references_in,
 )
-from airflow_connect.config.definition.validators import Lambda, Range, ValidList, ValidString
-from airflow_connect.config.definition.values import invalid
+from airflow_connect.api.config.validators import Lambda, Range, ValidList, ValidString
+from airflow_connect.api.config.values import invalid
 from airflow_connect.errors import AccessError, ConfigError
 
 SECRET = "hunter22"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey, ConfigValue, Width
-from airflow_connect.config.definition.references import ResolvedText
-from airflow_connect.config.definition.values import convert_to_string
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey, ConfigValue, Width
+from airflow_connect.api.config.references import ResolvedText
+from airflow_connect.api.config.values import convert_to_string
 
 
 def config_key_infos(definition: ConfigDef) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from airflow_connect.config.definition import near_names, plugins
-from airflow_connect.config.definition import values as config_values
-from airflow_connect.config.definition.recommendations import recommend
-from airflow_connect.config.definition.references import ResolvedReferences, ResolvedText
-from airflow_connect.config.definition.validators import Validator
-from airflow_connect.config.definition.values import InvalidValueError, Password, Type
+from airflow_connect.api.config import near_names, plugins
+from airflow_connect.api.config import values as config_values
+from airflow_connect.api.config.recommendations import recommend
+from airflow_connect.api.config.references import ResolvedReferences, ResolvedText
+from airflow_connect.api.config.validators import Validator
+from airflow_connect.api.config.values import InvalidValueError, Password, Type
 from airflow_connect.errors import ConfigError
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."

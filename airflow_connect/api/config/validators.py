@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from airflow_connect.config.definition.values import InvalidValueError, display, invalid
+from airflow_connect.api.config.values import InvalidValueError, display, invalid
 
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,253}[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]{2,45}\]")
 

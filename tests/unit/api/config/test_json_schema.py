@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from airflow_connect.config.definition.json_schema import json_schema
-from airflow_connect.config.definition.values import Type
+from airflow_connect.api.config.json_schema import json_schema
+from airflow_connect.api.config.values import Type
 from tests.support.values.broken_configs import DATA, broken_configs, definitions, valid
 
 ROOT = Path(__file__).parents[4]

@@ -14,8 +14,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from airflow_connect.config.definition.near_names import did_you_mean, nearest
-from airflow_connect.config.definition.values import shortened
+from airflow_connect.api.config.near_names import did_you_mean, nearest
+from airflow_connect.api.config.values import shortened
 from airflow_connect.errors import ConfigError
 
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any
 
-from airflow_connect.config.definition.references import is_reference, written
+from airflow_connect.api.config.references import is_reference, written
 from airflow_connect.errors import ConfigError
 from airflow_connect.java.numbers import float64_of, integer_text, parse_float, parse_integer
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.config.definition.config_def import REQUIRED, ConfigDef, ConfigKey, Password, Type
-from airflow_connect.config.definition.plugins import PluginKind, resolve
-from airflow_connect.config.definition.validators import (
+from airflow_connect.api.config.config_def import REQUIRED, ConfigDef, ConfigKey, Password, Type
+from airflow_connect.api.config.plugins import PluginKind, resolve
+from airflow_connect.api.config.validators import (
     CaseInsensitiveValidString,
     Composite,
     ListSize,
@@ -21,7 +21,7 @@ from airflow_connect.config.definition.validators import (
     ValidList,
     ValidString,
 )
-from airflow_connect.config.definition.values import InvalidValueError, convert_to_string, java_double, parse_type
+from airflow_connect.api.config.values import InvalidValueError, convert_to_string, java_double, parse_type
 from airflow_connect.errors import ConfigError
 
 RECORDINGS = Path(__file__).parents[3] / "data" / "configdef.jsonl"

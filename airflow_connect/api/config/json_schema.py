@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from airflow_connect.config.definition import plugins
-from airflow_connect.config.definition.config_def import ConfigDef, ConfigKey
-from airflow_connect.config.definition.validators import OneOf, Range, ValidString
-from airflow_connect.config.definition.values import Type, convert_to_string
+from airflow_connect.api.config import plugins
+from airflow_connect.api.config.config_def import ConfigDef, ConfigKey
+from airflow_connect.api.config.validators import OneOf, Range, ValidString
+from airflow_connect.api.config.values import Type, convert_to_string
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = {"type": "string", "pattern": r"\$\{[^}]*:[^}]*\}"}
