@@ -296,6 +296,11 @@ class SinkConnector(Connector):
         """What the sink can promise with this configuration: `delivery`, unless a key changes it."""
         return cls.delivery
 
+    @classmethod
+    def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
+        """Sentences for the plan and the report of each run with this configuration; opens no connections."""
+        return ()
+
     def check_config(self, config: Mapping[str, str]) -> None:
         """Find problems that `validate` cannot, such as a class that refuses its settings. Called after `initialize`.
 

@@ -142,7 +142,7 @@ def _change_keys() -> list[ConfigKey]:
         ConfigKey(
             FILE_REPLACED, Type.STRING, "fail",
             "What happens if another file has taken the name of one that was read (its inode differs), begins with"
-            " all that was read, and was modified since: it may be the same file, written anew, or a new one. `fail`"
+            " all that was read, and was modified since: it may be the same file, rewritten, or a new one. `fail`"
             " fails the run; `continue` reads on after the position, for files that rsync or an editor writes;"
             " `read` reads it from its beginning, also if only its time has changed. Likewise it decides whether a"
             " short new rotated file that repeats the beginning of `file` is a copy of it (`continue`: not read) or a"

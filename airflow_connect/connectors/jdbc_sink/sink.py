@@ -32,6 +32,12 @@ class JdbcSinkConnector(SinkConnector):
         replaces = parsed["insert.mode"] == "upsert" and parsed["pk.mode"] != "none"
         return Delivery.IDEMPOTENT if replaces else Delivery.AT_LEAST_ONCE
 
+    @classmethod
+    def notes_on_config(cls, config: Mapping[str, str]) -> Sequence[str]:
+        """Whether the sink is untested on this database."""
+        database = _UNTESTED.get(JdbcSinkConfig.from_config(config).connection.address.database)
+        return (_NOT_TESTED.format(database=database),) if database else ()
+
     def check_config(self, config: Mapping[str, str]) -> None:
         """Read the whole configuration, the address of the database included.
 
@@ -120,6 +126,11 @@ class JdbcSinkConnector(SinkConnector):
         return True
 
 
+_UNTESTED = {"mssql": "SQL Server", "oracle": "Oracle"}
+_NOT_TESTED = (
+    "The JDBC sink is untested on {database}: its statements follow Confluent's sink, and were never run on a server."
+    " Compare the rows with the topic before you rely on them."
+)
 _RECREATED = (
     "Topic {topic} was deleted and created again since the last commit. The keys of rows are topic, partition and"
     " offset (pk.mode=kafka), so its records replace rows of the old topic that have the same key. Use another table if"

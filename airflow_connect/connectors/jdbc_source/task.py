@@ -378,7 +378,7 @@ class JdbcSourceTask(SourceTask):
             again = self._restarts.failed()
             if self._restarts.useless >= MOST_RESTARTS:
                 return DatabaseError(
-                    f"{item.name[0].upper()}{item.name[1:]} was read from its beginning again and again, because mode"
+                    f"{item.name[0].upper()}{item.name[1:]} was read from its beginning several times, because mode"
                     f" bulk has no offset to continue from, and never came further than before. The last time:"
                     f" {error.message}",
                     code="database.retries",

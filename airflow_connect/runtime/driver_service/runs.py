@@ -149,7 +149,7 @@ class DriverRuns:
         Args:
             run_id: of the run.
             attempt: the run id that the attempt of the task has asked with. If a later attempt has taken the run over,
-                it is left alone: a task that is cleared starts anew while its old attempt is still being ended. "":
+                it is left alone: a task that is cleared starts again while its old attempt is still being ended. "":
                 whoever has it.
 
         Returns:

@@ -4,7 +4,7 @@ The second start of a server with a given set of jars and a given Java writes th
 one uses it. Writing takes longer than a start without it (Spark: 15 s of CPU time, once), so it is not for the first:
 in a container that is new for each run there is no second. Of several servers that start at the same time, one writes.
 The archive is only valid for the same Java and the same jars, as Java compares them: path, size and time. All of that
-is in its name, so an installation that is made anew gets an archive of its own.
+is in its name, so an installation that is made again gets an archive of its own.
 """
 
 from __future__ import annotations

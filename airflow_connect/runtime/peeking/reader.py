@@ -65,7 +65,7 @@ class ClusterReader:
         return answers
 
     def close(self) -> None:
-        """Release the clients, and forget; the next round begins anew."""
+        """Release the clients, and forget; the next round begins again."""
         self._admin = None
         self._runs = RunsTail(self._cluster.runs_topic, self._consumer)
         self._lags = LagMemory()

@@ -351,7 +351,7 @@ class ModelConfig:
     max_failed_records = None
     dead_letter_topic = ""
     ignored_keys: Sequence[str] = ()
-    delivery_notes: Sequence[str] = ()
+    delivery_notes = sink_notes = ()
     references = ResolvedReferences()
     spec = RunSpec({}, {})
 

@@ -82,7 +82,7 @@ class ReconciliationNotes:
     def replaced(self, name: str, position: int) -> None:
         """Another file with the same beginning has a name, and `file.replaced` says what it is."""
         reading = (
-            "is read from its beginning; if it is the same file, written anew, these bytes are copied twice"
+            "is read from its beginning; if it is the same file, rewritten, these bytes are copied twice"
             if self._rereads
             else "is read on after them; if it is a new file, delete its offset to copy them too"
         )
@@ -106,7 +106,7 @@ class ReconciliationNotes:
         """A new file has the number of a missing one, and begins alike."""
         self._sentences.append(
             f"{name} was missing, and is there again with another inode and time. It begins with the {position} bytes"
-            " that were read, but rotation gives its number again and again: it is read from its beginning. If it is"
+            " that were read, but rotation reuses its number: it is read from its beginning. If it is"
             " the old file, these bytes are copied twice."
         )
 
@@ -154,7 +154,7 @@ class ReconciliationNotes:
             reading = (
                 "All of it is read again; if it is the same file, its lines are copied twice."
                 if self._rereads
-                else "Nothing is copied from there. Either the file was only written anew, or a new file with the same"
+                else "Nothing is copied from there. Either the file was only rewritten, or a new file with the same"
                 " content has its name: then its lines are missing, unless its offset is deleted."
             )
             what = counted(
@@ -201,7 +201,7 @@ def replaced_file(file: FoundFile, known: FileOffset) -> OffsetError:
     """The error for a file whose name another file has taken that begins with what was read."""
     return OffsetError(
         f"{file.name} was replaced by another file, which begins with the {known.position} bytes that were read. It may"
-        " be the same file, written anew by a program such as rsync or an editor, or a new file.",
+        " be the same file, rewritten by a program such as rsync or an editor, or a new file.",
         code="file.replaced",
         suggestion="Set file.replaced=continue if it is the same file: these bytes are not copied again. Set"
         " file.replaced=read, or delete its offset, if it is a new one: it is read from its beginning.",

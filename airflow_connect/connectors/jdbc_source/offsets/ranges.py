@@ -269,7 +269,7 @@ class Reconciled:
         loads: unfinished ones that the next run continues, by the table's name.
         changes: offsets to write and to delete.
         offsets: the new offsets of tables.
-        restarted: tables whose load begins anew.
+        restarted: tables whose load begins again.
     """
 
     def __init__(

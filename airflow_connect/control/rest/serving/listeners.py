@@ -84,7 +84,7 @@ def _listener(key: str, value: str) -> Listener:
     found = _LISTENER.fullmatch(value)
     if found is None:
         raise ConfigError(
-            f"{key}={value} is no listener.",
+            f"{key}={value} is not a listener.",
             code="worker.listeners",
             config_path=key,
             suggestion=f"Write {DEFAULT_LISTENER}, or https://HOST:PORT; several are separated by commas.",

@@ -125,6 +125,11 @@ class RunConfiguration(CheckedConfiguration[ResolvedConfig]):
         return ()
 
     @property
+    def sink_notes(self) -> tuple[str, ...]:
+        """What the connector says about this configuration."""
+        return tuple(self.connector_class.notes_on_config(self.resolved.connector.raw))
+
+    @property
     def policy(self) -> Policy:
         """What decides about offsets."""
         connector = self.resolved.connector

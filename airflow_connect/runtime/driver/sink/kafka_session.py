@@ -91,7 +91,7 @@ class KafkaSession(ClusterSession):
     def refuse_changed_offsets(self, plan: Plan, state: ConnectorState) -> None:
         """Refuse to overwrite offsets that another client has set while the run copied.
 
-        Kafka's tools may change them then, because the group has no members. Offsets that are gone are written anew.
+        Kafka's tools may change them then, because the group has no members. Offsets that are gone are written again.
 
         Raises:
             FencedError: a newer run has changed them.

@@ -276,7 +276,7 @@ class SinkRun(RunInProgress):
         tasks_max = self._config.tasks_max if positions.total else 1  # Nothing to copy: the connector is not asked.
         divided = divide(positions.ranges, tasks_max, cost_by_bytes(sizes), sizes, self._config.split_rules)
         tasks = pack(divided.ranges, tasks_max, sizes, self._config.policy.limits)
-        of_plan = (*of_target, *of_changes, *positions.notes, *of_bounds)
+        of_plan = (*self._config.sink_notes, *of_target, *of_changes, *positions.notes, *of_bounds)
         notes = (*of_plan, *divided.notes, *self._config.delivery_notes, *kafka.notes)
         name, run_id, at_latest = self._config.name, self._config.run_id, dict(positions.at_latest)
         plan = Plan(name, run_id, created_ms, tasks, dict(log.topic_ids), notes, at_latest=at_latest)

@@ -53,9 +53,9 @@ def test_an_ipv6_address_is_written_in_brackets():
 @pytest.mark.parametrize(
     ("listener", "message"),
     [
-        ("127.0.0.1:8083", "is no listener"),
-        ("ftp://127.0.0.1:8083", "is no listener"),
-        ("http://127.0.0.1", "is no listener"),
+        ("127.0.0.1:8083", "is not a listener"),
+        ("ftp://127.0.0.1:8083", "is not a listener"),
+        ("http://127.0.0.1", "is not a listener"),
         ("http://127.0.0.1:99999", "has the port '99999'"),
         ("http://127.0.0.1:1,http://127.0.0.1:1", "names an address twice"),
     ],
