@@ -19,7 +19,6 @@ from airflow_connect.errors import ConnectError, UnavailableError
 from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.admin.topics import TopicInfo
 from airflow_connect.kafka.clients.short_lived import Admin, admin_client
-from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.peeking.cluster_view import ClusterView
 from airflow_connect.runtime.peeking.needed_keys import without_unneeded
 from airflow_connect.runtime.peeking.target import Target, target_of
@@ -161,13 +160,7 @@ class InstallationReader:
             committed = groups.get(target.group, UnavailableError("Kafka did not send the committed offsets in time."))
             if isinstance(committed, ConnectError):
                 raise committed
-            places = view.partitions_of(target)
-            log = LogState(
-                topic_ids={name: info.topic_id for name, info in view.topics_of(target).items()},
-                earliest={place: view.beginning(place) for place in places},
-                end={place: view.end(place) for place in places},
-                committed={place: offset for place, offset in committed.items() if place in set(places)},
-            )
+            log = view.log_state(target, committed)
             history = self._histories.of.get(target.name)
             state = history.state if history else None
             ranges = uncopied(log, state, target.policy, self._now_ms())

@@ -14,6 +14,7 @@ from airflow_connect.kafka.admin.many_offsets import EARLIEST, LATEST
 from airflow_connect.kafka.admin.topics import TopicInfo, matching_topics
 from airflow_connect.kafka.clients.settings import READ_UNCOMMITTED
 from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.peeking.target import Target
 
 _Value = TypeVar("_Value")
@@ -130,6 +131,28 @@ class ClusterView:
             except ConnectError:
                 continue  # it is the answer to the watch of this target
         return found
+
+    def log_state(self, target: Target, committed: Mapping[TopicPartition, int]) -> LogState:
+        """What a plan needs to know of the topics of a target, and of what its group has committed.
+
+        Asks for high watermarks where the group is beyond the readable end: a transaction was open when the records
+        before it were committed, as Kafka Connect does, which reads uncommitted by default.
+
+        Raises:
+            ConnectError: as `topics_of`, or Kafka's answer about a partition.
+        """
+        tps = self.partitions_of(target)
+        ends = {tp: self.end(tp) for tp in tps}
+        beyond = [tp for tp in tps if committed.get(tp, 0) > ends[tp]]
+        if beyond:
+            self.load_highs(beyond)
+        return LogState(
+            topic_ids={name: info.topic_id for name, info in self.topics_of(target).items()},
+            earliest={tp: self.beginning(tp) for tp in tps},
+            end=ends,
+            committed={tp: offset for tp, offset in committed.items() if tp in ends},
+            high={tp: self.high(tp) for tp in beyond},
+        )
 
     def end(self, tp: TopicPartition) -> int:
         """Exclusive end of the readable log.

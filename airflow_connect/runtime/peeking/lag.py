@@ -22,7 +22,6 @@ from airflow_connect.kafka.admin import many_offsets
 from airflow_connect.kafka.clients.short_lived import Admin
 from airflow_connect.kafka.reading.first_timestamps import FirstRecord, first_records
 from airflow_connect.planning.packing import DEFAULT_BYTES_PER_RECORD
-from airflow_connect.planning.planner import LogState
 from airflow_connect.runtime.peeking.cluster_view import ClusterView
 from airflow_connect.runtime.peeking.conditions import LagReaches
 from airflow_connect.runtime.peeking.observation import MOST_PARTITIONS, Observation
@@ -163,21 +162,10 @@ class LagRound:
         Raises:
             ConnectError: it cannot be determined, or a run would fail.
         """
-        target, view = watch.target, self.view
-        topics, tps = view.topics_of(target), view.partitions_of(target)
-        committed = self._committed(target)
-        state = self._state(watch)
-        ends = {tp: view.end(tp) for tp in tps}
-        beyond = [tp for tp in tps if committed.get(tp, 0) > ends[tp]]
-        if beyond:  # A transaction that was open when the records before it were committed.
-            view.load_highs(beyond)
-        log = LogState(
-            topic_ids={name: info.topic_id for name, info in topics.items()},
-            earliest={tp: view.beginning(tp) for tp in tps},
-            end=ends,
-            committed={tp: offset for tp, offset in committed.items() if tp in ends},
-            high={tp: view.high(tp) for tp in beyond},
-        )
+        target = watch.target
+        self.view.topics_of(target)  # A topic that is missing is the first problem to name.
+        committed, state = self._committed(target), self._state(watch)
+        log = self.view.log_state(target, committed)
         return [r for r in uncopied(log, state, target.policy, self.now_ms) if not r.is_empty]
 
     def _committed(self, target: Target) -> Mapping[TopicPartition, int]:
