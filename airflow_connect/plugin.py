@@ -47,12 +47,12 @@ class ConnectPlugin(AirflowPlugin):
     macros: list[Any] = [connector_group]  # noqa: RUF012 (declared by the base class as it is)
     fastapi_apps: list[Any] = [  # noqa: RUF012
         {
-            "app": LoadedOnRequest("airflow_connect.airflow.web.connect_api", "ConnectApi"),
+            "app": LoadedOnRequest("airflow_connect.ui.web.connect_api", "ConnectApi"),
             "url_prefix": "/connect",
             "name": "Kafka Connect's REST API",
         },
         {
-            "app": LoadedOnRequest("airflow_connect.airflow.pages.app", "create_app"),
+            "app": LoadedOnRequest("airflow_connect.ui.pages.app", "create_app"),
             "url_prefix": "/airflow-connect",
             "name": "Pages about connectors",
         },

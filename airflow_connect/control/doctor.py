@@ -11,7 +11,7 @@ from airflow_connect.control.state.records import STARTED
 from airflow_connect.control.state.topics import State, StateTopics
 from airflow_connect.counting import counted, names
 from airflow_connect.kafka.admin.worker_group import described
-from airflow_connect.runtime.inspecting.doctor import Check
+from airflow_connect.observe.inspecting.doctor import Check
 
 
 class _Seen(NamedTuple):

@@ -163,7 +163,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.status.connector_state import committed_offsets
+        from airflow_connect.observe.status.connector_state import committed_offsets
 
         with self._spec() as spec:
             return committed_offsets(spec)
@@ -174,7 +174,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the connector is a source, its configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.status.connector_state import lag_of
+        from airflow_connect.observe.status.connector_state import lag_of
 
         with self._spec() as spec:
             return [found.to_json() for found in lag_of(spec)]
@@ -185,7 +185,7 @@ class ConnectHook(BaseHook):
         Raises:
             ConnectError: the configuration is wrong, or Kafka cannot be read.
         """
-        from airflow_connect.runtime.status.connector_state import recent_runs
+        from airflow_connect.observe.status.connector_state import recent_runs
 
         with self._spec() as spec:
             return recent_runs(spec, limit)

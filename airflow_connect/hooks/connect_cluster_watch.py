@@ -11,7 +11,7 @@ from airflow_connect.errors import ConfigError, TaskFailedError
 
 if TYPE_CHECKING:
     from airflow_connect.control.client.rest import ConnectorStatus, ConnectRest
-    from airflow_connect.runtime.status.cluster_lag import ClusterSink, Ends
+    from airflow_connect.observe.status.cluster_lag import ClusterSink, Ends
 
 FAILED_LOOKS = 2
 """A failure counts when it is seen this often in a row: a restart needs a moment until its status is known."""
@@ -102,7 +102,7 @@ def cluster_sink(rest: ConnectRest, connector: str, kafka_conn_id: str) -> Clust
         ConfigError: there is no such connector, it is a source, or the Kafka connection is missing or wrong.
         UnavailableError, AccessError: Kafka cannot be used.
     """
-    from airflow_connect.runtime.status.cluster_lag import ISOLATION, ClusterSink
+    from airflow_connect.observe.status.cluster_lag import ISOLATION, ClusterSink
 
     config = rest.config(connector)
     if config is None:

@@ -224,7 +224,7 @@ class ConnectorOperator(LineageMixin, ConnectorTask):
             UnavailableError: the history cannot be read now.
         """
         from airflow_connect.exactly_once.kafka_journal import HISTORY
-        from airflow_connect.runtime.status.connector_state import recent_runs
+        from airflow_connect.observe.status.connector_state import recent_runs
 
         try:
             runs = recent_runs(started.run_spec(), HISTORY)

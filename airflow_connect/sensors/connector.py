@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.peeking.conditions import FAIL, LagReaches, RunEnds, SourceChanges
+from airflow_connect.observe.watches.conditions import FAIL, LagReaches, RunEnds, SourceChanges
 from airflow_connect.sensors.peeking import ConnectorSensor, milliseconds, milliseconds_of
 from airflow_connect.triggers.request import PeekRequest
 

@@ -15,7 +15,7 @@ from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path
 from airflow_connect.airflow.rendering import ConfigurationTemplates
 from airflow_connect.errors import ConfigError, ConnectError
-from airflow_connect.runtime.peeking.conditions import SourceChanges
+from airflow_connect.observe.watches.conditions import SourceChanges
 from airflow_connect.triggers.looking import Outage
 from airflow_connect.triggers.peek import PeekTrigger
 from airflow_connect.triggers.request import PeekRequest
@@ -23,8 +23,8 @@ from airflow_connect.triggers.request import PeekRequest
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_connect.runtime.peeking.observation import Observation
-    from airflow_connect.runtime.peeking.reader import ClusterReader, Watch
+    from airflow_connect.observe.watches.observation import Observation
+    from airflow_connect.observe.watches.reader import ClusterReader, Watch
     from airflow_connect.runtime.spec import RunSpec
 
 DEFERRABLE = ("operators", "default_deferrable")
@@ -126,11 +126,11 @@ class PeekingSensor(ConfigurationTemplates, BaseSensorOperator):
         """
         request = self._request = self._request or self.request()
         if isinstance(request.condition, SourceChanges):
-            from airflow_connect.runtime.peeking.sources import observe_source
+            from airflow_connect.observe.watches.sources import observe_source
 
             self._spec = self._spec or request.spec()
             return observe_source(self._spec)
-        from airflow_connect.runtime.peeking.reader import ClusterReader
+        from airflow_connect.observe.watches.reader import ClusterReader
 
         self._watch = self._watch or request.watch()
         self._reader = self._reader or ClusterReader(self._watch.target.cluster)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.peeking.conditions import TimePassed, TopicsHold
+from airflow_connect.observe.watches.conditions import TimePassed, TopicsHold
 from airflow_connect.sensors.peeking import TopicsSensor, milliseconds, milliseconds_of
 from airflow_connect.triggers.request import PeekRequest
 

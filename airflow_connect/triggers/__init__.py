@@ -1,1 +1,1 @@
-"""What waits in a triggerer. The parts without Airflow are in `airflow_connect.runtime.peeking`."""
+"""What waits in a triggerer. The parts without Airflow are in `airflow_connect.observe.watches`."""

@@ -13,8 +13,8 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_connect.airflow.connections.official import DEFAULT_KAFKA_CONN_ID
 from airflow_connect.airflow.connector_arguments import ConnectorArguments, as_path
 from airflow_connect.errors import ConfigError, ConnectError
-from airflow_connect.runtime.peeking.conditions import LagReaches
-from airflow_connect.runtime.peeking.observation import Observation
+from airflow_connect.observe.watches.conditions import LagReaches
+from airflow_connect.observe.watches.observation import Observation
 from airflow_connect.triggers.looking import Outage, looks
 from airflow_connect.triggers.request import PeekRequest
 

@@ -9,10 +9,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_connect.errors import ConnectError
-from airflow_connect.runtime.peeking.conditions import SourceChanges
+from airflow_connect.observe.watches.conditions import SourceChanges
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.peeking.observation import Observation
+    from airflow_connect.observe.watches.observation import Observation
     from airflow_connect.triggers.request import PeekRequest
 
 AT_ONCE = 4
@@ -44,7 +44,7 @@ async def looks(request: PeekRequest, every_s: float) -> AsyncIterator[Observati
 def _look_of(request: PeekRequest) -> _Look:
     """How to look: reads connections, and loads what is heavy."""
     if isinstance(request.condition, SourceChanges):
-        from airflow_connect.runtime.peeking.sources import observe_source
+        from airflow_connect.observe.watches.sources import observe_source
 
         spec = request.spec()
 
@@ -54,7 +54,7 @@ def _look_of(request: PeekRequest) -> _Look:
 
         return look_at_source
 
-    from airflow_connect.runtime.peeking.poller import shared_poller
+    from airflow_connect.observe.watches.poller import shared_poller
 
     watch = request.watch()
     poller = shared_poller(watch.target.cluster)

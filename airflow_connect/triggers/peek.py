@@ -20,7 +20,7 @@ class PeekTrigger(BaseTrigger):
     """Fires when a condition holds, or when looking fails in a way that waiting does not repair.
 
     A broker that does not answer is waited for; the log says so once. All triggers of a process share the requests to
-    a cluster, see `airflow_connect.runtime.peeking.poller`. Connections are read where the trigger runs.
+    a cluster, see `airflow_connect.observe.watches.poller`. Connections are read where the trigger runs.
 
     Args:
         arguments, condition: `PeekRequest.to_json`; without secrets.

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from airflow_connect.airflow.connections.documents import read_worker
 from airflow_connect.airflow.connector_arguments import ConnectorArguments
 from airflow_connect.errors import ConfigError
-from airflow_connect.runtime.peeking.conditions import (
+from airflow_connect.observe.watches.conditions import (
     AnyCondition,
     RunEnds,
     SourceChanges,
     condition_of_json,
     condition_to_json,
 )
-from airflow_connect.runtime.peeking.needed_keys import without_unneeded
+from airflow_connect.observe.watches.needed_keys import without_unneeded
 from airflow_connect.runtime.reporting.redaction import secret_values
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.peeking.reader import Watch
+    from airflow_connect.observe.watches.reader import Watch
     from airflow_connect.runtime.spec import RunSpec
 
 
@@ -86,8 +86,8 @@ class PeekRequest:
         Raises:
             ConfigError, UnavailableError: as `spec`.
         """
-        from airflow_connect.runtime.peeking.reader import Watch
-        from airflow_connect.runtime.peeking.target import target_of
+        from airflow_connect.observe.watches.reader import Watch
+        from airflow_connect.observe.watches.target import target_of
 
         if isinstance(self.condition, SourceChanges):
             raise TypeError("A source is not watched through its cluster.")

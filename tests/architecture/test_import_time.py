@@ -31,7 +31,7 @@ def test_import_of_a_light_module_loads_nothing_heavy(module):
     assert ran.stdout.split() == []
 
 
-PARSED = [*modules_of("sensors"), *modules_of("triggers"), "airflow_connect.runtime.peeking.conditions"]
+PARSED = [*modules_of("sensors"), *modules_of("triggers"), "airflow_connect.observe.watches.conditions"]
 """A DAG processor imports them at every parse."""
 
 

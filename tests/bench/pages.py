@@ -137,7 +137,7 @@ def _browser(worker: dict[str, Any]) -> TestClient:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
     from airflow.utils.db import initdb
 
-    from airflow_connect.airflow.pages.app import create_app as create_pages
+    from airflow_connect.ui.pages.app import create_app as create_pages
 
     initdb()
     create_app(apps="core")

@@ -25,7 +25,7 @@ from airflow_connect.errors import ConfigError
 from airflow_connect.runtime.reporting.texts import Table, plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.inspecting.previewing import OffsetChange
+    from airflow_connect.observe.inspecting.previewing import OffsetChange
 
 NAME = "offsets"
 HELP = "show, compare, set, reset the offsets of a connector"
@@ -157,7 +157,7 @@ def _wanted(arguments: Namespace) -> Any:
 
 
 def _changes(chosen: Chosen, wanted: Any) -> list[OffsetChange]:
-    from airflow_connect.runtime.inspecting.previewing import changes_between, preview_offsets
+    from airflow_connect.observe.inspecting.previewing import changes_between, preview_offsets
 
     if chosen.spec is not None:
         return preview_offsets(chosen.spec, wanted)
@@ -199,7 +199,7 @@ def _absolute(wanted: Any, known: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _committed(chosen: Chosen) -> list[dict[str, Any]]:
     if chosen.registered is not None:
         return chosen.registered.offsets(chosen.name)
-    from airflow_connect.runtime.status.connector_state import committed_offsets
+    from airflow_connect.observe.status.connector_state import committed_offsets
 
     assert chosen.spec is not None
     return committed_offsets(chosen.spec)

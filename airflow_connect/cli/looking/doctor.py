@@ -16,7 +16,7 @@ from airflow_connect.runtime.reporting.redaction import secret_values
 from airflow_connect.runtime.reporting.texts import plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.inspecting.doctor import Check
+    from airflow_connect.observe.inspecting.doctor import Check
 
 NAME = "doctor"
 HELP = "check software, brokers, registry; --deep: permissions, buckets, databases, clocks as well"
@@ -41,7 +41,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 def _examine(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     from airflow_connect.control.doctor import check_installation
-    from airflow_connect.runtime.inspecting.doctor import SERVERS, attempt, examine
+    from airflow_connect.observe.inspecting.doctor import SERVERS, attempt, examine
 
     worker = worker_configuration(arguments, NAME)
     terminal.hide({}, secret_values(worker))

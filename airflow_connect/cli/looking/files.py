@@ -58,7 +58,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _files(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.files import published_files
+    from airflow_connect.observe.inspecting.files import published_files
 
     spec = spec_that_runs(arguments, terminal, NAME)
     found = sorted(published_files(spec, arguments.since), key=lambda file: (file.modified_ms, file.name))

@@ -44,7 +44,7 @@ def _add_limit(parser: ArgumentParser) -> None:
 
 
 def _topic(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.records import look_at_records
+    from airflow_connect.observe.inspecting.records import look_at_records
 
     spec = spec_that_runs(arguments, terminal, "inspect topic")
     records = look_at_records(spec, arguments.limit, oldest=arguments.from_beginning)
@@ -65,8 +65,8 @@ def _topic(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _object(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.files import file_system_for
-    from airflow_connect.runtime.inspecting.objects import records_of
+    from airflow_connect.observe.inspecting.files import file_system_for
+    from airflow_connect.observe.inspecting.objects import records_of
 
     spec = spec_that_runs(arguments, terminal, "inspect object")
     with file_system_for(spec) as files:
@@ -76,7 +76,7 @@ def _object(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _offsets(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.stored_offsets import stored_offsets
+    from airflow_connect.observe.inspecting.stored_offsets import stored_offsets
 
     worker = worker_configuration(arguments, "inspect offsets")
     terminal.hide({}, secret_values(worker))

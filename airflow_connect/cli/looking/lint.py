@@ -16,7 +16,7 @@ from airflow_connect.errors import EXIT_CONFIG_WRONG, EXIT_DONE, EXIT_RUN_FAILED
 from airflow_connect.runtime.reporting.texts import plural
 
 if TYPE_CHECKING:
-    from airflow_connect.runtime.inspecting.lint import Advice
+    from airflow_connect.observe.inspecting.lint import Advice
 
 NAME = "lint"
 HELP = "warn of small files, keys without effect, and records that Kafka deletes before they are copied"
@@ -35,7 +35,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 
 def _lint(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
-    from airflow_connect.runtime.inspecting.lint import lint
+    from airflow_connect.observe.inspecting.lint import lint
 
     found = {
         name: lint(spec_that_runs(Namespace(**{**vars(arguments), "name": name}), terminal, NAME))

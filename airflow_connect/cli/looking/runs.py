@@ -37,7 +37,7 @@ def run(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
 
 def _runs(arguments: Namespace, terminal: Terminal) -> CommandOutcome:
     from airflow_connect.control.client.connectors import no_connector
-    from airflow_connect.runtime.status.history import names_with_state, runs_of
+    from airflow_connect.observe.status.history import names_with_state, runs_of
 
     worker = worker_configuration(arguments, "runs")
     terminal.hide({}, secret_values(worker))

@@ -77,8 +77,8 @@ def _look(connectors: Connectors, arguments: Namespace) -> CommandOutcome:
 def _more(connectors: KafkaConnectors, worker: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What only Kafka knows; an error is shown in its place."""
     from airflow_connect.control.herder.task_configs import SINK, kind_of
-    from airflow_connect.runtime.status.connector_state import lag_of
-    from airflow_connect.runtime.status.history import runs_of
+    from airflow_connect.observe.status.connector_state import lag_of
+    from airflow_connect.observe.status.history import runs_of
 
     spec = connectors.spec(name)
     try:

@@ -11,10 +11,10 @@ from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.errors import ConfigError, ConnectError, OffsetError
 from airflow_connect.kafka.admin.consumer_group import every_committed_offset
 from airflow_connect.kafka.clients.short_lived import Admin
+from airflow_connect.observe.status.connector_state import committed_offsets
 from airflow_connect.runtime.driver.offsets.altering import reset_offsets, set_offsets
 from airflow_connect.runtime.driver.source.configuration import is_source
 from airflow_connect.runtime.spec import RunSpec
-from airflow_connect.runtime.status.connector_state import committed_offsets
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 NO_TOPIC = "config.topic_missing"

@@ -14,7 +14,7 @@ from airflow_connect.config.keys.connector import (
 )
 from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.state.records import STARTED
-from airflow_connect.runtime.peeking.conditions import LagReaches
+from airflow_connect.observe.watches.conditions import LagReaches
 
 ANYTHING = LagReaches(min_records=1)
 _MOST_DIGITS = 18  # As many as a 64-bit number always has room for.

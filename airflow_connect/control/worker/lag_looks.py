@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from airflow_connect.control.worker.due import Due
 from airflow_connect.errors import ConnectError
-from airflow_connect.runtime.peeking.observation import Observation
-from airflow_connect.runtime.peeking.reader import ClusterReader, Watch
-from airflow_connect.runtime.peeking.target import Cluster, Target, target_of
+from airflow_connect.observe.watches.observation import Observation
+from airflow_connect.observe.watches.reader import ClusterReader, Watch
+from airflow_connect.observe.watches.target import Cluster, Target, target_of
 from airflow_connect.runtime.spec import RunSpec
 
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError, UnavailableError
 from airflow_connect.hooks.connect import ConnectHook
-from airflow_connect.runtime.peeking.poller import shared_poller
+from airflow_connect.observe.watches.poller import shared_poller
 from airflow_connect.sensors.connector import ConnectorLagSensor
 from tests.airflow.conftest import Hanging, LoadDag
 from tests.support.processes.drivers import is_alive

@@ -290,7 +290,7 @@ def test_lost_run_is_looked_up_in_the_history(
 ) -> None:
     from airflow_connect.documents.run import RunReport
     from airflow_connect.errors import TaskFailedError
-    from airflow_connect.runtime.status import connector_state
+    from airflow_connect.observe.status import connector_state
 
     history: list[dict[str, Any]] = []
     monkeypatch.setattr(connector_state, "recent_runs", lambda spec, limit: history)

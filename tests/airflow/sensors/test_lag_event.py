@@ -16,7 +16,7 @@ from airflow.triggers.base import BaseEventTrigger
 
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, UnavailableError
-from airflow_connect.runtime.peeking.observation import Observation
+from airflow_connect.observe.watches.observation import Observation
 from airflow_connect.triggers import lag_event
 from airflow_connect.triggers.lag_event import STORED, ConnectorLagEventTrigger
 from tests.support.copies.local import local_sink

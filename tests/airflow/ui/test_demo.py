@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from airflow_connect.cli.demo.ui import CLICKS, INVOICES, ORDERS, Scene, worker_of
-from airflow_connect.control.overview.closer import newest_letters
-from airflow_connect.control.overview.model import State
-from airflow_connect.control.overview.reader import InstallationReader
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.devstack.kafka import KafkaBroker
+from airflow_connect.ui.overview.closer import newest_letters
+from airflow_connect.ui.overview.model import State
+from airflow_connect.ui.overview.reader import InstallationReader
 
 pytestmark = pytest.mark.integration
 

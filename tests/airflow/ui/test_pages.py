@@ -63,7 +63,7 @@ def last_entry() -> tuple[str, str, dict[str, Any]]:
 
 def routes() -> list[tuple[str, str]]:
     """Every page; style sheet and script are for everybody."""
-    from airflow_connect.airflow.pages.app import create_app
+    from airflow_connect.ui.pages.app import create_app
 
     found = [route for route in create_app().routes if isinstance(route, Route)]
     every = [(method, route.path.replace("{conn_id}", CONN_ID)) for route in found for method in route.methods or ()]
@@ -448,8 +448,8 @@ def test_dead_letters_are_replayed_once_after_a_look(browser_of: BrowserOf, show
 
 
 def test_pages_answer_although_no_broker_does(tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow_connect.airflow.pages.app import create_app
     from airflow_connect.devstack.launching.process import free_ports
+    from airflow_connect.ui.pages.app import create_app
 
     worker = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}", "group.id": "away"}
     monkeypatch.setenv("AIRFLOW_CONN_AWAY", json.dumps({"conn_type": "connect_worker", "extra": worker}))
@@ -467,7 +467,7 @@ def test_pages_answer_although_no_broker_does(tokens: dict[str, str], monkeypatc
 def test_without_an_installation_the_page_says_how_to_get_one(
     tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow_connect.airflow.pages.app import create_app
+    from airflow_connect.ui.pages.app import create_app
 
     monkeypatch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", "")
     browser = TestClient(create_app(), base_url=ORIGIN, cookies={"_token": tokens["viewer"]})

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from starlette.testclient import TestClient
 
-from airflow_connect.airflow.pages.examining import checks_within
 from airflow_connect.devstack.kafka import KafkaBroker
-from airflow_connect.runtime.inspecting.doctor import Check
+from airflow_connect.observe.inspecting.doctor import Check
 from airflow_connect.runtime.reporting.redaction import Redactor
+from airflow_connect.ui.pages.examining import checks_within
 from tests.airflow.ui.conftest import BUSY_CONN_ID, CONN_ID, ORIGIN
 from tests.airflow.ui.test_pages import BrowserOf, complete, text_of
 from tests.support.copies.showcase import BUSY, FAILING, HEALTHY, LAGGING, OF_DAG, SECRET, BusyConnector, Showcase
@@ -117,7 +117,7 @@ def broker() -> Iterator[KafkaBroker]:
 
 def own_browser(tokens: dict[str, str], patch: pytest.MonkeyPatch, conn_id: str, worker: object) -> TestClient:
     """A browser of pages that know nothing yet, of one installation."""
-    from airflow_connect.airflow.pages.app import create_app
+    from airflow_connect.ui.pages.app import create_app
 
     patch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({"conn_type": "connect_worker", "extra": worker}))
     patch.setenv("AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS", conn_id)

@@ -34,9 +34,9 @@ def tokens(airflow_home: Path) -> Iterator[dict[str, str]]:
 @pytest.fixture(scope="module")
 def client() -> Iterator[TestClient]:
     """An application whose path is the right that it asks for."""
-    from airflow_connect.airflow.web.access import Right, visitor_of
-    from airflow_connect.airflow.web.audit import record
-    from airflow_connect.airflow.web.same_site import refuse_other_sites
+    from airflow_connect.ui.web.access import Right, visitor_of
+    from airflow_connect.ui.web.audit import record
+    from airflow_connect.ui.web.same_site import refuse_other_sites
 
     async def answer(request: Request) -> JSONResponse:
         try:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_connect.airflow.web.installations import Installations
 from airflow_connect.control.herder.refusals import RefusedError
 from airflow_connect.devstack.kafka import KafkaBroker
 from airflow_connect.errors import ConfigError
+from airflow_connect.ui.web.installations import Installations
 from tests.support.servers.rest import worker_of
 
 SETTING = "AIRFLOW__AIRFLOW_CONNECT__WORKER_CONN_IDS"
@@ -67,7 +67,7 @@ def test_an_installation_is_opened_once_and_again_when_its_connection_has_change
     assert found.get("prod") is first
     declare(monkeypatch, "prod", {**worker, "topic.tracking.enable": "${airflow:prod:conn_type}"})
     assert found.get("prod") is first, "a connection is used for some time as it was read"
-    monkeypatch.setattr("airflow_connect.airflow.web.installations.READ_AGAIN_AFTER_S", 0.0)
+    monkeypatch.setattr("airflow_connect.ui.web.installations.READ_AGAIN_AFTER_S", 0.0)
     with pytest.raises(ConfigError, match=r"topic\.tracking\.enable"):
         found.get("prod")
     declare(monkeypatch, "prod", {**worker, "topic.tracking.enable": "false"})

@@ -191,7 +191,7 @@ def test_a_change_whose_audit_entry_cannot_be_written_is_not_made(
     def fail(*_: object, **__: object) -> None:
         raise OperationalError("INSERT", {}, Exception("the database is read-only"))
 
-    monkeypatch.setattr("airflow_connect.airflow.web.visitor_herder.record", fail)
+    monkeypatch.setattr("airflow_connect.ui.web.visitor_herder.record", fail)
     body = {"name": unique_name, "config": SOURCE}
     answer = client.post("/connect/connectors", headers=logins["admin"], json=body)
     assert (answer.status_code, answer.json()["error_code"]) == (500, 500)
@@ -202,7 +202,7 @@ def test_a_change_whose_audit_entry_cannot_be_written_is_not_made(
 def test_requests_that_wait_for_kafka_leave_threads_to_airflow(
     client: TestClient, logins: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_connect.airflow.web.connect_api.MOST_AT_ONCE", 0)
+    monkeypatch.setattr("airflow_connect.ui.web.connect_api.MOST_AT_ONCE", 0)
     answer = client.get("/connect/connectors", headers=logins["admin"])
     assert (answer.status_code, answer.json()["error_code"]) == (503, 503)
     assert client.get("/api/v2/version").status_code == 200

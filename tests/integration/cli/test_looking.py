@@ -16,9 +16,9 @@ from moto.server import ThreadedMotoServer
 from airflow_connect.control.herder.herder import Herder
 from airflow_connect.control.settings import ControlSettings
 from airflow_connect.control.state.topics import StateTopics
+from airflow_connect.observe.inspecting.lint import small_files
 from airflow_connect.runtime.driver.entry import run_connector
 from airflow_connect.runtime.engine.in_process import InProcessEngine
-from airflow_connect.runtime.inspecting.lint import small_files
 from airflow_connect.runtime.spec import RunSpec
 from tests.integration.cli.conftest import SECRET
 from tests.support.command_line import run_command

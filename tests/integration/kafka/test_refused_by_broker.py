@@ -30,7 +30,7 @@ from airflow_connect.kafka.writing import missing_topics
 from airflow_connect.kafka.writing.produced import ProducedColumns, ProducedRecord
 from airflow_connect.kafka.writing.task_producer import TaskProducer
 from airflow_connect.kafka.writing.transactions import CommitUnknownError, TransactionalWriter
-from airflow_connect.runtime.inspecting.doctor import examine
+from airflow_connect.observe.inspecting.doctor import examine
 from airflow_connect.testing.topics import Topics
 from tests.support.copies.refused_units import answer_to_a_record, problems
 from tests.support.kafka_data import create_topic, delete_topic

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 from airflow_connect.api.offsets import OffsetRange, TopicPartition
-from airflow_connect.control.overview.model import run_of
 from airflow_connect.documents.run import PartitionReport, RunReport
 from airflow_connect.documents.run_lag import HOUR_MS, KEPT_HOURS, RunLag, with_lag
 from airflow_connect.exactly_once.manifest import Manifest
@@ -14,6 +13,7 @@ from airflow_connect.exactly_once.state import CLOSED, ConnectorState
 from airflow_connect.planning.limits import RunLimits
 from airflow_connect.planning.planner import LogState, Memory, Policy, plan_positions
 from airflow_connect.runtime.driver.reporting import end_of, lag_after
+from airflow_connect.ui.overview.model import run_of
 
 LAG = RunLag(90, 40, 5 * HOUR_MS)
 REPORT = RunReport("c", "20261123T010203-abcdef", "done", 1, 2, lag=LAG)

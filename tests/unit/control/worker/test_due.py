@@ -12,7 +12,7 @@ from airflow_connect.control.state.config_fold import ConfigState
 from airflow_connect.control.worker.due import ANYTHING, Due, Early, Ended, Schedule
 from airflow_connect.control.worker.rounds import TOPIC_MISSING, _may_repeat
 from airflow_connect.errors import AccessError, ConfigError, ConnectError, DataError, NotStoppedError, UnavailableError
-from airflow_connect.runtime.peeking.conditions import LagReaches
+from airflow_connect.observe.watches.conditions import LagReaches
 
 
 class Topic:

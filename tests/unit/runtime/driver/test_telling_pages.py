@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from airflow_connect.control.overview.documents import History
 from airflow_connect.documents.run_progress import RunProgress, TaskProgress
 from airflow_connect.exactly_once.kafka_journal import JournalClients, KafkaJournal
 from airflow_connect.exactly_once.state import CLOSED, COPYING, ConnectorState
@@ -17,6 +16,7 @@ from airflow_connect.kafka.writing.unimportant import UnimportantWriter
 from airflow_connect.runtime.driver import telling_pages
 from airflow_connect.runtime.driver.telling_pages import PagesProgress
 from airflow_connect.runtime.spec import RunSpec
+from airflow_connect.ui.overview.documents import History
 
 SPEC = RunSpec({"name": "orders"}, {}, run_id="r1", origin={"dag_id": "d"})
 TASKS = [TaskProgress(0, 1, 30, 300, 1_000, 3_000)]

@@ -1,0 +1,228 @@
+"""Checks everything that a run needs before it runs: software, brokers, permissions, buckets, registry, databases.
+
+Each check says what it did, what it found, and what to do. One that fails does not keep the others from being made.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from airflow_connect import __version__
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.errors import ConnectError
+from airflow_connect.observe.inspecting.doctor_of_stores import check_bucket_of, check_database_of
+from airflow_connect.runtime.worker_check import check_registries, check_worker
+
+if TYPE_CHECKING:
+    from airflow_connect.config_providers.resolving import ProviderFactory
+    from airflow_connect.runtime.spec import RunSpec
+
+SERVERS = "servers of the worker"
+_NOT_TRIED = "Nothing was tried: of what connectors read and write beside Kafka, only buckets and databases are tried."
+_PACKAGES = ("confluent-kafka", "pyarrow", "fastavro", "pyspark", "pyspark-client", "apache-airflow")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check.
+
+    Attributes:
+        did: what was tried, as a title.
+        found: a sentence.
+        to_do: what helps, a sentence, or "".
+        is_ok: False: a run would fail, or lose its safety.
+    """
+
+    did: str
+    found: str
+    to_do: str = ""
+    is_ok: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON form."""
+        return asdict(self)
+
+
+def examine(
+    worker: Mapping[str, Any],
+    specs: list[RunSpec],
+    *,
+    deep: bool,
+    providers: Mapping[str, ProviderFactory] | None = None,
+    runs_here: bool = True,
+) -> Iterator[Check]:
+    """Make the checks of a worker, and of connectors.
+
+    Args:
+        worker: the configuration, as written.
+        specs: runs of the connectors.
+        deep: also permissions of Kafka, stores, databases and clocks.
+        providers: config providers that need no configuration, such as Airflow's.
+        runs_here: whether this machine copies; others need no Spark.
+    """
+    yield from _software(runs_here=runs_here)
+    try:
+        references = resolve_references({}, worker, providers=providers)
+    except ConnectError as error:
+        yield failed("config providers", error)
+        return
+    for checked in check_worker(worker, references):
+        yield Check(SERVERS, checked.sentence, is_ok=checked.is_ok)
+    if not deep:
+        return
+    yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=True))
+    yield from attempt("state topics", lambda: _refused_topics(references.resolve(worker), of_runs=False))
+    yield from attempt("permissions on state topics", lambda: _state_topics(references.resolve(worker)))
+    for spec in specs:
+        name = spec.connector.get("name")
+        yield from attempt(f"{name}: topics and group", partial(_topics_of, spec))
+        yield from attempt(f"{name}: Schema Registry", partial(_registries_of, spec))
+        stores = [
+            *attempt(f"{name}: bucket", partial(_checks_of, check_bucket_of, spec)),
+            *attempt(f"{name}: database", partial(_checks_of, check_database_of, spec)),
+        ]
+        yield from stores or [Check(f"{name}: other systems", _NOT_TRIED)]
+
+
+def attempt(did: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    """The results of a check; an error of ours is a result, too."""
+    try:
+        yield from check()
+    except ConnectError as error:
+        yield failed(did, error)
+
+
+def failed(did: str, error: ConnectError) -> Check:
+    """The result of a check that an error has ended."""
+    return Check(did, error.message, error.suggestion, is_ok=False)
+
+
+def _software(*, runs_here: bool) -> Iterator[Check]:
+    found = {name: _version_of(name) for name in _PACKAGES}
+    listed = ", ".join(f"{name} {number}" for name, number in found.items() if number)
+    yield Check("versions", f"airflow-connect {__version__} on Python {platform.python_version()}, {listed}.")
+    classic, client = found["pyspark"], found["pyspark-client"]
+    if not classic:
+        yield Check(
+            "Spark",
+            "pyspark is not installed: runs can only be planned here.",
+            'Where runs copy, install it: pip install "airflow-connect[spark]"',
+            is_ok=not runs_here,
+        )
+    elif client and classic != client:
+        yield Check(
+            "Spark",
+            f"pyspark {classic} and pyspark-client {client} install the same files, so every Python worker fails.",
+            f'Install one version of both: pip install "pyspark=={classic}" "pyspark-client=={classic}"',
+            is_ok=False,
+        )
+    else:
+        yield from attempt("Java", _java)
+
+
+def _java() -> Iterator[Check]:
+    from airflow_connect.runtime.engine.java import find_java
+
+    java = find_java()
+    yield Check("Java", f"Java {java.version} at {java.home}.")
+
+
+def _version_of(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _refused_topics(worker: Mapping[str, Any], *, of_runs: bool) -> Iterator[Check]:
+    """Nothing, unless runs would refuse the topic for runs, or else that for offsets of sources."""
+    from airflow_connect.config.resolved.worker import WorkerConfig
+    from airflow_connect.kafka.clients.settings import admin_config
+    from airflow_connect.kafka.clients.short_lived import admin_client
+    from airflow_connect.kafka.state import compacted_topics, runs_topic, worker_topics
+
+    admin = admin_client(admin_config(worker, {}).settings)
+    typed = WorkerConfig.from_properties(worker)
+    if of_runs:
+        runs_topic.check(admin, typed.runs_topic, typed.runs_partitions)
+    else:
+        compacted_topics.check(admin, worker_topics.offsets(typed, typed.sources.offsets_topic, _nothing))
+    yield from ()
+
+
+def _state_topics(worker: Mapping[str, Any]) -> Iterator[Check]:
+    from airflow_connect.config.resolved.worker import WorkerConfig
+    from airflow_connect.kafka.admin.permissions import missing_on_topics
+    from airflow_connect.kafka.clients.settings import admin_config
+    from airflow_connect.kafka.clients.short_lived import admin_client
+
+    admin = admin_client(admin_config(worker, {}).settings)
+    typed = WorkerConfig.from_properties(worker)
+    wanted = [typed.runs_topic, typed.sources.offsets_topic, typed.sources.config_topic]
+    there = [name for name in dict.fromkeys(wanted) if _exists(admin, name)]
+    missing = {topic: ops for topic, ops in missing_on_topics(admin, there, ("READ", "WRITE")).items() if ops}
+    if there:
+        yield from _told_permissions("permissions on state topics", missing, ", ".join(there), "READ and WRITE")
+    absent = [name for name in dict.fromkeys(wanted) if name not in there]
+    if absent:
+        yield Check("state topics", f"{', '.join(absent)} will be created by the first run that needs it.")
+
+
+def _exists(admin: Any, topic: str) -> bool:
+    from airflow_connect.kafka.admin.new_topics import partition_count
+
+    return partition_count(admin, topic) is not None
+
+
+def _told_permissions(did: str, missing: Mapping[str, list[str]], where: str, what: str) -> Iterator[Check]:
+    for place, operations in missing.items():
+        yield Check(
+            did,
+            f"{', '.join(operations)} on {place} is not permitted.",
+            f"kafka-acls.sh --add --allow-principal User:... --operation {' --operation '.join(operations)}",
+            is_ok=False,
+        )
+    if not missing:
+        yield Check(did, f"{where}: {what} are permitted.")
+
+
+def _nothing(_: str) -> None:
+    """Nothing is created, so there is nothing to tell."""
+
+
+def _registries_of(spec: RunSpec) -> Iterator[Check]:
+    references = resolve_references(spec.connector, spec.worker, spec.references)
+    for checked in check_registries(spec.connector, references):
+        yield Check(f"{spec.connector.get('name')}: Schema Registry", checked.sentence, is_ok=checked.is_ok)
+
+
+def _topics_of(spec: RunSpec) -> Iterator[Check]:
+    from airflow_connect.runtime.driver.source.configuration import is_source
+
+    did = f"{spec.connector.get('name')}: topics and group"
+    if is_source(spec):
+        return
+    from airflow_connect.kafka.admin.permissions import missing_on_group, missing_on_topics
+    from airflow_connect.planning.limits import RunLimits
+    from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+    from airflow_connect.runtime.driver.sink.kafka_session import KafkaSession
+
+    configuration = RunConfiguration.from_spec(spec)
+    with configuration.references.hiding_errors(), KafkaSession(configuration) as kafka:
+        topics = sorted(kafka.log_state(RunLimits()).topic_ids)
+        missing = missing_on_topics(kafka.admin, topics, ("READ", "DESCRIBE"))
+        group = configuration.resolved.consumer_group
+        missing[f"group {group}"] = missing_on_group(kafka.admin, group, ("READ", "DESCRIBE"))
+        kafka.ensure_group_empty()
+    wanted = {place: operations for place, operations in missing.items() if operations}
+    yield from _told_permissions(did, wanted, f"{', '.join(topics)} and group {group}", "READ and DESCRIBE")
+
+
+def _checks_of(check: Callable[[RunSpec], Iterator[tuple[str, str, str, bool]]], spec: RunSpec) -> Iterator[Check]:
+    for result in check(spec):
+        yield Check(*result)

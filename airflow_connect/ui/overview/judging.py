@@ -1,0 +1,106 @@
+"""What state a connector is in: pure functions of what Kafka holds about it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_connect.config.keys.connector import RUN_INTERVAL_SECONDS
+from airflow_connect.control.herder.changes import FAILED
+from airflow_connect.control.state import records
+from airflow_connect.control.state.config_fold import ConfigState
+from airflow_connect.control.state.status_fold import Status, StatusState
+from airflow_connect.documents.run import DONE, EMPTY
+from airflow_connect.ui.overview.model import Run, State
+
+LATE_AFTER_INTERVALS = 2
+"""A connector is late if it has something to copy, and has not run for this many intervals."""
+SHORTEST_LATE_S = 120.0
+"""Short intervals: a run that waits for its turn behind others is not late yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a connector.
+
+    Attributes:
+        config: None: it is not registered.
+        target: target state.
+        statuses: what a worker has reported last, of the connector and of its tasks.
+        runs: the newest first.
+        is_copying: whether its last run has begun to copy and has not committed.
+        lag: records to copy; None: not known.
+        interval_s: of the worker.
+    """
+
+    config: Mapping[str, str | None] | None
+    target: str
+    statuses: tuple[Status, ...]
+    runs: tuple[Run, ...]
+    is_copying: bool
+    lag: int | None
+    interval_s: float
+
+
+def state_of(facts: Facts, now_ms: int) -> tuple[State, Mapping[str, str]]:
+    """The state, and the error of a connector that has failed: `message` and `suggestion`."""
+    target = {records.PAUSED: State.PAUSED, records.STOPPED: State.STOPPED}.get(facts.target)
+    if target is not None:
+        return target, {}
+    error = _error_of(facts)
+    if error:
+        return State.FAILED, error
+    if facts.is_copying:
+        return State.RUNNING, {}
+    if _is_late(facts, now_ms):
+        return State.LATE, {}
+    if not facts.runs:
+        return State.NEW, {}
+    return (State.WAITING if facts.lag else State.CURRENT), {}
+
+
+def _error_of(facts: Facts) -> Mapping[str, str]:
+    failed = [status for status in facts.statuses if status.state == FAILED]
+    if facts.config is not None and failed:
+        trace = next((status.trace for status in failed if status.trace), None)
+        return {"message": trace or "A worker has reported that it failed, without a reason."}
+    last = facts.runs[0] if facts.runs else None
+    if last is None or last.status in (DONE, EMPTY) or (facts.config is not None and facts.statuses):
+        return {}
+    # A registered connector that runs again after a failure has a status of its own; a DAG's has only this.
+    return last.error or {"message": "Its last run failed.", "suggestion": "Look at the log of its task."}
+
+
+def next_run_ms(facts: Facts) -> int | None:
+    """When a worker runs it again, if one does; None: nobody knows.
+
+    A DAG decides for the connectors that it runs. A worker repeats a run that has failed only if another attempt may
+    succeed, which its state does not tell.
+    """
+    if facts.config is None or facts.target != records.STARTED or not facts.runs or _error_of(facts):
+        return None
+    return facts.runs[0].ended_ms + round(_interval_s(facts) * 1000)
+
+
+def _is_late(facts: Facts, now_ms: int) -> bool:
+    if not facts.lag or facts.config is None or not facts.runs:
+        return False
+    allowed_s = max(SHORTEST_LATE_S, LATE_AFTER_INTERVALS * _interval_s(facts))
+    return now_ms - facts.runs[0].ended_ms > allowed_s * 1000
+
+
+def _interval_s(facts: Facts) -> float:
+    given = (facts.config or {}).get(RUN_INTERVAL_SECONDS) or ""
+    return float(given) if given.isascii() and given.isdigit() else facts.interval_s
+
+
+def workers_of(status: StatusState, config: ConfigState) -> dict[str, list[str]]:
+    """Workers by `worker_id`, each with the connectors and tasks whose state it was the last to report."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(config.connectors):
+        if name in status.connectors:
+            found[status.connectors[name].worker_id].append(name)
+        for task, known in sorted(status.tasks.get(name, {}).items()):
+            found[known.worker_id].append(f"{name}-{task}")
+    return {worker: found[worker] for worker in sorted(found)}

@@ -1,0 +1,176 @@
+"""What pages ask: installations, connectors, single runs, dead letters, plans; each answer is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_connect.airflow.config_provider import PROVIDER_NAME, AirflowConfigProvider
+from airflow_connect.config_providers.resolving import resolve_references
+from airflow_connect.runtime.reporting.redaction import Redactor
+from airflow_connect.ui.overview.reader import InstallationReader
+from airflow_connect.ui.overview.watching import Memory, Seen
+from airflow_connect.ui.web.installations import Installation, Installations
+
+if TYPE_CHECKING:
+    from airflow_connect.control.state.config_fold import Registered
+    from airflow_connect.documents.run import Plan
+    from airflow_connect.observe.inspecting.doctor import Check
+    from airflow_connect.runtime.driver.dead_letters.replay import Replayed, ReplayRequest
+    from airflow_connect.runtime.spec import RunSpec
+    from airflow_connect.ui.overview.closer import DeadLetters, FullRun
+    from airflow_connect.ui.overview.model import Overview
+    from airflow_connect.ui.overview.retention import Deadline
+
+Config = Mapping[str, str | None]
+_Value = TypeVar("_Value")
+FRESH_S = 4.0
+"""A page that is loaded again sooner shows what is known; the script loads pages every five seconds."""
+WAIT_S = 1.5
+"""How long a page waits for its first answer."""
+DETAILS_FRESH_S = 20.0
+DETAILS_WAIT_S = 0.1
+"""A page that does not have everything yet is loaded again by its script after a second."""
+DOCTOR_WITHIN_S = 60.0
+DOCTOR_FRESH_S = 70.0
+"""Longer than the checks may take: a page that waits for them must not begin them again."""
+
+
+class Console:
+    """Answers for pages. Threads may share it."""
+
+    def __init__(self, installations: Installations) -> None:
+        """Asks for nothing yet."""
+        self.installations = installations
+        self._memory = Memory(Redactor([]))
+        self._readers: dict[str, tuple[Installation, InstallationReader]] = {}
+
+    def overview(self, conn_id: str, *, now: bool = False) -> Seen[Overview]:
+        """The installation; `now`: as it is after a change, if Kafka answers within `WAIT_S`."""
+        remembered = self._memory.of(("overview", conn_id), lambda: self._read(conn_id))
+        return remembered.look(0.0 if now else FRESH_S, WAIT_S)
+
+    def run(self, conn_id: str, connector: str, run_id: str, *, is_known: bool) -> Seen[FullRun]:
+        """One run with everything that the history has of it.
+
+        `is_known`: whether the run has ended. What was found before does not tell what the history has now.
+        """
+
+        def ask() -> FullRun:
+            from airflow_connect.ui.overview.closer import full_run
+
+            return full_run(self.installations.get(conn_id).settings, connector, run_id)
+
+        return self._detail(("run", conn_id, connector, run_id, is_known), conn_id, ask)
+
+    def dead_letters(self, conn_id: str, name: str, queue: str) -> Seen[DeadLetters]:
+        """The newest dead letters of a sink."""
+
+        def ask() -> DeadLetters:
+            from airflow_connect.ui.overview.closer import newest_letters
+
+            return newest_letters(self.installations.get(conn_id).settings, name, queue)
+
+        return self._detail(("letters", conn_id, name, queue), conn_id, ask)
+
+    def plan(self, conn_id: str, name: str, config: Config) -> Seen[Plan]:
+        """What the next run of a registered connector would copy."""
+
+        def ask() -> Plan:
+            from airflow_connect.runtime.driver.entry import plan_connector
+
+            return plan_connector(self._spec(conn_id, config))
+
+        return self._detail(("plan", conn_id, name, _mark(config)), conn_id, ask)
+
+    def registered(self, conn_id: str, name: str, *, now: bool = False) -> Seen[Registered]:
+        """A registered configuration and the offset of its record; `now`: as it is, if Kafka answers in time."""
+        remembered = self._memory.of(
+            ("registered", conn_id, name), lambda: self.installations.get(conn_id).herder.registered(name)
+        )
+        return remembered.look(0.0 if now else FRESH_S, WAIT_S)
+
+    def forget_registered(self, conn_id: str, name: str) -> None:
+        """It was changed."""
+        self._memory.forget(("registered", conn_id, name))
+
+    def deadlines(self, conn_id: str) -> Seen[dict[str, Deadline]]:
+        """When topics lose records that no sink has copied."""
+
+        def ask() -> dict[str, Deadline]:
+            from airflow_connect.ui.overview.retention import deadlines
+
+            overview = self.overview(conn_id).value
+            connectors = list(overview.connectors.values()) if overview else []
+            return deadlines(self.installations.get(conn_id).settings, connectors)
+
+        return self._detail(("deadlines", conn_id), conn_id, ask)
+
+    def doctor(self, conn_id: str, name: str, config: Config | None) -> Seen[list[Check]]:
+        """Whether everything that runs need is there: of the installation, or also of one registered connector.
+
+        Ends after `DOCTOR_WITHIN_S`, whatever does not answer: checks that were not made are missing, and the last
+        entry says so.
+        """
+
+        def ask() -> list[Check]:
+            from airflow_connect.observe.inspecting.doctor import examine
+            from airflow_connect.runtime.reporting.redaction import secret_values
+            from airflow_connect.runtime.spec import RunSpec
+            from airflow_connect.ui.pages.examining import checks_within
+
+            worker, providers = self.worker(conn_id), {PROVIDER_NAME: AirflowConfigProvider}
+            references = resolve_references(config or {}, worker, providers=providers)
+            redact = Redactor(secret_values(worker, config or {}), references)
+            specs = [] if config is None else [RunSpec(config, worker, references=references.values)]
+            # The API server starts no run, so it may have no Spark.
+            checks = examine(worker, specs, deep=True, providers=providers, runs_here=False)
+            return checks_within(checks, redact, DOCTOR_WITHIN_S)
+
+        return self._detail(("doctor", conn_id, name), conn_id, ask, DOCTOR_FRESH_S)
+
+    def worker(self, conn_id: str) -> dict[str, Any]:
+        """The worker configuration of an installation, references unresolved."""
+        return self.installations.get(conn_id).worker
+
+    def replayed(self, conn_id: str, name: str, config: Config, request: ReplayRequest) -> Replayed:
+        """Replay dead letters of a registered sink, or say what a replay would do; takes as long as it takes."""
+        from airflow_connect.runtime.driver.dead_letters.replay import replay
+        from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
+
+        configuration = RunConfiguration.from_spec(self._spec(conn_id, config))
+        with configuration.references.hiding_errors():
+            found = replay(configuration, request)
+        if not request.dry_run:
+            self._memory.forget(("letters", conn_id, name, found.queue))
+        return found
+
+    def _spec(self, conn_id: str, config: Config) -> RunSpec:
+        from airflow_connect.runtime.spec import RunSpec
+
+        worker = self.installations.get(conn_id).worker
+        providers = {PROVIDER_NAME: AirflowConfigProvider}
+        return RunSpec(config, worker, references=resolve_references(config, worker, providers=providers).values)
+
+    def _detail(
+        self, key: Hashable, conn_id: str, ask: Callable[[], _Value], fresh_s: float = DETAILS_FRESH_S
+    ) -> Seen[_Value]:
+        def hiding() -> _Value:
+            with self.installations.get(conn_id).settings.references.hiding_errors():
+                return ask()
+
+        return self._memory.of(key, hiding).look(fresh_s, DETAILS_WAIT_S)
+
+    def _read(self, conn_id: str) -> Overview:
+        """In the one thread that asks for this installation."""
+        installation = self.installations.get(conn_id)
+        known = self._readers.get(conn_id)
+        if known is None or known[0] is not installation:
+            known = self._readers[conn_id] = installation, InstallationReader(installation.settings)
+        with installation.settings.references.hiding_errors():
+            return known[1].read()
+
+
+def _mark(config: Config) -> int:
+    """Another number for another configuration, which itself is not kept: it may hold secrets."""
+    return hash(frozenset(config.items()))

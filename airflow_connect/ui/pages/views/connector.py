@@ -1,0 +1,150 @@
+"""A connector on one screen: what is wrong, how far it is behind, what it did, what it will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_connect.documents.run import Plan
+from airflow_connect.runtime.reporting.texts import format_bytes, format_count, format_seconds, plural
+from airflow_connect.ui.overview.model import Connector, Position, Run
+from airflow_connect.ui.overview.watching import Seen
+from airflow_connect.ui.pages.calls import Call, connector_of
+from airflow_connect.ui.pages.charts import Bar, meter, plot
+from airflow_connect.ui.pages.rendering import render
+from airflow_connect.ui.pages.views import lag
+from airflow_connect.ui.pages.views.hiding import shown_config
+from airflow_connect.ui.pages.views.listing import badge, run_bar
+from airflow_connect.ui.pages.views.running import running_of
+
+MOST_PARTITIONS = 100
+MOST_RUNS = 60
+
+
+def page(call: Call) -> str:
+    """The page."""
+    seen = call.seen()
+    connector = connector_of(call, seen)
+    values: dict[str, Any] = call.shell(call.query.get("name", ""), "connectors", seen)
+    if connector is None:
+        return render("connector.html", **values, connector=None)
+    longest = sorted(connector.positions, key=lambda p: (-p.lag, p.topic, p.partition))[:MOST_PARTITIONS]
+    runs = connector.runs[:MOST_RUNS][::-1]
+    letters, plan = _letters(call, connector), _plan(call, connector)
+    return render(
+        "connector.html",
+        **values,
+        connector=connector,
+        state=badge(connector.state),
+        positions=[(position, _meter(position, longest[0].lag)) for position in longest],
+        records=plot([run_bar(run, _href(call, connector, run.run_id)) for run in runs], "Records of each run"),
+        minutes=plot(
+            [_took(run, _href(call, connector, run.run_id)) for run in runs], "Duration of each run, in seconds"
+        ),
+        lags=_lags(call, connector, runs),
+        week=lag.week(connector, seen.value.at_ms, is_large=True) if seen.value else "",
+        week_told=lag.told(connector, seen.value.at_ms) if seen.value else "",
+        running=running_of(connector),
+        rendered=_rendered(connector),
+        config=config_rows(connector),
+        changes=changed_rows(connector),
+        letters=letters,
+        histogram=_histogram(letters),
+        plan=plan,
+        forecast=forecast(connector, plan.value) if plan and plan.value else [],
+    )
+
+
+def _href(call: Call, connector: Connector, run_id: str) -> str:
+    return call.href("run", name=connector.name, run=run_id)
+
+
+def _meter(position: Position, most: int) -> object:
+    return meter(position.lag, most, f"{position.place}: {format_count(position.lag)} to copy", "ok")
+
+
+def _took(run: Any, href: str) -> Bar:
+    shown = run_bar(run, href)
+    return Bar(run.duration_ms / 1000, shown.title, shown.kind, href)
+
+
+def _rendered(connector: Connector) -> tuple[str, ...]:
+    """The page of Airflow with the rendered templates of the task of the last run; () if it is not known."""
+    origin = next((run.origin for run in connector.runs if run.origin.get("dag_run_id")), {})
+    if not origin.get("dag_id") or not origin.get("task_id"):
+        return ()
+    return ("dags", origin["dag_id"], "runs", origin["dag_run_id"], "tasks", origin["task_id"], "rendered_templates")
+
+
+def _lags(call: Call, connector: Connector, runs: Sequence[Run]) -> object:
+    """What each run has found, as bars; empty if none of them has recorded it."""
+    if not any(run.lag for run in runs):
+        return ""
+    return plot([lag.lag_bar(run, _href(call, connector, run.run_id)) for run in runs], "To copy when each run began")
+
+
+# --- configuration -----------------------------------------------------------------------------------------------
+
+
+def config_rows(connector: Connector) -> list[tuple[str, str]]:
+    """The configuration: references as written, secrets hidden."""
+    return sorted(shown_config(connector.config or {}).items())
+
+
+def changed_rows(connector: Connector) -> list[tuple[str, str, str]]:
+    """Keys that the last change has altered: key, before, after; a value that was not there is ""."""
+    if connector.change is None or connector.config is None:
+        return []
+    old, new = connector.change.before, connector.config
+    before, after = shown_config(old), shown_config(new)
+    keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
+    return [(key, before.get(key, ""), after.get(key, "")) for key in keys]
+
+
+# --- dead letters and plan ---------------------------------------------------------------------------------------
+
+
+def _letters(call: Call, connector: Connector) -> Seen[Any] | None:
+    """The newest dead letters; None: it has no queue, or the name of its queue is unknown."""
+    if not connector.queue or "${" in connector.queue:
+        return None
+    return call.console.dead_letters(call.conn_id, connector.name, connector.queue)
+
+
+def _histogram(letters: Seen[Any] | None) -> list[tuple[str, str, int, object]]:
+    if letters is None or letters.value is None or not letters.value.reasons:
+        return []
+    most = letters.value.reasons[0][2]
+    return [
+        (stage, error, count, meter(count, most, f"{stage}, {error}: {plural(count, 'letter')}", "warn"))
+        for stage, error, count in letters.value.reasons
+    ]
+
+
+def _plan(call: Call, connector: Connector) -> Seen[Plan] | None:
+    if connector.config is None:
+        return None
+    return call.console.plan(call.conn_id, connector.name, connector.config)
+
+
+def forecast(connector: Connector, plan: Plan) -> list[tuple[str, str]]:
+    """What the next run would do, in numbers: a name and a text each."""
+    if plan.is_empty:
+        return []
+    records = sum(len(r) for r in plan.ranges)
+    rows = [("Tasks", format_count(len(plan.tasks)))]
+    if plan.ranges:
+        rows.append(("Records, at most", format_count(records)))
+    copied = [run for run in connector.runs if run.read]
+    if not (copied and records):
+        return rows
+    size = sum(run.size_bytes for run in copied) / sum(run.read for run in copied)
+    files = sum(run.files for run in copied) / sum(run.read for run in copied)
+    speed = max((run.records_per_s or 0 for run in copied[:5]), default=0)
+    if size:
+        rows.append(("Size, as in earlier runs", format_bytes(records * size)))
+    if files:
+        rows.append(("Files, as in earlier runs", f"about {format_count(max(1, round(records * files)))}"))
+    if speed:
+        rows.append(("Copying, at the speed of the last runs", f"about {format_seconds(records / speed)}"))
+    return rows

@@ -1,0 +1,46 @@
+"""Where people come from: the menu, and the tabs of a DAG, a run and a task."""
+
+from __future__ import annotations
+
+from airflow_connect.control.herder.refusals import RefusedError
+from airflow_connect.ui.pages.calls import Call
+from airflow_connect.ui.pages.rendering import render, segment
+
+
+def home(call: Call) -> str | tuple[int, str]:
+    """The first installation, or what to do if there is none."""
+    if call.console.installations.names():
+        return f"{call.root}/{segment(call.console.installations.default_name())}"
+    return render("none.html", **call.shell("Kafka Connect", ""))
+
+
+def of_airflow(call: Call) -> str:
+    """The connectors of a DAG; or those that a run or a task of it has run.
+
+    A link of a task names its connector as well: it leads there, if an installation has it.
+    """
+    dag_id, run_id, task_id = (call.query.get(name, "") for name in ("dag_id", "run_id", "task_id"))
+    if not dag_id:
+        raise RefusedError("The address names no DAG: of?dag_id=...")
+    named = call.query.get("connector", "")
+    found, waiting = [], []
+    for conn_id in call.console.installations.names():
+        own = Call(call.console, call.visitor, call.root, conn_id, call.query)
+        seen = own.seen()
+        if seen.value is None:
+            waiting.append((conn_id, seen.problem))
+            continue
+        if named in seen.value.connectors:
+            return own.href("connector", name=named)
+        for connector in seen.value.worst_first():
+            runs = [run for run in connector.runs if _is_of(run.origin, dag_id, run_id, task_id)]
+            if runs:
+                found.append((own, connector, runs))
+    values = {"found": found, "waiting": waiting, "dag_id": dag_id, "run_id": run_id, "task_id": task_id}
+    return render("of_airflow.html", **call.shell(dag_id or "Kafka Connect", ""), **values)
+
+
+def _is_of(origin: object, dag_id: str, run_id: str, task_id: str) -> bool:
+    """Whether a run was started by this DAG, and by this run and task of it, as far as they are named."""
+    wanted = {"dag_id": dag_id, "dag_run_id": run_id, "task_id": task_id}
+    return isinstance(origin, dict) and all(origin.get(name) == value for name, value in wanted.items() if value)

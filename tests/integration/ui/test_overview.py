@@ -1,0 +1,44 @@
+"""What pages say about how far a sink is behind, read from a real broker."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from airflow_connect.control.settings import ControlSettings
+from airflow_connect.control.state import records
+from airflow_connect.control.state.topics import Change, StateTopics
+from airflow_connect.ui.overview.reader import InstallationReader
+from tests.support.kafka_data import TopicProducer
+
+pytestmark = pytest.mark.integration
+
+
+def test_group_beyond_an_open_transaction_is_not_outside_the_log(
+    kafka, make_topic, produce: TopicProducer, unique_name: str
+) -> None:
+    """Kafka Connect reads uncommitted by default: it has committed records of a transaction that is still open."""
+    topic = make_topic()
+    settings = ControlSettings.from_worker(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": unique_name,
+            "config.storage.topic": f"{unique_name}-configs",
+            "config.storage.replication.factor": "1",
+            "status.storage.topic": f"{unique_name}-status",
+            "status.storage.replication.factor": "1",
+        }
+    )
+    sink = {"name": unique_name, "connector.class": "LocalSink", "topics": topic}
+    topics = StateTopics(settings)
+    topics.open()
+    topics.change(lambda _: Change([records.connector_config(unique_name, sink)]), lambda _: None)
+    transaction = produce.transaction(topic, [(0, None, "a", 0), (0, None, "b", 0)], "open")
+    group = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": f"connect-{unique_name}"})
+    group.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    group.close()
+
+    (found,) = InstallationReader(settings).read().connectors
+    transaction.abort_transaction()
+
+    assert (found.lag_problem, found.lag) == ("", 0)

@@ -1,0 +1,54 @@
+"""What `doctor` finds about software and clocks."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from airflow_connect.observe.inspecting import doctor
+from airflow_connect.observe.inspecting.doctor_of_stores import compared_clocks
+
+NOON = "Fri, 20 Nov 2026 12:00:00 GMT"
+NOON_S = 1795176000.0
+
+
+def spark_checks(monkeypatch: pytest.MonkeyPatch, *, runs_here: bool = True, **installed: str) -> list[doctor.Check]:
+    """The checks of an installation with these packages, `_` in a name standing for `-`."""
+    packages = {name.replace("_", "-"): number for name, number in installed.items()}
+
+    def version(name: str) -> str:
+        if name not in packages:
+            raise PackageNotFoundError(name)
+        return packages[name]
+
+    monkeypatch.setattr(doctor, "version", version)
+    return [check for check in doctor._software(runs_here=runs_here) if check.did in ("Spark", "Java")]
+
+
+def test_two_kinds_of_pyspark_that_differ_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    (check,) = spark_checks(monkeypatch, pyspark="4.1.0", pyspark_client="4.2.0")
+    assert not check.is_ok
+    assert "every Python worker fails" in check.found and '"pyspark-client==4.1.0"' in check.to_do
+
+
+def test_a_machine_without_spark_is_told_and_one_with_it_needs_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    for runs_here in (True, False):
+        (check,) = spark_checks(monkeypatch, runs_here=runs_here)
+        assert (check.did, check.is_ok) == ("Spark", not runs_here)
+    (check,) = spark_checks(monkeypatch, pyspark="4.2.0", pyspark_client="4.2.0")
+    assert (check.did, check.is_ok) == ("Java", True)
+
+
+@pytest.mark.parametrize(
+    ("date", "ahead_s", "is_ok", "says"),
+    [
+        (NOON, 59.0, True, "agree"),
+        (NOON, -61.0, False, "differ by 61 s"),
+        ("", 0.0, True, "does not tell"),
+        ("yesterday", 0.0, True, "does not tell"),
+    ],
+)
+def test_clocks_are_compared(date: str, ahead_s: float, is_ok: bool, says: str) -> None:
+    found, to_do, is_in_order = compared_clocks(date, NOON_S + ahead_s)
+    assert (is_in_order, says in found, bool(to_do)) == (is_ok, True, not is_ok)
