@@ -54,6 +54,12 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
+def _ticks_of_each(root: int) -> dict[tuple[int, str], int]:
+    """User and system time of each living process of the tree, without its children; by pid and time of its start."""
+    every = ((pid, _stat(pid)) for pid in tree(root))
+    return {(pid, fields[19]): sum(map(int, fields[11:13])) for pid, fields in every if fields}
+
+
 class TreeSampler:
     """Looks at a tree again and again while it is entered.
 
@@ -61,6 +67,8 @@ class TreeSampler:
         peak_bytes: the highest memory seen.
         cpu_s: CPU time of every process ever seen in the tree: of one that ended between two looks what it had used
             at the first of them, unless its parent has counted it.
+        used_s: CPU time of the tree while it was entered. A process that ends counts until the last look at it, even
+            if no parent counts it: Spark ends idle Python workers that have used hours.
     """
 
     def __init__(self, root: int) -> None:
@@ -69,17 +77,26 @@ class TreeSampler:
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self.peak_bytes = 0
         self.cpu_s = 0.0
+        self._first: dict[tuple[int, str], int] = {}
+        self._last: dict[tuple[int, str], int] = {}
+
+    @property
+    def used_s(self) -> float:
+        return sum(ticks - self._first.get(process, 0) for process, ticks in self._last.items()) / _TICKS
 
     def __enter__(self) -> TreeSampler:
+        self._first = _ticks_of_each(self._root)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        self._last |= _ticks_of_each(self._root)
 
     def _sample(self) -> None:
         while True:
+            self._last |= _ticks_of_each(self._root)
             self.peak_bytes = max(self.peak_bytes, memory_bytes(self._root))
             self.cpu_s = max(self.cpu_s, cpu_seconds(self._root))
             if self._over.wait(SAMPLE_S):

@@ -261,7 +261,7 @@ class Bench:
             )
             self._stack.callback(self._stop_warm)
         process = self._warm
-        cpu, started = cpu_seconds(process.pid), time.monotonic()
+        started = time.monotonic()
         with TreeSampler(process.pid) as sampler:
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write(json.dumps({"connector": connector, "worker": self._worker()}) + "\n")
@@ -272,7 +272,7 @@ class Bench:
             self._log.seek(0)
             tail = self._log.read().decode("utf-8", "replace")[-3000:]
             raise RuntimeError(f"The measured process ended without a report. The end of its log:\n{tail}")
-        return seconds, cpu_seconds(process.pid) - cpu, sampler.peak_bytes, RunReport.from_json(json.loads(line))
+        return seconds, sampler.used_s, sampler.peak_bytes, RunReport.from_json(json.loads(line))
 
     def _run_cold(self, connector: dict[str, Any]) -> tuple[float, float, int, RunReport]:
         before, started = _children_cpu_s(), time.monotonic()

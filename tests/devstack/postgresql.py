@@ -23,8 +23,15 @@ USER = "postgres"
 PROTOCOL_3 = 196608
 AUTHENTICATION_OK = b"R"
 OLD_PROCESSES_S = 60.0
-# Commits survive a crash of the server, not of the machine.
-SETTINGS = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB", "wal_level": "logical"}
+# Commits survive a crash of the server, not of the machine. A killed server leaves its shared memory where it is: in its
+# folder, which is removed, and not in /dev/shm.
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "64MB",
+    "wal_level": "logical",
+    "dynamic_shared_memory_type": "mmap",
+}
 
 
 class PostgresServer(PortServer):

@@ -38,7 +38,7 @@ def test_group_beyond_an_open_transaction_is_not_outside_the_log(
     group.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
     group.close()
 
-    (found,) = InstallationReader(settings).read().connectors
+    found = InstallationReader(settings).read().connectors[unique_name]
     transaction.abort_transaction()
 
     assert (found.lag_problem, found.lag) == ("", 0)

@@ -10,9 +10,12 @@ from airflow_connect.runtime.driver.sink.configuration import RunConfiguration
 from airflow_connect.runtime.spec import RunSpec
 
 
+WORKER = {"bootstrap.servers": "127.0.0.1:1", "key.converter": "StringConverter", "value.converter": "AvroConverter"}
+
+
 def notes(url: str) -> tuple[str, ...]:
     config = {"name": "n", "connector.class": "JdbcSink", "topics": "t", "connection.url": url}
-    return RunConfiguration.from_spec(RunSpec(config, {"bootstrap.servers": "127.0.0.1:1"})).sink_notes
+    return RunConfiguration.from_spec(RunSpec(config, WORKER)).sink_notes
 
 
 @pytest.mark.parametrize(
