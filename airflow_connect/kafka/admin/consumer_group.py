@@ -186,8 +186,13 @@ def _stable_offsets(admin: Admin, group: str, wanted: list[_Partition], doing: s
     except KafkaException as error:
         inner = kafka_error(error)
         if inner is not None and inner.code() == KafkaError._TIMED_OUT and _is_unstable(admin, group, wanted):
-            unstable, where = KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT), names(map(_name_of, wanted))
-            raise translate(unstable, f"{doing} for {where}") from error
+            raise UnavailableError(
+                f"A transaction that has written offsets of group {group} is still open after {STABLE_TIMEOUT_S:.0f} s,"
+                f" so the offsets of {names(map(_name_of, wanted))} are not known (UNSTABLE_OFFSET_COMMIT).",
+                suggestion="Run again. If that does not help, find the transaction on the partitions of"
+                " __consumer_offsets with `kafka-transactions.sh find-hanging`, and end it with"
+                " `kafka-transactions.sh abort`.",
+            ) from error
         raise translate(error, doing) from error
 
 

@@ -90,10 +90,13 @@ def test_commit_that_is_not_answered_is_unknown_until_the_state_is_read(
 ) -> None:
     settings, tp = {"bootstrap.servers": broker.bootstrap}, TopicPartition(unique_name, 0)
     group, writer = group_metadata(unique_name, settings), fenced_writer(broker, unique_name)
+    monkeypatch.setattr(transactions, "API_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(transaction_steps, "CLOSE_TIMEOUT_S", 0.5)
     freeze_before(broker, writer, "_commit", monkeypatch)
     with pytest.raises(CommitUnknownError, match="did not confirm a transaction of") as raised:
         writer.commit([(unique_name, 0, b"k", b"v")], {tp: 17}, group)
     writer.close()
+    monkeypatch.undo()
     wake(broker)
 
     successor = next_writer(broker, unique_name)
